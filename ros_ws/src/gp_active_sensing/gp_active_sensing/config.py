@@ -1,0 +1,314 @@
+"""Configuration: one frozen dataclass a component; YAML, checks and ROS descriptors follow.
+
+A field made with `param` carries its default, unit, bounds and help. `from_mapping` builds the
+dataclass from plain data, reports every problem at once with the key's path, and refuses
+unknown keys with the nearest match.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import yaml
+
+from gp_active_sensing.errors import ConfigError, suggest
+
+__all__ = [
+    "Param",
+    "apply_overrides",
+    "from_mapping",
+    "load_yaml",
+    "param",
+    "param_of",
+    "to_mapping",
+]
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Param:
+    """What is known about one configuration value besides its type and default.
+
+    Args:
+        help: one sentence.
+        unit: unit of the value ("" when it has none).
+        low, high: inclusive bounds of a number, or of every entry of a list.
+        above: exclusive lower bound.
+        choices: allowed words.
+        min_items: least number of entries of a list.
+    """
+
+    help: str = ""
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    choices: tuple[str, ...] | None = None
+    min_items: int = 0
+
+
+def param(
+    default: Any = MISSING,
+    *,
+    help: str,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: Sequence[str] | None = None,
+    min_items: int = 0,
+) -> Any:
+    """Declare a configuration field; without a default it is required."""
+    info = Param(help, unit, low, high, above, tuple(choices) if choices else None, min_items)
+    if isinstance(default, list | dict):
+        frozen = default
+        return dataclasses.field(
+            default_factory=lambda: type(frozen)(frozen), metadata={"param": info}
+        )
+    return dataclasses.field(default=default, metadata={"param": info})
+
+
+def param_of(field: dataclasses.Field[Any]) -> Param:
+    """Return what is known about a configuration field."""
+    return cast(Param, field.metadata.get("param", Param()))
+
+
+def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
+    """Build a configuration dataclass from plain data.
+
+    Args:
+        cls: the dataclass.
+        mapping: what YAML or a ROS parameter tree gave.
+        path: key path of `mapping` within the whole, for messages.
+        source: file the data came from, for messages.
+
+    Raises:
+        ConfigError: with every problem found, each with its key's path.
+    """
+    problems: list[str] = []
+    built = _build(cls, mapping, path, problems)
+    if problems:
+        raise ConfigError(problems, source=source)
+    return cast(C, built)
+
+
+def to_mapping(config: Any) -> dict[str, Any]:
+    """Return a configuration as plain data that `from_mapping` accepts."""
+    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping safely (no code, no custom tags).
+
+    Raises:
+        ConfigError: not readable, not YAML, or not a mapping at the top.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"cannot be read: {error}"
+        raise ConfigError(msg, source=str(path)) from error
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        msg = f"is not valid YAML: {' '.join(str(error).split())}"
+        raise ConfigError(msg, source=str(path)) from error
+    if not isinstance(data, dict):
+        msg = f"expected a mapping at the top, got {type(data).__name__}"
+        raise ConfigError(msg, source=str(path))
+    return cast("dict[str, Any]", data)
+
+
+def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of nested data with ``a.b=value`` overrides applied; values are YAML.
+
+    Raises:
+        ConfigError: an override without '=' or through something that is not a mapping.
+    """
+    result: dict[str, Any] = _copy(mapping)
+    problems: list[str] = []
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key.strip():
+            problems.append(f"override {override!r}: expected KEY=VALUE, such as policy.horizon=3")
+            continue
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            problems.append(f"override {override!r}: {text!r} is not a YAML value")
+            continue
+        target = result
+        *parents, last = key.strip().split(".")
+        for parent in parents:
+            inner = target.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                problems.append(f"override {override!r}: {parent!r} is a value, not a section")
+                break
+            target = inner
+        else:
+            target[last] = value
+    if problems:
+        raise ConfigError(problems)
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _copy(v) for k, v in value.items()}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return to_mapping(value)
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return value
+
+
+def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
+    if mapping is None:
+        mapping = {}
+    if not isinstance(mapping, Mapping):
+        problems.append(f"{path or 'top level'}: expected a mapping, got {_shown(mapping)}")
+        return None
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
+    hints = typing.get_type_hints(cls)
+    dot = f"{path}." if path else ""
+    for key in mapping:
+        if key not in fields:
+            hint = suggest(str(key), fields)
+            problems.append(
+                f"{dot}{key}: unknown key.{hint} Known: {', '.join(sorted(fields)) or 'none'}"
+            )
+    values: dict[str, Any] = {}
+    before = len(problems)
+    for name, field in fields.items():
+        if name not in mapping:
+            if field.default is MISSING and field.default_factory is MISSING:
+                problems.append(f"{dot}{name}: is required and missing ({param_of(field).help})")
+            continue
+        values[name] = _convert(
+            hints[name], mapping[name], f"{dot}{name}", param_of(field), problems
+        )
+    if len(problems) > before:
+        return None
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        problems.extend(f"{dot}{problem}" for problem in error.problems)
+    except (TypeError, ValueError) as error:
+        problems.append(f"{path or 'top level'}: {error}")
+    return None
+
+
+def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str]) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        options = typing.get_args(hint)
+        if value is None and type(None) in options:
+            return None
+        inner = [o for o in options if o is not type(None)]
+        if len(inner) == 1:
+            return _convert(inner[0], value, path, info, problems)
+        trials: list[str] = []
+        for option in inner:
+            attempt: list[str] = []
+            converted = _convert(option, value, path, info, attempt)
+            if not attempt:
+                return converted
+            trials.extend(attempt)
+        problems.append(trials[0])
+        return None
+    if dataclasses.is_dataclass(hint):
+        return _build(cast(type, hint), value, path, problems)
+    if hint is Any:
+        return value
+    if origin in (tuple, list):
+        return _convert_sequence(hint, value, path, info, problems)
+    if origin in (dict, Mapping) or hint in (dict, Mapping):
+        return _convert_mapping(value, path, problems)
+    return _convert_scalar(hint, value, path, info, problems)
+
+
+def _convert_sequence(hint: Any, value: Any, path: str, info: Param, problems: list[str]) -> Any:
+    args = typing.get_args(hint)
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        problems.append(f"{path}: expected a list, got {_shown(value)}")
+        return None
+    if len(value) < info.min_items:
+        problems.append(f"{path}: expected at least {info.min_items} entries, got {len(value)}")
+        return None
+    fixed = typing.get_origin(hint) is tuple and Ellipsis not in args
+    if fixed and len(args) != len(value):
+        problems.append(f"{path}: expected {len(args)} entries, got {len(value)}")
+        return None
+    inner = args if fixed else [args[0] if args else Any] * len(value)
+    items = [
+        _convert(kind, item, f"{path}[{i}]", info, problems)
+        for i, (kind, item) in enumerate(zip(inner, value, strict=True))
+    ]
+    return tuple(items) if typing.get_origin(hint) is tuple else items
+
+
+def _convert_mapping(value: Any, path: str, problems: list[str]) -> Any:
+    if not isinstance(value, Mapping):
+        problems.append(f"{path}: expected a mapping, got {_shown(value)}")
+        return None
+    return {str(k): v for k, v in value.items()}
+
+
+def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: list[str]) -> Any:
+    unit = f" [{info.unit}]" if info.unit else ""
+    if hint is bool:
+        if not isinstance(value, bool):
+            problems.append(f"{path}: expected true or false, got {_shown(value)}")
+        return value
+    if hint is str:
+        if not isinstance(value, str):
+            problems.append(f"{path}: expected text, got {_shown(value)} (quote it in YAML)")
+        elif info.choices is not None and value not in info.choices:
+            hint_text = suggest(value, info.choices)
+            problems.append(
+                f"{path}: expected one of {', '.join(info.choices)}, got {value!r}.{hint_text}"
+            )
+        return value
+    if hint in (int, float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            word = "a whole number" if hint is int else "a number"
+            problems.append(f"{path}: expected {word}{unit}, got {_shown(value)}")
+            return value
+        if not math.isfinite(value):
+            problems.append(f"{path}: expected a finite number{unit}, got {value}")
+            return value
+        if hint is int and value != int(value):
+            problems.append(f"{path}: expected a whole number{unit}, got {value}")
+            return value
+        _check_bounds(value, path, unit, info, problems)
+        return hint(value)
+    problems.append(f"{path}: has a type that cannot be configured ({hint!r})")
+    return value
+
+
+def _check_bounds(value: float, path: str, unit: str, info: Param, problems: list[str]) -> None:
+    if info.low is not None and value < info.low:
+        problems.append(f"{path}: must be {info.low:g} or more{unit}, got {value:g}")
+    if info.above is not None and value <= info.above:
+        problems.append(f"{path}: must be more than {info.above:g}{unit}, got {value:g}")
+    if info.high is not None and value > info.high:
+        problems.append(f"{path}: must be {info.high:g} or less{unit}, got {value:g}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

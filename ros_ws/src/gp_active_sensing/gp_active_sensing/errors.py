@@ -1,0 +1,96 @@
+"""Errors of the framework: one root, a few children, messages that say what to do.
+
+Every message says what was expected, what came, where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "ActiveSensingError",
+    "BeliefError",
+    "ConfigError",
+    "MapError",
+    "MissingDependencyError",
+    "PlanningError",
+    "ReadingError",
+    "ReplayError",
+    "ResourceError",
+    "RunError",
+    "UnknownNameError",
+    "suggest",
+]
+
+
+class ActiveSensingError(Exception):
+    """Root of every error this framework raises on purpose."""
+
+
+class ConfigError(ActiveSensingError, ValueError):
+    """One or more configuration values are wrong; ``problems`` lists all of them.
+
+    Args:
+        problems: one line each, starting with the key's path.
+        source: the file or object the values came from.
+    """
+
+    def __init__(self, problems: str | Sequence[str], *, source: str = "") -> None:
+        self.problems: tuple[str, ...] = (
+            (problems,) if isinstance(problems, str) else tuple(problems)
+        )
+        self.source = source
+        head = f"{source}: " if source else ""
+        if len(self.problems) == 1:
+            text = head + self.problems[0]
+        else:
+            lines = "\n".join(f"  - {problem}" for problem in self.problems)
+            text = f"{head}{len(self.problems)} problems in the configuration:\n{lines}"
+        super().__init__(text)
+
+
+class UnknownNameError(ConfigError):
+    """A name that is in no registry, with the nearest match."""
+
+
+class ResourceError(ActiveSensingError, FileNotFoundError):
+    """A map, scenario or configuration file that cannot be found."""
+
+
+class MapError(ActiveSensingError, ValueError):
+    """A map that cannot be used; the message carries the file and the feature."""
+
+
+class ReadingError(ActiveSensingError, ValueError):
+    """A reading that cannot be used; ``reason`` is the short word it is counted under."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+class BeliefError(ActiveSensingError, ArithmeticError):
+    """The belief cannot be computed (a covariance that no jitter makes positive definite)."""
+
+
+class PlanningError(ActiveSensingError, RuntimeError):
+    """A policy was asked for something that it cannot do (never a deadline)."""
+
+
+class RunError(ActiveSensingError, RuntimeError):
+    """A run that cannot start or go on (output directory, resume, scenario)."""
+
+
+class ReplayError(ActiveSensingError, RuntimeError):
+    """A bag that cannot be read (missing, damaged, truncated, of an unknown format)."""
+
+
+class MissingDependencyError(ActiveSensingError, ImportError):
+    """An optional dependency is missing; the message says how to install it."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the nearest known name, or an empty string."""
+    matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=0.5)
+    return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -1,0 +1,34 @@
+"""Covariance functions, one family a file; the table below is all there is."""
+
+from __future__ import annotations
+
+from gp_active_sensing.kernels.base import Kernel, Stationary
+from gp_active_sensing.kernels.matern import Matern12, Matern32, Matern52
+from gp_active_sensing.kernels.squared_exponential import SquaredExponential
+from gp_active_sensing.registry import Registry
+
+__all__ = [
+    "Kernel",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "SquaredExponential",
+    "Stationary",
+    "build_kernel",
+    "kernels",
+]
+
+kernels: Registry[Kernel] = Registry("kernel")
+kernels.add("se", SquaredExponential)
+kernels.add("matern12", Matern12)
+kernels.add("matern32", Matern32)
+kernels.add("matern52", Matern52)
+
+
+def build_kernel(name: str) -> Kernel:
+    """Return the kernel registered under `name`.
+
+    Raises:
+        UnknownNameError: no such kernel; the message has the nearest match.
+    """
+    return kernels.factory(name)()

@@ -1,0 +1,202 @@
+"""What flows through the framework: readings in, plans out, and the limits on both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "BoolArray",
+    "Budget",
+    "CandidateValue",
+    "Clock",
+    "Cost",
+    "FloatArray",
+    "IntArray",
+    "Plan",
+    "PlanLimit",
+    "Reading",
+    "Rejection",
+    "Route",
+    "TellReport",
+]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Clock: TypeAlias = Callable[[], float]
+"""A monotonic clock in seconds; injected, never global."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value of the scalar sensor.
+
+    A reading is made of anything a sensor may say, so construction never fails: whether it can
+    be used is decided (and counted) in one place, `SensingLoop.tell`.
+
+    Args:
+        stamp_ns: time of measurement, nanoseconds of the driver's clock.
+        location: index of the place it belongs to, or None when only a position is known.
+        value: the measured value, in the sensor's unit.
+        noise_variance: variance of this reading's noise; None = the belief's own noise.
+        source: where it came from (topic, file), for messages and records.
+        position: (x, y) in metres in the map frame, when `location` is None.
+    """
+
+    stamp_ns: int
+    location: int | None
+    value: float
+    noise_variance: float | None = None
+    source: str = ""
+    position: tuple[float, float] | None = None
+
+
+class Cost(NamedTuple):
+    """What a move costs."""
+
+    metres: float
+    seconds: float
+
+    def plus(self, other: Cost) -> Cost:
+        """Return the sum of two costs."""
+        return Cost(self.metres + other.metres, self.seconds + other.seconds)
+
+
+class Route(NamedTuple):
+    """A way to a place: the places driven after the start, the goal last, and its cost."""
+
+    path: tuple[int, ...]
+    cost: Cost
+
+
+class CandidateValue(NamedTuple):
+    """Why a place was (not) chosen: bounds on the value of going there first [nat]."""
+
+    location: int
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A decision.
+
+    Args:
+        waypoints: places to observe, the next one first; empty when nothing is left to observe
+            within the budget. A nonmyopic planner adds what it would most likely do afterwards.
+        lower: lower bound on the value of the decision [nat, or the policy's own unit].
+        upper: upper bound, never below `lower`.
+        expanded: planner expansions spent (the unit of `PlanLimit.expansions`).
+        seconds: computing time spent.
+        deadline_hit: the limit ended the search before its gap was closed.
+        path: places driven after the start to reach `waypoints[0]`, which is its last entry.
+        cost: cost of `path`.
+        horizon: readings looked ahead, N' (clipped to what is left of the budget).
+        candidates: bounds for each first place that was considered.
+        reason: why there is no waypoint, or "" when there is one.
+    """
+
+    waypoints: tuple[int, ...]
+    lower: float
+    upper: float
+    expanded: int
+    seconds: float
+    deadline_hit: bool
+    path: tuple[int, ...] = ()
+    cost: Cost = Cost(0.0, 0.0)
+    horizon: int = 1
+    candidates: tuple[CandidateValue, ...] = ()
+    reason: str = ""
+
+    @property
+    def waypoint(self) -> int | None:
+        """The next place to observe, or None when there is nothing left."""
+        return self.waypoints[0] if self.waypoints else None
+
+    @property
+    def gap(self) -> float:
+        """``upper - lower`` [nat]."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class PlanLimit:
+    """Limit on the computing of one decision; whichever is reached first.
+
+    Use `seconds` on a robot and `expansions` in tests and experiments: the latter gives the same
+    plan on every machine. None = no such limit. Zero still gives a legal waypoint.
+    """
+
+    seconds: float | None = None
+    expansions: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "expansions"):
+            value = getattr(self, name)
+            if value is not None and (math.isnan(value) or value < 0):
+                msg = f"PlanLimit.{name} must be zero or more, got {value!r}"
+                raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limit on the mission, any together; None = no such limit.
+
+    Args:
+        readings: newly observed places.
+        metres: distance driven.
+        seconds: time driven.
+    """
+
+    readings: int | None = None
+    metres: float | None = None
+    seconds: float | None = None
+
+    def affords(self, cost: Cost) -> bool:
+        """Say whether one more reading at the end of a move of this cost fits."""
+        tolerance = 1e-9
+        return (
+            (self.readings is None or self.readings >= 1)
+            and (self.metres is None or cost.metres <= self.metres + tolerance)
+            and (self.seconds is None or cost.seconds <= self.seconds + tolerance)
+        )
+
+    def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Budget:
+        """Return what is left after `readings` new places and a move of `cost`."""
+        return Budget(
+            None if self.readings is None else self.readings - readings,
+            None if self.metres is None else self.metres - cost.metres,
+            None if self.seconds is None else self.seconds - cost.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A reading that was not used, with the word it is counted under and a sentence."""
+
+    reading: Reading
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class TellReport:
+    """What became of the readings handed to `SensingLoop.tell`.
+
+    Args:
+        accepted: number of readings used.
+        new_places: places observed for the first time, in order.
+        rejected: the others, each with its reason; nothing is lost silently.
+        late: accepted readings older than one accepted before (counted, used all the same).
+    """
+
+    accepted: int = 0
+    new_places: tuple[int, ...] = ()
+    rejected: tuple[Rejection, ...] = field(default=())
+    late: int = 0
