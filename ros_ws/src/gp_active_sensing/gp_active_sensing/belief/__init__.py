@@ -1,0 +1,23 @@
+"""Readings -> belief over the field and over the hyper-parameters of its covariance."""
+
+from __future__ import annotations
+
+from gp_active_sensing.belief.belief import Belief, Posterior
+from gp_active_sensing.belief.config import BeliefConfig, build_belief
+from gp_active_sensing.belief.covariance import (
+    FeatureCovariance,
+    HyperParameters,
+    LocationCovariance,
+)
+from gp_active_sensing.belief.mean import PriorMean
+
+__all__ = [
+    "Belief",
+    "BeliefConfig",
+    "FeatureCovariance",
+    "HyperParameters",
+    "LocationCovariance",
+    "Posterior",
+    "PriorMean",
+    "build_belief",
+]

@@ -1,0 +1,281 @@
+"""Belief over a field and over the hyper-parameters of its Gaussian process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
+from gp_active_sensing.belief.factor import Factor
+from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.places import Places
+from gp_active_sensing.belief.transform import IDENTITY, Transform
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["Belief", "Posterior"]
+
+_TAIL = 4
+"""Rows from the end within which a place's row is rebuilt instead of doubled."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Joint posterior of the latent field at m locations under each of L candidates.
+
+    Values are those the Gaussian process sees (after the belief's transform).
+
+    Args:
+        mean: (L, m).
+        covariance: (L, m, m); add the noise variance on the diagonal for readings.
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+
+
+class Belief:
+    """A mixture of Gaussian processes, one for each candidate λ. [Hoang2014, Eqs. 1-4].
+
+    ``b_D(λ) ∝ p(z_D | λ) b(λ)``. Readings of one place collapse exactly, so cost depends on the
+    number |D| of observed places only: O(1) to take a reading in, O(L |D|²) to bring the factors
+    up to date when something is asked. Readings may come in any order; the result does not
+    depend on it beyond rounding.
+
+    Args:
+        covariance: prior covariance between locations under each λ.
+        mean: prior mean of the field.
+        weights: (L,) prior belief b(λ); None = uniform.
+        transform: applied to readings before the Gaussian process sees them.
+    """
+
+    def __init__(
+        self,
+        covariance: LocationCovariance,
+        mean: PriorMean,
+        weights: Sequence[float] | FloatArray | None = None,
+        transform: Transform = IDENTITY,
+    ) -> None:
+        L = len(covariance.hyperparameters)
+        prior = np.full(L, 1.0) if weights is None else np.array(weights, dtype=np.float64)
+        if prior.shape != (L,) or not np.isfinite(prior).all() or (prior < 0).any():
+            msg = f"expected {L} prior weights, finite and not negative, got {prior.tolist()}"
+            raise ValueError(msg)
+        if prior.sum() <= 0:
+            msg = "expected at least one prior weight above 0, got none"
+            raise ValueError(msg)
+        self.covariance = covariance
+        self.mean = mean
+        self.transform = transform
+        self.prior_weights: FloatArray = prior / prior.sum()
+        self.noise_variance: FloatArray = np.array(
+            [h.noise_std**2 for h in covariance.hyperparameters]
+        )
+        self._observed = np.zeros(covariance.n, dtype=bool)
+        self._order: list[int] = []
+        self._places = Places(covariance.n)
+        self._factor = Factor(covariance, mean.basis * mean.std, mean.offset)
+        self._stale: dict[int, None] = {}
+        self._log_evidence = np.zeros(L)
+        q = mean.basis.shape[1]
+        self._coefficients = np.zeros((L, q))
+        self._coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Number of locations."""
+        return self.covariance.n
+
+    @property
+    def hyperparameters(self) -> tuple[HyperParameters, ...]:
+        """(L,) the candidates Λ."""
+        return self.covariance.hyperparameters
+
+    @property
+    def observed(self) -> BoolArray:
+        """(n,) places with at least one reading (a read-only view)."""
+        view = self._observed.view()
+        view.flags.writeable = False
+        return np.asarray(view)
+
+    @property
+    def readings(self) -> IntArray:
+        """(n,) number of readings of each place."""
+        return np.array(self._places.count)
+
+    @property
+    def jittered(self) -> int:
+        """How often jitter had to be added to a covariance (each time also logged)."""
+        return self._factor.jittered
+
+    def copy(self) -> Belief:
+        """Return an independent copy (the covariance is shared; it never changes)."""
+        other = Belief.__new__(Belief)
+        other.__dict__.update(self.__dict__)
+        other._observed = self._observed.copy()
+        other._order = list(self._order)
+        other._places = self._places.copy()
+        other._factor = self._factor.copy()
+        other._stale = dict(self._stale)
+        return other
+
+    # -- readings ------------------------------------------------------------------------------
+
+    def observe(self, location: int, value: float, noise_variance: float | None = None) -> None:
+        """Take in one reading; O(1), the factors follow when something is asked.
+
+        Args:
+            location: place of the reading.
+            value: in the sensor's unit.
+            noise_variance: of this reading; None = σ_n²(λ).
+
+        Raises:
+            ReadingError: the value is outside the transform's domain.
+        """
+        value, noise_variance = self.transform.forward(value, noise_variance)
+        self._places.add(location, value, noise_variance)
+        if not self._observed[location]:
+            self._observed[location] = True
+            self._order.append(location)
+        self._stale[location] = None
+
+    def _sync(self) -> None:
+        """Bring factors, evidence and mean coefficients up to date with the readings."""
+        if not self._stale:
+            return
+        factor = self._factor
+        row_of: dict[int, int] = {}
+        for row, place in enumerate(factor.place.tolist()):
+            row_of.setdefault(place, row)
+        stale = [place for place in self._order if place in self._stale]
+        first = min((row_of.get(p, factor.rows) for p in stale), default=factor.rows)
+        again: list[int] = []
+        if first >= factor.rows - _TAIL:
+            again = list(dict.fromkeys(factor.place[first:].tolist()))
+            factor.truncate(first)
+            # A place cut off may keep an earlier row; then it counts as an old place below.
+            row_of = {p: r for p, r in row_of.items() if r < first}
+        fresh = list(dict.fromkeys([*again, *stale]))
+        old = [p for p in fresh if p in row_of]
+        if factor.rows + len(fresh) - len(self._order) > max(8, len(self._order) // 4):
+            factor.truncate(0)
+            fresh, old = list(self._order), []
+        new = [p for p in fresh if p not in set(old)]
+        if new:
+            where = np.array(new)
+            precision, mean, _ = self._places.collapse(where, self.noise_variance)
+            factor.append(where, precision, mean)
+        if old:
+            self._double(np.array(old))
+        self._stale.clear()
+        self._summarise()
+
+    def _double(self, places: IntArray) -> None:
+        """Append second rows for the readings that came since the rows of `places` were made."""
+        factor = self._factor
+        precision, mean, _ = self._places.collapse(places, self.noise_variance)
+        total = precision * mean
+        position = {int(p): i for i, p in enumerate(places)}
+        had, had_total = np.zeros_like(precision), np.zeros_like(total)
+        for row, place in enumerate(factor.place.tolist()):
+            if place in position:
+                had[:, position[place]] += factor.precision[:, row]
+                had_total[:, position[place]] += factor.precision[:, row] * factor.value[:, row]
+        extra = precision - had
+        factor.append(places, extra, (total - had_total) / extra)
+
+    def _summarise(self) -> None:
+        """Log-evidence and posterior mean coefficients from the factor's rows."""
+        factor = self._factor
+        U, v = factor.U, factor.v
+        q = U.shape[2]
+        Ut = np.swapaxes(U, 1, 2)
+        A = Ut @ U + np.eye(q)
+        beta = np.linalg.solve(A, Ut @ v[:, :, None])[:, :, 0]
+        residual = v - (U @ beta[:, :, None])[:, :, 0]
+        quadratic = (residual**2).sum(axis=1) + (beta**2).sum(axis=1)
+        log_det_A = np.linalg.slogdet(A)[1]
+        log_rows = -0.5 * quadratic - factor.log_diagonal - 0.5 * log_det_A
+        # Rows are normalised densities of collapsed readings; undo that, put the readings' in.
+        place = factor.place
+        all_places = np.array(self._order)
+        _, mean, log_within = self._places.collapse(all_places, self.noise_variance)
+        centre = np.zeros((len(v), self.n))
+        centre[:, all_places] = mean
+        scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
+        log_precision = np.log(factor.precision).sum(axis=1)
+        self._log_evidence = log_rows + log_within.sum(axis=1) + 0.5 * (scatter - log_precision)
+        self._coefficients = np.asarray(beta, dtype=np.float64)
+        self._coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
+
+    # -- what it says --------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> FloatArray:
+        """(L,) ``log p(z_D | λ)`` of all readings."""
+        self._sync()
+        return np.array(self._log_evidence)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(L,) ``b_D(λ)``; sums to one. [Hoang2014, Eq. 3]."""
+        self._sync()
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.prior_weights) + self._log_evidence
+        weights = np.exp(log_weights - log_weights.max())
+        return np.asarray(weights / weights.sum())
+
+    def joint(self, locations: IntArray) -> Posterior:
+        """Return the joint posterior of the latent field at `locations` under each λ.
+
+        O(L |D|² m). [Hoang2014, Eqs. 1-2, with the mean's coefficients integrated out]
+        """
+        locations = np.asarray(locations, dtype=np.int64)
+        mean, W, R = self._project(locations)
+        covariance = self.covariance.between(locations, locations)
+        covariance -= np.swapaxes(W, 1, 2) @ W
+        if R.shape[2]:
+            covariance += R @ self._coefficient_covariance @ np.swapaxes(R, 1, 2)
+        return Posterior(mean, 0.5 * (covariance + np.swapaxes(covariance, 1, 2)))
+
+    def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (L, m) of the latent field under each λ."""
+        where = np.arange(self.n) if locations is None else np.asarray(locations, dtype=np.int64)
+        mean, W, R = self._project(where)
+        variance: FloatArray = self.covariance.variance(where) - (W * W).sum(axis=1)
+        if R.shape[2]:
+            variance += ((R @ self._coefficient_covariance) * R).sum(axis=2)
+        # Rounding may leave a variance a hair below zero where the noise is tiny.
+        return mean, np.maximum(variance, 0.0)
+
+    def predict(
+        self, locations: IntArray | None = None, *, noisy: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (m,) of the mixture, in the sensor's unit. [Hoang2014, Eq. 4].
+
+        Args:
+            locations: (m,) places; None = all.
+            noisy: of a new reading instead of the noise-free field.
+        """
+        mean, variance = self.marginals(locations)
+        if noisy:
+            variance = variance + self.noise_variance[:, None]
+        mean, variance = self.transform.moments(mean, variance)
+        weights = self.weights
+        mixture_mean = weights @ mean
+        spread = (mean - mixture_mean) ** 2
+        return mixture_mean, weights @ (variance + spread)
+
+    def _project(self, where: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q)."""
+        self._sync()
+        factor = self._factor
+        W = factor.solve(self.covariance.between(factor.place, where))
+        Wt = np.swapaxes(W, 1, 2)
+        R = factor.basis[where] - Wt @ factor.U
+        mean = self.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
+        mean = mean + (R @ self._coefficients[:, :, None])[:, :, 0]
+        return mean, W, R

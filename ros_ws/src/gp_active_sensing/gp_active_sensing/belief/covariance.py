@@ -1,0 +1,126 @@
+"""Prior covariance between locations under each candidate hyper-parameter vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gp_active_sensing.kernels import Kernel
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["FeatureCovariance", "HyperParameters", "LocationCovariance"]
+
+
+@dataclass(frozen=True)
+class HyperParameters:
+    """One candidate λ: what the covariance function leaves open.
+
+    Args:
+        length_scales: one for all features or one per feature, in feature units.
+        signal_std: standard deviation of the field about its mean, in the reading's unit.
+        noise_std: standard deviation of the noise of a reading, in the reading's unit.
+    """
+
+    length_scales: tuple[float, ...]
+    signal_std: float
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        for name in ("signal_std", "noise_std"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                msg = f"{name} must be a finite number above 0, got {value!r}"
+                raise ValueError(msg)
+        if not self.length_scales or not all(np.isfinite(v) and v > 0 for v in self.length_scales):
+            msg = f"length_scales must be finite numbers above 0, got {self.length_scales!r}"
+            raise ValueError(msg)
+
+
+class LocationCovariance(Protocol):
+    """Prior covariance of the latent field between locations, by index, under L candidates.
+
+    The belief knows places only by index, so that a covariance over a graph fits as well as one
+    over features.
+    """
+
+    @property
+    def n(self) -> int:
+        """Number of locations."""
+        ...
+
+    @property
+    def hyperparameters(self) -> tuple[HyperParameters, ...]:
+        """(L,) the candidates Λ."""
+        ...
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the latent field."""
+        ...
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        ...
+
+
+class FeatureCovariance:
+    """``σ_s² k(x, x'; ℓ)`` over the features of the locations. [Hoang2014, Sec. 2].
+
+    Args:
+        kernel: correlation function.
+        features: (n, p) features of the locations.
+        hyperparameters: the candidates; all with one length-scale or all with p.
+
+    Raises:
+        ValueError: features that are not finite, or length-scales that do not fit them.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        features: FloatArray,
+        hyperparameters: Sequence[HyperParameters],
+    ) -> None:
+        features = np.array(features, dtype=np.float64, ndmin=2)
+        if not np.isfinite(features).all():
+            bad = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
+            msg = f"features must be finite; location {bad} has {features[bad].tolist()}"
+            raise ValueError(msg)
+        if not hyperparameters:
+            msg = "expected at least one hyper-parameter vector, got none"
+            raise ValueError(msg)
+        widths = {len(h.length_scales) for h in hyperparameters}
+        if len(widths) != 1 or widths.pop() not in (1, features.shape[1]):
+            msg = (
+                f"expected 1 length-scale or {features.shape[1]} (one per feature) in every "
+                f"candidate, got {sorted({len(h.length_scales) for h in hyperparameters})}"
+            )
+            raise ValueError(msg)
+        self.kernel = kernel
+        self.features = features
+        self._hyperparameters = tuple(hyperparameters)
+        self._length_scales = np.array([h.length_scales for h in hyperparameters])
+        self._signal = np.array([h.signal_std**2 for h in hyperparameters])
+
+    @property
+    def n(self) -> int:
+        """Number of locations."""
+        return int(self.features.shape[0])
+
+    @property
+    def hyperparameters(self) -> tuple[HyperParameters, ...]:
+        """(L,) the candidates Λ."""
+        return self._hyperparameters
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the latent field."""
+        k = self.kernel.correlations(
+            self.features[rows], self.features[columns], self._length_scales
+        )
+        return np.asarray(self._signal[:, None, None] * k)
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        return np.repeat(self._signal[:, None], len(locations), axis=1)

@@ -1,0 +1,187 @@
+"""Incremental Cholesky factors of ``K_DD + N``, one per hyper-parameter vector."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from gp_active_sensing.belief.covariance import LocationCovariance
+from gp_active_sensing.errors import BeliefError
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["Factor"]
+
+logger = logging.getLogger(__name__)
+
+_JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
+"""Added to the diagonal, relative to the prior variance, only when a factorisation fails."""
+
+
+class Factor:
+    """Lower factors C with ``C Cᵀ = K + N`` over rows (place, value, noise), grown by rows.
+
+    A row is a pseudo-reading of a place: all its readings, collapsed. `C⁻¹z` and `C⁻¹H` grow with
+    it. Appending r rows to R costs O(L r R²).
+
+    Args:
+        covariance: prior covariance of the latent field.
+        basis: (n, q) prior-mean basis; q = 0 for a known mean.
+        offset: (n,) known part of the prior mean.
+    """
+
+    def __init__(
+        self, covariance: LocationCovariance, basis: FloatArray, offset: FloatArray
+    ) -> None:
+        self.covariance = covariance
+        self.basis = basis
+        self.offset = offset
+        self.rows = 0
+        self.jittered = 0
+        self._allocate(16)
+
+    def _allocate(self, capacity: int) -> None:
+        L, q = len(self.covariance.hyperparameters), self.basis.shape[1]
+        self._capacity = capacity
+        self._C = np.zeros((L, capacity, capacity))
+        self._U = np.zeros((L, capacity, q))
+        self._v = np.zeros((L, capacity))
+        self._place = np.zeros(capacity, dtype=np.int64)
+        self._precision = np.ones((L, capacity))
+        self._value = np.zeros((L, capacity))
+
+    def copy(self) -> Factor:
+        """Return an independent copy."""
+        other = Factor.__new__(Factor)
+        other.__dict__.update(self.__dict__)
+        for name in ("_C", "_U", "_v", "_place", "_precision", "_value"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    @property
+    def place(self) -> IntArray:
+        """(R,) place of each row."""
+        return self._place[: self.rows]
+
+    @property
+    def precision(self) -> FloatArray:
+        """(L, R) inverse noise variance of each row."""
+        return self._precision[:, : self.rows]
+
+    @property
+    def value(self) -> FloatArray:
+        """(L, R) value of each row."""
+        return self._value[:, : self.rows]
+
+    @property
+    def U(self) -> FloatArray:
+        """(L, R, q) ``C⁻¹ H``."""
+        return self._U[:, : self.rows]
+
+    @property
+    def v(self) -> FloatArray:
+        """(L, R) ``C⁻¹ (z - offset)``."""
+        return self._v[:, : self.rows]
+
+    @property
+    def log_diagonal(self) -> FloatArray:
+        """(L,) ``Σ log C_ii``."""
+        diagonal = np.diagonal(self._C[:, : self.rows, : self.rows], axis1=1, axis2=2)
+        return np.asarray(np.log(diagonal).sum(axis=1))
+
+    def truncate(self, rows: int) -> None:
+        """Forget all rows from number `rows` on."""
+        self.rows = min(self.rows, rows)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return ``C⁻¹ B`` for B (L, R, m)."""
+        R = self.rows
+        if R == 0:
+            return np.zeros_like(right)
+        return np.stack(
+            [
+                solve_triangular(C[:R, :R], b, lower=True, check_finite=False)
+                for C, b in zip(self._C, right, strict=True)
+            ]
+        )
+
+    def append(self, places: IntArray, precision: FloatArray, value: FloatArray) -> None:
+        """Append rows for `places` (r,) with precision and value (L, r).
+
+        Raises:
+            BeliefError: the covariance is not positive definite with the largest jitter allowed.
+        """
+        r, R = len(places), self.rows
+        if R + r > self._capacity:
+            self._grow(max(2 * self._capacity, R + r))
+        noise = 1.0 / precision
+        K = self.covariance.between(places, places)
+        B = self.solve(self.covariance.between(self.place, places))
+        S = K - np.swapaxes(B, 1, 2) @ B
+        index = np.arange(r)
+        S[:, index, index] += noise
+        corner = self._cholesky(S, K[:, index, index].mean(axis=1), places)
+        stop = R + r
+        self._C[:, R:stop, :R] = np.swapaxes(B, 1, 2)
+        self._C[:, R:stop, R:stop] = corner
+        rhs = np.concatenate(
+            [
+                (value - self.offset[places])[:, :, None]
+                - np.swapaxes(B, 1, 2) @ self.v[:, :, None],
+                self.basis[places] - np.swapaxes(B, 1, 2) @ self.U,
+            ],
+            axis=2,
+        )
+        solved = (
+            np.linalg.solve(corner, rhs)
+            if r == 1
+            else np.stack(
+                [
+                    solve_triangular(c, b, lower=True, check_finite=False)
+                    for c, b in zip(corner, rhs, strict=True)
+                ]
+            )
+        )
+        self._v[:, R:stop] = solved[:, :, 0]
+        self._U[:, R:stop] = solved[:, :, 1:]
+        self._place[R:stop] = places
+        self._precision[:, R:stop] = precision
+        self._value[:, R:stop] = value
+        self.rows = stop
+
+    def _cholesky(self, S: FloatArray, scale: FloatArray, places: IntArray) -> FloatArray:
+        for jitter in _JITTERS:
+            trial = S
+            if jitter:
+                trial = S + (jitter * scale)[:, None, None] * np.eye(S.shape[1])
+            try:
+                factor = np.linalg.cholesky(trial)
+            except np.linalg.LinAlgError:
+                continue
+            if jitter:
+                self.jittered += 1
+                logger.warning(
+                    "covariance of places %s is numerically singular: jitter %.0e of the prior "
+                    "variance added; a larger noise_std avoids this",
+                    places[:5].tolist(),
+                    jitter,
+                )
+            return np.asarray(factor)
+        msg = (
+            f"covariance of places {places[:5].tolist()} is not positive definite even with "
+            f"jitter {_JITTERS[-1]:.0e} of the prior variance; use a larger noise_std or merge "
+            "places with equal features"
+        )
+        raise BeliefError(msg)
+
+    def _grow(self, capacity: int) -> None:
+        R = self.rows
+        old = (self._C, self._U, self._v, self._place, self._precision, self._value)
+        self._allocate(capacity)
+        self._C[:, :R, :R] = old[0][:, :R, :R]
+        self._U[:, :R] = old[1][:, :R]
+        self._v[:, :R] = old[2][:, :R]
+        self._place[:R] = old[3][:R]
+        self._precision[:, :R] = old[4][:, :R]
+        self._value[:, :R] = old[5][:, :R]
