@@ -1,0 +1,250 @@
+"""The one engine that every driver uses: tell it readings, ask it for the next place.
+
+The loop knows neither where readings come from nor how the probe moves; a simulator, a logged bag
+and a robot drive it alike. It is not thread-safe: a driver with threads holds one lock around it,
+or plans on a copy of the belief.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.planning.base import Policy, PolicyState, no_plan
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import (
+    Budget,
+    Clock,
+    Cost,
+    Plan,
+    PlanLimit,
+    Reading,
+    Rejection,
+    TellReport,
+)
+
+__all__ = ["SensingLoop"]
+
+logger = logging.getLogger(__name__)
+
+
+class SensingLoop:
+    """Readings -> belief -> plan.
+
+    Args:
+        topology: where a probe may go.
+        belief: what is known before the first reading; owned and changed by the loop.
+        policy: chooses the next place.
+        budget: limit of the mission.
+        seed: key of all random choices; decision number i uses the generator keyed (seed, i).
+        limit: default limit on the computing of one decision.
+        retries: how often a visit that gave no reading is tried again before it is set aside.
+        snap_distance: farthest distance of a reading's position from its place [m].
+        clock: monotonic seconds, for limits in seconds only.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        belief: Belief,
+        policy: Policy,
+        *,
+        budget: Budget = Budget(),
+        seed: int = 0,
+        limit: PlanLimit = PlanLimit(),
+        retries: int = 2,
+        snap_distance: float = math.inf,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        if belief.n != topology.n:
+            msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
+            raise ValueError(msg)
+        self.topology = topology
+        self.belief = belief
+        self.policy = policy
+        self.seed = seed
+        self.limit = limit
+        self.retries = retries
+        self.snap_distance = snap_distance
+        self.remaining = budget
+        self.decisions = 0
+        self.counts: Counter[str] = Counter()
+        self.set_aside: set[int] = set()
+        self.policy_state: PolicyState = None
+        self._misses: Counter[int] = Counter()
+        self._newest_ns: int | None = None
+        self._clip_said = False
+        self._clock = clock
+
+    # -- readings ------------------------------------------------------------------------------
+
+    def tell(self, readings: Iterable[Reading]) -> TellReport:
+        """Use readings in any order; each is either used or rejected and counted.
+
+        A newly observed place costs one reading of the budget, once, whoever chose it. Late
+        readings are used like any other (the belief does not depend on order) and counted.
+        """
+        accepted = late = 0
+        new_places: list[int] = []
+        rejected: list[Rejection] = []
+        for reading in readings:
+            try:
+                location = self._place_of(reading)
+                is_new = not bool(self.belief.observed[location])
+                self.belief.observe(location, float(reading.value), reading.noise_variance)
+            except ReadingError as error:
+                rejected.append(Rejection(reading, error.reason, str(error)))
+                self.counts[f"rejected_{error.reason}"] += 1
+                logger.warning("reading rejected: %s", error)
+                continue
+            accepted += 1
+            if self._newest_ns is not None and reading.stamp_ns < self._newest_ns:
+                late += 1
+            self._newest_ns = max(self._newest_ns or reading.stamp_ns, reading.stamp_ns)
+            if is_new:
+                new_places.append(location)
+                self.set_aside.discard(location)
+                self._misses.pop(location, None)
+        self.remaining = self.remaining.minus(readings=len(new_places))
+        self.counts["accepted"] += accepted
+        self.counts["late"] += late
+        return TellReport(accepted, tuple(new_places), tuple(rejected), late)
+
+    def _place_of(self, reading: Reading) -> int:
+        """Return the place of a reading, or say why it cannot be used."""
+        where = f"reading of {reading.source or 'the sensor'} at {reading.stamp_ns} ns"
+        if not isinstance(reading.value, int | float | np.number) or isinstance(
+            reading.value, bool
+        ):
+            msg = f"{where}: expected a number, got {type(reading.value).__name__}"
+            raise ReadingError("not_a_number", msg)
+        if not math.isfinite(reading.value):
+            msg = f"{where}: expected a finite value, got {reading.value}"
+            raise ReadingError("not_finite", msg)
+        variance = reading.noise_variance
+        if variance is not None and not (math.isfinite(variance) and variance > 0):
+            msg = f"{where}: expected a noise variance above 0, got {variance}"
+            raise ReadingError("bad_variance", msg)
+        n = self.topology.n
+        if reading.location is not None:
+            if not 0 <= reading.location < n:
+                msg = f"{where}: place {reading.location} is not on the map (0 … {n - 1})"
+                raise ReadingError("unknown_location", msg)
+            return int(reading.location)
+        if reading.position is None or not all(math.isfinite(c) for c in reading.position):
+            msg = f"{where}: needs a place or a finite position, got {reading.position}"
+            raise ReadingError("bad_position", msg)
+        x, y = reading.position
+        location = self.topology.snap(x, y, self.snap_distance)
+        if location is None:
+            msg = (
+                f"{where}: position ({x:.1f}, {y:.1f}) is farther than "
+                f"{self.snap_distance:g} m from every place of map {self.topology.name!r}"
+            )
+            raise ReadingError("off_map", msg)
+        return location
+
+    def miss(self, location: int) -> bool:
+        """Count a visit that gave no reading.
+
+        Returns:
+            True to try the place again; False when it has now been set aside.
+        """
+        self._misses[location] += 1
+        self.counts["missed"] += 1
+        if self._misses[location] <= self.retries:
+            return True
+        self.set_aside.add(location)
+        logger.warning(
+            "place %s gave no reading in %d visits and is set aside",
+            self.topology.names[location],
+            self._misses[location],
+        )
+        return False
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def moved(self, cost: Cost) -> None:
+        """Take a driven distance and time off the budget."""
+        self.remaining = self.remaining.minus(cost=cost)
+
+    def ask(
+        self,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit | None = None,
+    ) -> Plan:
+        """Choose the next place to observe for a probe standing at `at`.
+
+        Args:
+            at: where the probe stands; None = nowhere yet.
+            pending: waypoints already given to other probes.
+            limit: limit on the computing of this decision; None = the loop's own.
+
+        Returns:
+            The plan; without a waypoint (and with the reason) when the mission is over.
+        """
+        if at is not None and not 0 <= at < self.topology.n:
+            msg = f"the probe stands at place {at}; the map has places 0 … {self.topology.n - 1}"
+            raise ValueError(msg)
+        self._say_clipped_horizon()
+        left = self.remaining.readings
+        if left is not None and left - len(set(pending)) <= 0:
+            return no_plan("the budget of readings is spent")
+        plan, self.policy_state = self.policy.plan(
+            self.belief,
+            self.topology,
+            at,
+            pending=pending,
+            limit=self.limit if limit is None else limit,
+            rng=np.random.default_rng([self.seed, self.decisions]),
+            state=self.policy_state,
+            remaining=replace(
+                self.remaining, readings=None if left is None else left - len(set(pending))
+            ),
+            unavailable=frozenset(self.set_aside),
+            clock=self._clock,
+        )
+        if plan.waypoints:
+            self.decisions += 1
+        return plan
+
+    def replay_decision(self, state: PolicyState) -> None:
+        """Count a decision taken before a restart, with the policy state it left."""
+        self.decisions += 1
+        self.policy_state = state
+
+    def snapshot(self) -> SensingLoop:
+        """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`."""
+        other = copy.copy(self)
+        other.belief = self.belief.copy()
+        other.counts = self.counts.copy()
+        other.set_aside = set(self.set_aside)
+        other._misses = self._misses.copy()
+        return other
+
+    def adopt(self, snapshot: SensingLoop) -> None:
+        """Count the decision that a snapshot took as this loop's own."""
+        self.decisions = snapshot.decisions
+        self.policy_state = snapshot.policy_state
+        self._clip_said = snapshot._clip_said
+
+    def _say_clipped_horizon(self) -> None:
+        horizon = getattr(self.policy, "horizon", None)
+        left = self.remaining.readings
+        if self._clip_said or horizon is None or left is None or horizon <= left:
+            return
+        self._clip_said = True
+        logger.info(
+            "horizon %d is beyond the %d readings left: looking ahead %d", horizon, left, left
+        )

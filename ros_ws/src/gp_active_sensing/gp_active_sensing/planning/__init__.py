@@ -1,0 +1,37 @@
+"""Belief + topology -> Plan; the table below is all there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.base import Policy, PolicyState
+from gp_active_sensing.planning.greedy import Apgd, ImplicitExploration, MaxEntropy
+from gp_active_sensing.planning.random import RandomChoice
+from gp_active_sensing.registry import Registry
+
+__all__ = ["Policy", "PolicyState", "build_policy", "policies"]
+
+policies: Registry[Policy] = Registry("policy")
+policies.add("apgd", Apgd)
+policies.add("bal", Bal)
+policies.add("ie", ImplicitExploration)
+policies.add("max_entropy", MaxEntropy)
+policies.add("random", RandomChoice)
+
+
+def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:
+    """Return the policy named by ``mapping["name"]``, configured by the other keys.
+
+    Raises:
+        ConfigError: no name, an unknown name, or wrong values (all of them at once).
+    """
+    if not isinstance(mapping, Mapping) or "name" not in mapping:
+        msg = f"{path}.name: is required and missing (one of {', '.join(policies.names())})"
+        raise ConfigError(msg)
+    cls = policies.factory(mapping["name"])
+    values = {k: v for k, v in mapping.items() if k != "name"}
+    return from_mapping(cls, values, path=path)  # type: ignore[arg-type]

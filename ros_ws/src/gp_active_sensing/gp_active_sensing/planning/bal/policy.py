@@ -1,0 +1,238 @@
+"""⟨α,ε⟩-BAL: anytime nonmyopic Bayes-optimal active learning. [Hoang2014, Algorithm 1]."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.config import param
+from gp_active_sensing.planning.bal.search import SEARCHES
+from gp_active_sensing.planning.bal.sequences import Deadline, Problem, Sequence
+from gp_active_sensing.planning.bal.tree import Expander, State
+from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
+from gp_active_sensing.planning.entropy import (
+    discrete_entropy,
+    gaussian_entropy,
+    reference_entropy,
+)
+from gp_active_sensing.planning.pending import joint_given_pending, marginals_given_pending
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import (
+    Budget,
+    CandidateValue,
+    Clock,
+    FloatArray,
+    Plan,
+    PlanLimit,
+)
+
+__all__ = ["Bal"]
+
+
+@dataclass(frozen=True)
+class Bal:
+    r"""Choose the place whose reading is worth most, looking N' readings ahead.
+
+    The value of a policy is the joint entropy of the readings it collects [Hoang2014, Eq. 6],
+
+    .. math:: V_n(z_D) = \max_x H[Z_x | z_D] + E[V_{n+1}(z_D \cup \{Z_x\}) | z_D].
+
+    The expectation runs over S branches per candidate and the tree is searched between bounds
+    until the gap at the root is at most α or the limit is reached. With `cells` both bounds
+    hold for the tree's own value at every moment; with `draws` (the published truncated
+    sampling, Eq. 8) they bound the value of Eq. 6, and the sampled value may lie outside.
+
+    The tree is over readings: costs in metres and seconds limit the first move only.
+    """
+
+    horizon: int = param(4, help="readings to look ahead, N'", unit="readings", low=1)
+    samples: int = param(5, help="branches per candidate, S", low=1)
+    alpha: float = param(0.1, help="gap at which the search ends, α", unit="nat", low=0.0)
+    discretisation: str = param(
+        "cells",
+        help="branches: cells of equal probability, or the published truncated random draws",
+        choices=("cells", "draws"),
+    )
+    tau: float | None = param(
+        None,
+        help="truncation τ of the draws; default 5 times the largest predictive deviation",
+        unit="unit of the readings",
+        low=0.0,
+    )
+    search: str = param(
+        "gap",
+        help="which state to expand next: where the root's gap comes from, or as published "
+        "(largest lower bound), or every state (slow; for reference)",
+        choices=tuple(SEARCHES),
+    )
+    max_sequences: int = param(
+        2000,
+        help="visiting sequences enumerated for exact per-λ bounds; greedy bounds beyond",
+        low=1,
+    )
+
+    def plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Budget = Budget(),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[Plan, PolicyState]:
+        """Choose the next place; see `Policy.plan`.
+
+        Bounds are of the value of the N' readings ahead. When the limit leaves no time for the
+        first bounds, the answer is the largest expected entropy, bounded as for N' = 1.
+        """
+        started = clock()
+        key = int(rng.integers(2**63))
+        options = choices(belief, topology, at, pending, unavailable, remaining)
+        if options.reason:
+            return no_plan(options.reason), state
+        deadline = None if limit.seconds is None else started + limit.seconds
+
+        def check() -> None:
+            if deadline is not None and clock() >= deadline:
+                raise Deadline
+
+        reference = reference_entropy(belief.noise_variance)
+        problem = Problem(
+            topology,
+            options.observed,
+            unavailable,
+            belief.noise_variance,
+            reference,
+            self.max_sequences,
+            check,
+        )
+        root: State | None = None
+        expander = Expander(self.samples, belief.noise_variance, reference)
+
+        def more() -> bool:
+            if limit.expansions is not None and expander.expanded >= limit.expansions:
+                return False
+            return deadline is None or clock() < deadline
+
+        try:
+            if more():
+                sequence, mean = self._first(belief, problem, at, options, pending, remaining)
+                weights = belief.weights
+                if self.discretisation == "draws":
+                    expander.draws = (key, *self._truncation(sequence, mean, weights))
+                root = expander.root(sequence, mean, weights)
+                SEARCHES[self.search](expander, root, self.alpha, more)
+                if not root.expanded:  # closed from the start: the candidates still need values
+                    expander.expand(root)
+        except Deadline:
+            pass  # the root keeps the bounds that it has
+        if root is None or not root.q_lower.size:
+            return _myopic(belief, options, pending, clock() - started), state
+        return _answer(root, expander, options, self.alpha, clock() - started), state
+
+    def _first(
+        self,
+        belief: Belief,
+        problem: Problem,
+        at: int | None,
+        options: Choices,
+        pending: Collection[int],
+        remaining: Budget,
+    ) -> tuple[Sequence, FloatArray]:
+        """Return the state of the map before the first visit, and means (L, m) there."""
+        horizon = self.horizon
+        if remaining.readings is not None:
+            horizon = min(horizon, remaining.readings)
+        reach = problem.reachable(at, (), horizon)
+        reach[options.locations] = True
+        locations = np.flatnonzero(reach)
+        posterior = joint_given_pending(belief, locations, pending)
+        sequence = Sequence(
+            problem,
+            min(horizon, len(locations)),
+            frozenset(),
+            locations,
+            np.searchsorted(locations, options.locations),
+            posterior.covariance,
+        )
+        return sequence, posterior.mean
+
+    def _truncation(
+        self, sequence: Sequence, mean: FloatArray, weights: FloatArray
+    ) -> tuple[float, float]:
+        """Return τ and the centre that readings are taken relative to."""
+        variance = np.diagonal(sequence.covariance, axis1=1, axis2=2)
+        noise = sequence.problem.noise[:, None]
+        tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
+        return tau, float((weights @ mean).mean())
+
+
+def _answer(
+    root: State, expander: Expander, options: Choices, alpha: float, seconds: float
+) -> Plan:
+    """Return the plan of a searched tree: the first move with the largest lower bound."""
+    # lexsort sorts by its last key first; the first candidate wins a full tie.
+    best = int(np.lexsort((-root.q_upper, -root.q_lower))[0])
+    return options.plan_for(
+        best,
+        waypoints=_preview(root, best),
+        lower=root.lower,
+        upper=root.upper,
+        expanded=expander.expanded,
+        seconds=seconds,
+        deadline_hit=root.gap > alpha,
+        horizon=root.sequence.k,
+        candidates=tuple(
+            CandidateValue(int(x), float(lower), float(upper))
+            for x, lower, upper in zip(options.locations, root.q_lower, root.q_upper, strict=True)
+        ),
+    )
+
+
+def _preview(root: State, best: int) -> tuple[int, ...]:
+    """Return the first move and what would follow it in the middle branches searched."""
+    waypoints: list[int] = []
+    state: State | None = root
+    choice = best
+    while state is not None:
+        waypoints.append(int(state.sequence.locations[state.sequence.candidates[choice]]))
+        state = state.children.get((choice, state.branch_lower.shape[1] // 2))
+        if state is None or not state.q_lower.size:
+            break
+        choice = int(np.argmax(state.q_lower))
+    return tuple(waypoints)
+
+
+def _myopic(belief: Belief, options: Choices, pending: Collection[int], seconds: float) -> Plan:
+    """Return the largest expected entropy: the answer when there was no time for a tree.
+
+    Its bounds are those of one reading ahead, ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
+    """
+    weights, noise = belief.weights, belief.noise_variance
+    _, variance = marginals_given_pending(belief, options.locations, pending)
+    entropy = gaussian_entropy(variance + noise[:, None]) - reference_entropy(noise)[:, None]
+    expected = weights @ entropy
+    most = float(discrete_entropy(weights))
+    best = int(np.argmax(expected))
+    return options.plan_for(
+        best,
+        lower=float(expected[best]),
+        upper=float(expected[best]) + most,
+        expanded=0,
+        seconds=seconds,
+        deadline_hit=True,
+        horizon=1,
+        candidates=tuple(
+            CandidateValue(int(x), float(v), float(v) + most)
+            for x, v in zip(options.locations, expected, strict=True)
+        ),
+    )

@@ -1,0 +1,278 @@
+"""What depends on the visited places only: covariances, candidates, and bounds per λ.
+
+Posterior covariances do not depend on readings, so all branches of the search that visit the same
+places share one `Sequence`. Visiting a place is a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import numpy as np
+
+from gp_active_sensing.planning.entropy import gaussian_entropy
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["Deadline", "Problem", "Sequence"]
+
+
+class Deadline(Exception):
+    """The time for planning is over."""
+
+
+class Problem:
+    """One decision: the places within reach, and what is known about them.
+
+    Args:
+        topology: where a probe may go.
+        observed: (n,) observed or pending places.
+        unavailable: places not to be chosen.
+        noise: (L,) noise variances.
+        reference: (L,) reference entropies, taken off every reading's entropy.
+        cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
+        check: raises `Deadline` when the time is over.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        observed: BoolArray,
+        unavailable: Collection[int],
+        noise: FloatArray,
+        reference: FloatArray,
+        cap: int,
+        check: Callable[[], None],
+    ) -> None:
+        self.topology = topology
+        self.observed = observed.copy()
+        self.unavailable = unavailable
+        self.noise = noise
+        self.reference = reference
+        self.cap = cap
+        self.check = check
+        self.known: dict[tuple[int | None, frozenset[int]], Sequence] = {}
+
+    def candidates(self, at: int | None, visited: Collection[int]) -> IntArray:
+        """Return the places that may be next after `visited`."""
+        where = list(visited)
+        self.observed[where] = True
+        try:
+            return self.topology.candidates(at, self.observed, self.unavailable)
+        finally:
+            self.observed[where] = False
+
+    def reachable(self, at: int | None, visited: Collection[int], readings: int) -> BoolArray:
+        """(n,) places that may be among the next `readings` after `visited`."""
+        where = list(visited)
+        self.observed[where] = True
+        try:
+            return self.topology.reachable(at, self.observed, readings, self.unavailable)
+        finally:
+            self.observed[where] = False
+
+    def entropy(self, variance: FloatArray) -> FloatArray:
+        """Return ``H[Z|λ]`` less its reference for latent variances (L, …)."""
+        shape = (-1,) + (1,) * (variance.ndim - 1)
+        noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
+        return gaussian_entropy(variance + noise) - reference
+
+
+class Sequence:
+    """The state of the map after a set of visits, with `k` readings still to come.
+
+    Args:
+        problem: the decision this belongs to.
+        k: readings still to come.
+        visited: places visited since the root.
+        locations: (m,) places the state keeps track of; they hold every later candidate.
+        candidates: (A,) index into `locations` of the places that may be next.
+        covariance: (L, m, m) latent posterior covariance, or how to compute it.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        k: int,
+        visited: frozenset[int],
+        locations: IntArray,
+        candidates: IntArray,
+        covariance: FloatArray | Callable[[], FloatArray],
+    ) -> None:
+        self.problem = problem
+        self.k = k
+        self.visited = visited
+        self.locations = locations
+        self.candidates = candidates
+        self._covariance = covariance
+        self.children: list[Sequence | None] = [None] * len(candidates)
+        self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
+        self._bounds: tuple[FloatArray, FloatArray] | None = None
+        self._prepared = False
+
+    @property
+    def covariance(self) -> FloatArray:
+        """(L, m, m) latent posterior covariance."""
+        if callable(self._covariance):
+            computed = self._covariance()
+            # Two readings from the end there is a covariance for every sequence: not kept
+            # when it is large, since it costs less than what is computed from it.
+            if self.k <= 2 and computed.nbytes > 1 << 18:
+                return computed
+            self._covariance = computed
+        return np.asarray(self._covariance)
+
+    def prepare(self) -> None:
+        """Compute what an expansion needs: `variance`, `entropy` (L, A) and `gain` (L, A, m)."""
+        if self._prepared:
+            return
+        self.problem.check()
+        C = self.covariance
+        rows = C[:, self.candidates, :]
+        latent = rows[:, np.arange(len(self.candidates)), self.candidates]
+        # The rank-one downdates may leave a variance a hair below zero.
+        self.variance = np.maximum(latent, 0.0) + self.problem.noise[:, None]
+        self.entropy = self.problem.entropy(np.maximum(latent, 0.0))
+        self.gain = rows / self.variance[:, :, None]
+        self.diagonal = np.diagonal(C, axis1=1, axis2=2).copy()  # a view would keep C alive
+        self._rows = rows
+        self._prepared = True
+
+    def child(self, a: int) -> Sequence:
+        """Return the state after visiting candidate number `a`."""
+        existing = self.children[a]
+        if existing is not None:
+            return existing
+        problem, x = self.problem, int(self.locations[self.candidates[a]])
+        visited = self.visited | {x}
+        free = problem.topology.free
+        key = (None if free else x, visited)
+        known = problem.known.get(key)
+        if free:
+            kept = np.flatnonzero(self.locations != x)
+        elif known is not None:
+            kept = np.searchsorted(self.locations, known.locations)
+        else:
+            reach = problem.reachable(x, visited, self.k - 1)
+            kept = np.flatnonzero(reach[self.locations])
+        self.kept[a] = kept
+        if known is None:
+            locations = self.locations[kept]
+            if free:
+                candidates = np.arange(len(locations))
+            else:
+                candidates = np.searchsorted(locations, problem.candidates(x, visited))
+            known = Sequence(
+                problem, self.k - 1, visited, locations, candidates, self._downdated(a, kept)
+            )
+            problem.known[key] = known
+        self.children[a] = known
+        return known
+
+    def _downdated(self, a: int, kept: IntArray) -> Callable[[], FloatArray]:
+        def compute() -> FloatArray:
+            self.prepare()
+            row = self._rows[:, a, kept]
+            block = self.covariance[:, kept[:, None], kept[None, :]]
+            scaled = row / self.variance[:, a, None]
+            return np.asarray(block - row[:, :, None] * scaled[:, None, :])
+
+        return compute
+
+    def child_variance(self, a: int) -> FloatArray:
+        """(L, A') latent variance of the candidates of `child(a)`, without its covariance."""
+        child = self.child(a)
+        where = self.kept[a][child.candidates]
+        row = self._rows[:, a, where]
+        variance = self.diagonal[:, where] - row * self.gain[:, a, where]
+        return np.asarray(np.maximum(variance, 0.0))
+
+    # -- bounds per λ --------------------------------------------------------------------------
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return entropies of feasible sets and the most any set can have, per λ.
+
+        Returns:
+            fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
+            best: (L,) upper bound on ``max_A H[Z_A | λ]`` over all feasible A of k places.
+        """
+        if self._bounds is None:
+            self._bounds = self._enumerated() or self._greedy()
+        return self._bounds
+
+    def _enumerated(self) -> tuple[FloatArray, FloatArray] | None:
+        """All sequences, when there are few: `best` is then exact."""
+        L = len(self.problem.noise)
+        if not len(self.candidates):
+            return np.zeros((1, L)), np.zeros(L)
+        if self.size() > self.problem.cap:
+            return None
+        self.prepare()
+        if self.k == 1:
+            fixed = self.entropy.T
+        else:
+            parts = []
+            for a in range(len(self.candidates)):
+                inner = self.child(a)._enumerated()
+                if inner is None:
+                    return None
+                parts.append(self.entropy[:, a] + inner[0])
+            fixed = np.concatenate(parts)
+        return fixed, fixed.max(axis=0)
+
+    def size(self) -> int:
+        """Return the number of visiting sequences from here, or more than the cap."""
+        if self.k <= 1 or not len(self.candidates):
+            return max(1, len(self.candidates))
+        # A free choice has too many at once; asking every child would build them all.
+        if len(self.candidates) ** 2 > self.problem.cap:
+            return self.problem.cap + 1
+        total = 0
+        for a in range(len(self.candidates)):
+            total += self.child(a).size()
+            if total > self.problem.cap:
+                break
+        return total
+
+    def _greedy(self) -> tuple[FloatArray, FloatArray]:
+        """Greedy under each λ and on their average; `best` from the k largest marginals."""
+        self.prepare()
+        problem, k = self.problem, self.k
+        C, L = self.covariance, len(problem.noise)
+        marginal = np.sort(problem.entropy(np.maximum(self.diagonal, 0.0)), axis=1)[:, ::-1][:, :k]
+        if not problem.topology.free:
+            # A dead end may yield fewer than k readings, so a negative entropy may be missing.
+            marginal = np.maximum(marginal, 0.0)
+        best = marginal.sum(axis=1)
+        focus = np.vstack([np.eye(L), np.full((1, L), 1.0 / L)])
+        fixed = np.stack([self._rollout(C, weights) for weights in focus])
+        return fixed, best
+
+    def _rollout(self, C: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return (L,) joint entropies of the greedy sequence for a weighting of Λ."""
+        problem, total = self.problem, np.zeros(len(self.problem.noise))
+        variance = np.maximum(self.diagonal, 0.0).copy()
+        downdates: list[FloatArray] = []
+        candidates, visited = self.candidates, self.visited
+        for step in range(self.k):
+            if not len(candidates):
+                break
+            entropy = problem.entropy(variance[:, candidates])
+            pick = int(candidates[int(np.argmax(weights @ entropy))])
+            noisy = variance[:, pick] + problem.noise
+            total += problem.entropy(variance[:, pick])
+            if step == self.k - 1:
+                break
+            column = C[:, :, pick].copy()
+            for d in downdates:
+                column -= d * d[:, pick, None]
+            d = column / np.sqrt(noisy)[:, None]
+            downdates.append(d)
+            variance = np.maximum(variance - d * d, 0.0)
+            x = int(self.locations[pick])
+            visited = visited | {x}
+            if problem.topology.free:
+                candidates = candidates[candidates != pick]
+            else:
+                candidates = np.searchsorted(self.locations, problem.candidates(x, visited))
+        return total

@@ -1,0 +1,124 @@
+"""The contract of every policy: belief + topology -> Plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import (
+    BoolArray,
+    Budget,
+    Clock,
+    Cost,
+    IntArray,
+    Plan,
+    PlanLimit,
+    Route,
+)
+
+__all__ = ["Choices", "Policy", "PolicyState", "choices", "no_plan"]
+
+PolicyState = Any
+"""What a policy hands from one stage to the next: None, or JSON-serialisable data."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A frozen dataclass whose fields are its configuration; it keeps no state of its own."""
+
+    def plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Budget = Budget(),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[Plan, PolicyState]:
+        """Choose the next place to observe.
+
+        Never raises on a deadline, never changes `belief`; the same arguments, generator state
+        and `limit.expansions` give the same plan.
+
+        Args:
+            belief: what is known about the field.
+            topology: where a probe may go.
+            at: where the probe stands; None = nowhere yet.
+            pending: waypoints already given to other probes: planned as if observed (their
+                variance is gone, their value is not known), never chosen.
+            limit: limit on the computing of this decision.
+            rng: source of randomness of this decision.
+            state: what the previous call returned; None at the first.
+            remaining: what is left of the mission's budget; the horizon is clipped to it.
+            unavailable: places not to be chosen but not observed either (set aside).
+            clock: monotonic seconds, for `limit.seconds`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a probe may do next: candidates within the budget, and how to get there.
+
+    Args:
+        locations: (A,) candidates, sorted.
+        routes: (A,) the way to each.
+        observed: (n,) observed or pending places.
+        reason: why there is no candidate ("" when there is one).
+    """
+
+    locations: IntArray
+    routes: tuple[Route, ...]
+    observed: BoolArray
+    reason: str = ""
+
+    def plan_for(self, index: int, **fields: Any) -> Plan:
+        """Return the plan that goes to candidate number `index`."""
+        route = self.routes[index]
+        waypoints = fields.pop("waypoints", (int(self.locations[index]),))
+        return Plan(waypoints=waypoints, path=route.path, cost=route.cost, **fields)
+
+
+def choices(
+    belief: Belief,
+    topology: Topology,
+    at: int | None,
+    pending: Collection[int],
+    unavailable: Collection[int],
+    remaining: Budget,
+) -> Choices:
+    """Find the candidates a probe can afford, with their routes."""
+    observed = belief.observed.copy()
+    observed[list(pending)] = True
+    nothing = np.empty(0, dtype=np.int64)
+    if remaining.readings is not None and remaining.readings <= 0:
+        return Choices(nothing, (), observed, "the budget of readings is spent")
+    locations = topology.candidates(at, observed, unavailable)
+    if locations.size == 0:
+        reason = "every reachable place is observed, on its way to be, or set aside"
+        return Choices(nothing, (), observed, reason)
+    kept: list[int] = []
+    routes: list[Route] = []
+    for location in locations:
+        route = topology.route(at, int(location), observed, unavailable)
+        if remaining.affords(route.cost):
+            kept.append(int(location))
+            routes.append(route)
+    reason = "" if kept else "no reachable place is within the budget of metres or seconds"
+    return Choices(np.asarray(kept, dtype=np.int64), tuple(routes), observed, reason)
+
+
+def no_plan(reason: str) -> Plan:
+    """Return the plan of a mission that is over."""
+    return Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(0.0, 0.0), reason=reason)

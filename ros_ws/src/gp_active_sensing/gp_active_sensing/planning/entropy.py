@@ -1,0 +1,103 @@
+"""Entropies of Gaussians and of Gaussian mixtures, and the reward made of them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import xlogy
+
+from gp_active_sensing.types import FloatArray
+
+__all__ = [
+    "discrete_entropy",
+    "gaussian_entropy",
+    "mixture_entropy",
+    "reference_entropy",
+]
+
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+def gaussian_entropy(variance: FloatArray) -> FloatArray:
+    """Return ``½ log(2πe σ²)`` [nat]."""
+    return np.asarray(0.5 * (np.log(variance) + (_LOG_2PI + 1.0)))
+
+
+def discrete_entropy(weights: FloatArray) -> FloatArray:
+    """Return ``-Σ w log w`` over the last axis [nat]."""
+    return np.asarray(-xlogy(weights, weights).sum(axis=-1))
+
+
+def reference_entropy(noise_variance: FloatArray) -> FloatArray:
+    """Return what is subtracted from an entropy under each λ to make it a reward, (L,) [nat].
+
+    Zero where all candidates have the same noise: the reward is then the paper's ``H[Z_x]``.
+    Where they differ, the entropy of the noise itself, so that the reward is the information
+    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` and the planner does not chase noise.
+    """
+    if np.ptp(noise_variance) <= 1e-12 * noise_variance.max():
+        return np.zeros_like(noise_variance)
+    return gaussian_entropy(noise_variance)
+
+
+_OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
+"""Panel edges of a component, in its own standard deviations about its mean."""
+_CHUNK = 1024
+"""Mixtures integrated at a time, to bound memory."""
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[FloatArray, FloatArray]:
+    x, w = np.polynomial.legendre.leggauss(5)
+    return x, w
+
+
+def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArray) -> FloatArray:
+    r"""Return the entropy of one-dimensional Gaussian mixtures [nat].
+
+    .. math:: H = -\int p(z) \log p(z)\, dz, \quad
+        p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
+
+    by Gauss–Legendre quadrature on panels whose edges are a few points of every component, so
+    that a narrow component inside a wide one is resolved (largest error seen 3e-5 nat where
+    16-point Gauss–Hermite under each component, at the same cost, is wrong by up to 0.2). The
+    result is put into the bracket that holds for every mixture, ``Σ b H_λ ≤ H ≤ Σ b H_λ + H(b)``,
+    so that no quadrature error ever leaves it.
+
+    Args:
+        weights: (…, L) mixture weights.
+        means: (…, L).
+        variances: (…, L), above 0.
+
+    Returns:
+        (…) entropies. Time O(L²) each.
+    """
+    weights, means, variances = np.broadcast_arrays(weights, means, variances)
+    shape, L = means.shape[:-1], means.shape[-1]
+    b, m, v = (a.reshape(-1, L) for a in (weights, means, variances))
+    value = np.empty(len(m))
+    for start in range(0, len(m), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        value[part] = _integrate(b[part], m[part], v[part])
+    lower = (b * gaussian_entropy(v)).sum(axis=-1)
+    clipped = np.clip(value, lower, lower + discrete_entropy(b))
+    return np.asarray(clipped.reshape(shape))
+
+
+def _integrate(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
+    """Return ``-∫ p log p`` of K mixtures given as (K, L) arrays."""
+    x, w = _legendre()
+    std = np.sqrt(v)
+    edges = np.sort((m[:, :, None] + std[:, :, None] * _OFFSETS).reshape(len(m), -1), axis=1)
+    half = 0.5 * np.diff(edges, axis=1)
+    centre = 0.5 * (edges[:, 1:] + edges[:, :-1])
+    z = (centre[:, :, None] + half[:, :, None] * x).reshape(len(m), -1)
+    t = (z[:, :, None] - m[:, None, :]) / std[:, None, :]
+    t *= t
+    t *= -0.5
+    np.exp(t, out=t)
+    p = (t @ (b / std)[:, :, None])[:, :, 0] / math.sqrt(2.0 * math.pi)
+    area = (half[:, :, None] * w).reshape(len(m), -1)
+    return np.asarray(-(area * xlogy(p, p)).sum(axis=1))

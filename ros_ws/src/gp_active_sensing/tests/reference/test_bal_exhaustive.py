@@ -1,0 +1,135 @@
+"""⟨α,ε⟩-BAL against exhaustive search of the same tree: at most 6 places, at most 3 readings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.topology import FreeTopology, GraphTopology
+from gp_active_sensing.topology.graph import Move
+from gp_active_sensing.types import Budget, PlanLimit
+
+from .exhaustive import Exhaustive
+
+CASES = 200
+FULL = PlanLimit(expansions=10**6)
+
+
+def random_case(seed: int, *, free: bool | None = None):
+    """A small decision: 4-6 places, free or on a random directed graph, some read already."""
+    rng = np.random.default_rng([8, seed])
+    n = int(rng.integers(4, 7))
+    positions = rng.uniform(0, 6, size=(n, 2))
+    names = [f"p{i}" for i in range(n)]
+    if free if free is not None else rng.random() < 0.4:
+        topology = FreeTopology("free", "map", names, positions)
+        at = None
+    else:
+        # A directed ring, so that nothing is ever out of reach, and random chords.
+        moves = []
+        for a in range(n):
+            ends = [b for b in range(n) if b == (a + 1) % n or (b != a and rng.random() < 0.35)]
+            moves.append([Move(b, *_straight(positions[a], positions[b])) for b in ends])
+        topology = GraphTopology("ring", "map", names, positions, moves)
+        at = 0
+    same_noise = rng.random() < 0.5
+    hyper = tuple(
+        HyperParameters(
+            (float(rng.uniform(0.5, 6.0)),),
+            float(rng.uniform(0.5, 3.0)),
+            0.3 if same_noise else float(rng.uniform(0.1, 0.8)),
+        )
+        for _ in range(int(rng.integers(2, 5)))
+    )
+    covariance = FeatureCovariance(build_kernel("se"), positions, hyper)
+    mean = PriorMean.constant(n, 1.0, float(rng.choice([0.0, 5.0])))
+    belief = Belief(covariance, mean, rng.dirichlet(np.ones(len(hyper))))
+    if rng.random() < 0.7:
+        belief.observe(0, float(rng.normal(1, 2)))
+    horizon = min(int(rng.integers(2, 4)), int((~belief.observed).sum()))
+    samples = int(rng.integers(2, 5)) if horizon == 2 else int(rng.integers(2, 4))
+    return belief, topology, at, horizon, samples
+
+
+def _straight(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
+    metres = float(np.linalg.norm(end - start))
+    return metres, metres
+
+
+def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL):
+    rng = np.random.default_rng(5)
+    return policy.plan(belief, topology, at, limit=limit, rng=rng, remaining=Budget())[0]
+
+
+@pytest.mark.parametrize("search", ["gap", "published"])
+@pytest.mark.parametrize("seed", range(CASES))
+def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> None:
+    belief, topology, at, horizon, samples = random_case(seed)
+    truth = Exhaustive(belief, topology, samples).q(at, horizon, belief.weights)
+    # max_sequences = 1 forces the greedy bounds that large maps use.
+    cap = 2000 if seed % 2 else 1
+    bal = Bal(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
+    found = plan(bal, belief, topology, at)
+    assert found.lower == pytest.approx(truth.max(), abs=1e-9)
+    assert found.upper == pytest.approx(truth.max(), abs=1e-9)
+    chosen = [c.location for c in found.candidates].index(found.waypoint)
+    assert truth[chosen] == pytest.approx(truth.max(), abs=1e-9)
+
+
+@pytest.mark.parametrize("search", ["gap", "published"])
+@pytest.mark.parametrize("seed", range(CASES))
+def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -> None:
+    belief, topology, at, horizon, samples = random_case(seed)
+    truth = Exhaustive(belief, topology, samples).q(at, horizon, belief.weights)
+    cap = 2000 if seed % 2 else 1
+    bal = Bal(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
+    lower, upper = -np.inf, np.inf
+    for expansions in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 10**6):
+        found = plan(bal, belief, topology, at, PlanLimit(expansions=expansions))
+        assert found.expanded <= expansions
+        assert found.lower <= truth.max() + 1e-9
+        assert found.upper >= truth.max() - 1e-9
+        assert lower <= found.lower <= found.upper <= upper, "bounds widened"
+        lower, upper = found.lower, found.upper
+        for candidate, value in zip(found.candidates, truth, strict=True):
+            assert candidate.lower <= value + 1e-9
+            assert candidate.upper >= value - 1e-9
+        if not found.deadline_hit:
+            break
+
+
+@pytest.mark.parametrize("tau", [None, 0.5])
+@pytest.mark.parametrize("seed", range(CASES // 2))
+def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | None) -> None:
+    # A free choice: the truncation then looks at the same places as the plain transcription.
+    belief, topology, at, horizon, samples = random_case(seed, free=True)
+    bal = Bal(
+        horizon=horizon,
+        samples=samples,
+        alpha=0.0,
+        discretisation="draws",
+        tau=tau,
+        search="exhaustive",
+    )
+    found = plan(bal, belief, topology, at)
+    key = int(np.random.default_rng(5).integers(2**63))
+    tau_used, centre = truncation(belief, tau)
+    exhaustive = Exhaustive(belief, topology, samples, (key, tau_used, centre))
+    truth = exhaustive.q(at, horizon, belief.weights)
+    assert found.lower == pytest.approx(truth.max(), abs=1e-8)
+    assert found.upper == pytest.approx(truth.max(), abs=1e-8)
+    chosen = [c.location for c in found.candidates].index(found.waypoint)
+    assert truth[chosen] == pytest.approx(truth.max(), abs=1e-8)
+
+
+def truncation(belief: Belief, tau: float | None) -> tuple[float, float]:
+    where = np.flatnonzero(~belief.observed)
+    mean, variance = belief.marginals(where)
+    noisy = variance + belief.noise_variance[:, None]
+    return (
+        5.0 * float(np.sqrt(noisy.max())) if tau is None else tau,
+        float((belief.weights @ mean).mean()),
+    )
