@@ -1,0 +1,175 @@
+"""What every registered policy promises; walks the registry, so none can be forgotten."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping, param_of, to_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning import Policy, build_policy, policies
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.types import Budget, Plan, PlanLimit
+
+MAPS = {
+    "line": {"kind": "line", "count": 12, "spacing": 1.0, "moves": "free"},
+    "grid": {"kind": "grid", "columns": 4, "rows": 3, "spacing": 2.0, "neighbours": 8},
+    "town": {"kind": "roads", "file": "town.geojson"},
+}
+
+
+@pytest.fixture(params=policies.names())
+def policy(request: pytest.FixtureRequest) -> Policy:
+    return build_policy({"name": request.param})
+
+
+@pytest.fixture(params=sorted(MAPS), scope="module")
+def world(request: pytest.FixtureRequest) -> tuple[Topology, Belief, int]:
+    topology = build_topology(from_mapping(MapConfig, MAPS[request.param]))
+    scale = 300.0 if request.param == "town" else 2.0
+    config = BeliefConfig(
+        length_scales=(0.5 * scale, scale, 3 * scale), signal_std=(7.0,), noise_std=(1.0,)
+    )
+    belief = build_belief(config, topology.features)
+    rng = np.random.default_rng(0)
+    for place in (0, 1, 2):
+        belief.observe(place, float(rng.normal(30, 7)))
+    return topology, belief, 1
+
+
+def ask(policy: Policy, world, *, seed: int = 3, state=None, **options) -> tuple[Plan, object]:
+    topology, belief, at = world
+    options = {"limit": PlanLimit(expansions=20)} | options
+    rng = np.random.default_rng(seed)
+    return policy.plan(belief, topology, at, rng=rng, state=state, **options)
+
+
+def test_waypoint_is_a_candidate_with_a_legal_way(policy: Policy, world) -> None:
+    topology, belief, at = world
+    plan, _ = ask(policy, world)
+    assert plan.waypoint in topology.candidates(at, belief.observed)
+    assert plan.path[-1] == plan.waypoint
+    assert plan.lower <= plan.upper
+    if not topology.free:
+        here = at
+        for place in plan.path:
+            assert place in topology.neighbours(here)
+            here = place
+    route = topology.route(at, plan.waypoint, belief.observed)
+    assert plan.cost == route.cost
+    assert [c.location for c in plan.candidates] == sorted(c.location for c in plan.candidates)
+    assert all(c.lower <= c.upper for c in plan.candidates)
+
+
+def test_same_arguments_give_the_same_plan(policy: Policy, world) -> None:
+    first, second = ask(policy, world)[0], ask(policy, world)[0]
+    assert dataclasses.replace(first, seconds=0.0) == dataclasses.replace(second, seconds=0.0)
+
+
+def test_belief_is_not_changed(policy: Policy, world) -> None:
+    _, belief, _ = world
+    before = (belief.weights, *belief.predict(), belief.observed.copy())
+    ask(policy, world, pending=(5, 6))
+    for a, b in zip(before, (belief.weights, *belief.predict(), belief.observed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        PlanLimit(expansions=0),
+        PlanLimit(seconds=0.0),
+        PlanLimit(seconds=1e-6),
+        PlanLimit(seconds=0.0, expansions=0),
+        PlanLimit(seconds=0.02),
+    ],
+)
+def test_any_limit_gives_a_legal_waypoint(policy: Policy, world, limit: PlanLimit) -> None:
+    topology, belief, at = world
+    plan, _ = ask(policy, world, limit=limit)
+    assert plan.waypoint in topology.candidates(at, belief.observed)
+    assert np.isfinite([plan.lower, plan.upper]).all()
+    assert plan.lower <= plan.upper
+
+
+def test_pending_and_unavailable_places_are_not_chosen(policy: Policy, world) -> None:
+    topology, belief, at = world
+    candidates = topology.candidates(at, belief.observed)
+    for option in ("pending", "unavailable"):
+        plan, _ = ask(policy, world, **{option: tuple(candidates.tolist())})
+        assert plan.waypoint not in candidates
+        if plan.waypoint is None:
+            assert plan.reason
+            assert topology.free, "on the grid and in the town there is always somewhere else"
+
+
+def test_budget_is_obeyed(policy: Policy, world) -> None:
+    plan, _ = ask(policy, world, remaining=Budget(readings=0))
+    assert plan.waypoint is None
+    assert "readings" in plan.reason
+    plan, _ = ask(policy, world, remaining=Budget(readings=1))
+    assert plan.horizon == 1
+    plan, _ = ask(policy, world, remaining=Budget(metres=0.0))
+    assert plan.waypoint is None
+    assert "metres" in plan.reason
+
+
+def test_nothing_left_to_observe_is_said(policy: Policy) -> None:
+    topology = build_topology(from_mapping(MapConfig, MAPS["line"] | {"count": 2}))
+    belief = build_belief(BeliefConfig(length_scales=(1.0,)), topology.features)
+    for place in (0, 1):
+        belief.observe(place, 1.0)
+    plan, _ = ask(policy, (topology, belief, None))
+    assert plan.waypoint is None
+    assert "observed" in plan.reason
+
+
+def test_one_place_left(policy: Policy) -> None:
+    topology = build_topology(from_mapping(MapConfig, MAPS["line"] | {"count": 3}))
+    belief = build_belief(BeliefConfig(length_scales=(1.0, 2.0)), topology.features)
+    for place in (0, 2):
+        belief.observe(place, 1.0)
+    plan, _ = ask(policy, (topology, belief, None))
+    assert plan.waypoint == 1
+
+
+def test_before_the_first_reading_and_with_one_candidate_length_scale(policy: Policy) -> None:
+    topology = build_topology(from_mapping(MapConfig, MAPS["grid"]))
+    belief = build_belief(BeliefConfig(length_scales=(1.0,)), topology.features)
+    plan, _ = ask(policy, (topology, belief, 0))
+    assert plan.waypoint is not None
+    assert np.isfinite([plan.lower, plan.upper]).all()
+
+
+def test_state_survives_json(policy: Policy, world) -> None:
+    _, state = ask(policy, world)
+    restored = json.loads(json.dumps(state))
+    first, second = ask(policy, world, state=state)[0], ask(policy, world, state=restored)[0]
+    assert first.waypoints == second.waypoints
+
+
+def test_configuration_round_trip_and_help(policy: Policy) -> None:
+    cls = type(policy)
+    assert from_mapping(cls, to_mapping(policy)) == policy
+    for field in dataclasses.fields(cls):
+        assert param_of(field).help, f"{cls.__name__}.{field.name} says what it is"
+    assert (cls.__doc__ or "").strip()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        policy.anything = 1  # type: ignore[attr-defined]
+
+
+def test_unknown_key_is_an_error(policy: Policy) -> None:
+    name = next(n for n in policies if policies.factory(n) is type(policy))
+    with pytest.raises(ConfigError, match=r"policy\.horizonn: unknown key"):
+        build_policy({"name": name, "horizonn": 3})
+
+
+def test_unknown_policy_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'bal'"):
+        build_policy({"name": "ball"})
+    with pytest.raises(ConfigError, match=r"policy\.name: is required"):
+        build_policy({"horizon": 3})

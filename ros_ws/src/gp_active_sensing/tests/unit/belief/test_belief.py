@@ -1,0 +1,238 @@
+"""Belief: size, numbers far from zero, transforms, degenerate priors, copies."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import (
+    Belief,
+    BeliefConfig,
+    FeatureCovariance,
+    HyperParameters,
+    PriorMean,
+    build_belief,
+)
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import BeliefError, ConfigError, ReadingError
+from gp_active_sensing.kernels import build_kernel
+
+
+def make(features: np.ndarray, **options) -> Belief:
+    settings = {"length_scales": [1.0, 3.0, 9.0], "signal_std": [2.0], "noise_std": [0.3]}
+    return build_belief(from_mapping(BeliefConfig, settings | options), features)
+
+
+def line(n: int) -> np.ndarray:
+    return np.arange(float(n))[:, None]
+
+
+def test_prior_is_the_prior() -> None:
+    belief = make(line(4), mean_value=5.0, mean_std=3.0)
+    np.testing.assert_allclose(belief.weights, 1 / 3)
+    mean, variance = belief.predict()
+    np.testing.assert_allclose(mean, 5.0)
+    np.testing.assert_allclose(variance, 2.0**2 + 3.0**2)
+    np.testing.assert_allclose(belief.predict(noisy=True)[1], 2.0**2 + 3.0**2 + 0.3**2)
+
+
+def test_a_hundred_thousand_readings_of_a_hundred_places() -> None:
+    rng = np.random.default_rng(1)
+    belief = make(line(100))
+    truth = rng.normal(20.0, 2.0, size=100)
+    where = rng.integers(100, size=100_000)
+    noise = rng.normal(0.0, 0.3, size=100_000)
+    for place, error in zip(where.tolist(), noise.tolist(), strict=True):
+        belief.observe(place, truth[place] + error)
+    mean, variance = belief.predict()
+    assert belief.readings.sum() == 100_000
+    # About 1000 readings a place: standard error 0.3/sqrt(1000) = 0.0095.
+    np.testing.assert_allclose(mean, truth, atol=5 * 0.0095)
+    assert variance.max() < (2 * 0.0095) ** 2
+    assert np.isfinite(belief.log_evidence).all()
+    assert belief.jittered == 0
+
+
+def test_two_thousand_places_one_at_a_time_at_the_end() -> None:
+    rng = np.random.default_rng(2)
+    features = rng.uniform(0, 60, size=(2003, 2))
+    belief = make(features, length_scales=[0.5, 4.0])
+    kernel = build_kernel("se")
+    K = 4.0 * kernel.correlation(features, features, np.array([4.0]))
+    truth = 10 + np.linalg.cholesky(K + 1e-8 * np.eye(2003)) @ rng.standard_normal(2003)
+    for place in range(2000):
+        belief.observe(place, truth[place] + 0.3 * rng.standard_normal())
+    before = belief.predict(np.arange(2000, 2003))
+    for place in (2000, 2001, 7):  # two new places, one old one
+        belief.observe(place, truth[place])
+        assert np.isfinite(belief.weights).all()
+    mean, variance = belief.predict(np.array([2002]))
+    assert belief.weights[1] > 0.999, "the length-scale that made the field"
+    assert abs(mean[0] - truth[2002]) < 5 * np.sqrt(variance[0])
+    assert (before[1] > 0).all()
+
+
+def test_rereading_an_old_place_equals_reading_it_all_at_once() -> None:
+    rng = np.random.default_rng(3)
+    often, once = make(line(40)), make(line(40))
+    readings = [(int(p), float(rng.normal())) for p in rng.integers(40, size=400)]
+    for reading in readings:
+        often.observe(*reading)
+        assert often.weights.sum() == pytest.approx(1.0)
+    for reading in readings:
+        once.observe(*reading)
+    np.testing.assert_allclose(often.weights, once.weights, rtol=1e-9)
+    np.testing.assert_allclose(often.predict()[0], once.predict()[0], rtol=1e-9)
+    assert often._factor.rows <= 40 + 10, "doubled rows are folded in from time to time"
+
+
+@pytest.mark.parametrize("offset", [0.0, 33.0, 1.0e5])
+def test_a_field_with_a_mean_is_learned_as_well_as_one_without(offset: float) -> None:
+    """Mean 33 ± 14 against mean 0 ± 14: the unknown mean is integrated out, never zero."""
+    errors = {0.0: [], offset: []}
+    for seed in range(10):
+        rng = np.random.default_rng([4, seed])
+        X = rng.uniform(0, 30, size=(150, 2))
+        K = 14.0**2 * build_kernel("se").correlation(X, X, np.array([5.0]))
+        field = np.linalg.cholesky(K + 1e-6 * np.eye(150)) @ rng.standard_normal(150)
+        noise = rng.normal(0, 1.0, size=150)
+        for shift in errors:
+            belief = make(X, length_scales=[1.0, 5.0, 25.0], signal_std=[14.0], noise_std=[1.0])
+            for place in range(60):
+                belief.observe(place, shift + field[place] + noise[place])
+            mean, _ = belief.predict(np.arange(60, 150))
+            errors[shift].append(np.sqrt(np.mean((mean - shift - field[60:]) ** 2)))
+            assert belief.weights[1] > 0.9
+    with_mean, without = np.mean(errors[offset]), np.mean(errors[0.0])
+    # A vague prior centred 33 (or 100 000) away moves the estimate by offset (1/100)² of its
+    # own error, not more.
+    tolerance = 1e-3 if offset < 1e3 else 0.05
+    assert with_mean == pytest.approx(without, rel=tolerance)
+    assert without < 14.0 / 2
+
+
+def test_linear_mean_follows_a_trend() -> None:
+    X = np.column_stack([np.linspace(0, 100, 30), np.ones(30)])
+    trend = 5.0 + 0.7 * X[:, 0]
+    known = np.arange(0, 15)
+    errors = {}
+    for mean in ("constant", "linear"):
+        belief = make(X, mean=mean, length_scales=[2.0], mean_std=1000.0)
+        for place in known:
+            belief.observe(int(place), float(trend[place]))
+        errors[mean] = np.abs(belief.predict(np.arange(20, 30))[0] - trend[20:]).max()
+    assert errors["linear"] < 3.0 < errors["constant"]
+
+
+def test_numbers_far_from_zero_keep_their_digits() -> None:
+    """Air pressure, 101 325 ± 0.1 with noise 0.01, read a thousand times."""
+    rng = np.random.default_rng(5)
+    belief = make(line(5), signal_std=[0.1], noise_std=[0.01], mean_value=101_325.0, mean_std=10.0)
+    shifted = make(line(5), signal_std=[0.1], noise_std=[0.01], mean_value=0.0, mean_std=10.0)
+    for _ in range(1000):
+        place, value = int(rng.integers(5)), float(rng.normal(0, 0.1))
+        belief.observe(place, 101_325.0 + value)
+        shifted.observe(place, value)
+    np.testing.assert_allclose(belief.predict()[0] - 101_325.0, shifted.predict()[0], atol=1e-6)
+    np.testing.assert_allclose(belief.log_evidence, shifted.log_evidence, rtol=1e-6)
+
+
+def test_log_transform_learns_a_positive_field() -> None:
+    belief = make(line(3), transform="log", mean_std=5.0)
+    for _ in range(50):
+        belief.observe(0, 100.0, 4.0)
+    mean, variance = belief.predict(np.array([0]))
+    assert mean[0] == pytest.approx(100.0, rel=0.01)
+    assert np.sqrt(variance[0]) == pytest.approx(2.0 / np.sqrt(50), rel=0.1)
+    with pytest.raises(ReadingError, match="above 0") as info:
+        belief.observe(1, -1.0)
+    assert info.value.reason == "not_positive"
+    assert not belief.observed[1], "a refused reading leaves no trace"
+
+
+def test_weights_of_zero_and_one_stay() -> None:
+    belief = make(line(6), weights=[0.0, 1.0, 0.0])
+    for place in range(5):
+        belief.observe(place, float(place))
+    np.testing.assert_array_equal(belief.weights, [0.0, 1.0, 0.0])
+
+
+def test_equal_features_and_tiny_noise_are_jittered_and_said(caplog) -> None:
+    features = np.zeros((4, 1))
+    belief = make(features, noise_std=[1e-9], mean_std=0.0)
+    with caplog.at_level(logging.WARNING):
+        for place in range(4):
+            belief.observe(place, 1.0)
+        assert np.isfinite(belief.weights).all()
+    assert belief.jittered >= 1
+    assert "jitter" in caplog.text
+
+
+def test_a_covariance_no_jitter_mends_is_an_error() -> None:
+    class Broken(FeatureCovariance):
+        def between(self, rows, columns):
+            return -super().between(rows, columns)
+
+    hyper = (HyperParameters((1.0,), 1.0, 0.1),)
+    belief = Belief(Broken(build_kernel("se"), line(2), hyper), PriorMean.known(2, 0.0))
+    belief.observe(0, 1.0)
+    with pytest.raises(BeliefError, match="not positive definite"):
+        _ = belief.weights
+
+
+def test_copy_is_independent() -> None:
+    belief = make(line(6))
+    belief.observe(0, 1.0)
+    twin = belief.copy()
+    before = belief.predict()
+    for place in range(6):
+        twin.observe(place, 3.0)
+    _ = twin.weights
+    for a, b in zip(belief.predict(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert belief.observed.sum() == 1
+    with pytest.raises(ValueError, match="read-only"):
+        belief.observed[0] = False
+
+
+def test_joint_and_marginals_agree() -> None:
+    rng = np.random.default_rng(6)
+    belief = make(rng.uniform(0, 9, size=(8, 2)))
+    for place in (1, 4, 4, 6):
+        belief.observe(place, float(rng.normal()))
+    joint = belief.joint(np.arange(8))
+    mean, variance = belief.marginals()
+    np.testing.assert_allclose(joint.mean, mean, atol=1e-12)
+    diagonal = np.diagonal(joint.covariance, axis1=1, axis2=2)
+    np.testing.assert_allclose(diagonal, variance, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel": "matern25"}, "kernel: unknown kernel 'matern25'. Did you mean 'matern52'"),
+        ({"length_scales": []}, "length_scales: expected at least 1 entries"),
+        ({"length_scales": [0.0]}, r"length_scales\[0\]: must be more than 0"),
+        ({"length_scales": [-1.0]}, r"length_scales\[0\]: must be more than 0"),
+        ({"noise_std": [0.0]}, r"noise_std\[0\]: must be more than 0"),
+        ({"signal_std": [float("nan")]}, r"signal_std\[0\]: expected a finite number"),
+        ({"weights": [1.0]}, "weights: expected 3"),
+        ({"weights": [0.0, 0.0, 0.0]}, "weights: expected at least one above 0"),
+        ({"mean_std": -1.0}, "mean_std: must be 0 or more"),
+        ({"transform": "lgo"}, "transform: expected one of identity, log, got 'lgo'"),
+        ({"length_scale": [1.0]}, "Did you mean 'length_scales'"),
+        ({"length_scales": [[1.0, 2.0]]}, "expected 1 length-scale or 1"),
+    ],
+)
+def test_bad_configuration_is_a_clear_error(settings, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(line(3), **settings)
+
+
+def test_features_that_are_not_finite_are_refused() -> None:
+    features = line(3)
+    features[1] = np.nan
+    with pytest.raises(ConfigError, match="location 1 has"):
+        make(features)

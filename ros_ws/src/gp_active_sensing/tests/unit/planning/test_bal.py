@@ -1,0 +1,182 @@
+"""⟨α,ε⟩-BAL as a policy: limits, deadlines, pending waypoints, horizons, rewards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.pending import joint_given_pending, marginals_given_pending
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.types import Budget, PlanLimit
+
+
+def line(count: int = 9, **options):
+    topology = build_topology(
+        from_mapping(MapConfig, {"kind": "line", "count": count, "spacing": 1.0, "moves": "free"})
+    )
+    settings = {"length_scales": (0.5, 2.0, 8.0), "signal_std": (3.0,), "noise_std": (0.3,)}
+    return topology, build_belief(BeliefConfig(**(settings | options)), topology.features)
+
+
+def plan(policy: Bal, topology, belief, at=None, **options):
+    options = {"limit": PlanLimit(expansions=10**5)} | options
+    return policy.plan(belief, topology, at, rng=np.random.default_rng(1), **options)[0]
+
+
+class Ticking:
+    """A clock that advances by a fixed step at every look."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 1.5, 3.5, 7.5, 20.5, 100.5, 1000.5])
+@pytest.mark.parametrize("discretisation", ["cells", "draws"])
+def test_a_deadline_at_any_moment_gives_a_plan(seconds: float, discretisation: str) -> None:
+    """The clock ticks at each look, so the deadline falls at every point of the computing."""
+    topology, belief = line()
+    bal = Bal(horizon=3, samples=3, alpha=0.0, discretisation=discretisation, max_sequences=10)
+    found = plan(bal, topology, belief, limit=PlanLimit(seconds=seconds), clock=Ticking(1.0))
+    assert found.waypoint is not None
+    assert np.isfinite([found.lower, found.upper]).all()
+    assert found.lower <= found.upper
+    if seconds < 1:
+        assert found.deadline_hit
+        assert found.horizon == 1
+
+
+def test_more_expansions_never_widen_the_bounds_on_a_road_map() -> None:
+    topology = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson"}))
+    config = BeliefConfig(length_scales=(100.0, 400.0, 1600.0), signal_std=(7.0,), noise_std=(2.0,))
+    belief = build_belief(config, topology.features)
+    at = 0
+    for stage in range(8):
+        lower, upper = -np.inf, np.inf
+        for expansions in (1, 4, 16, 64, 256):
+            bal = Bal(horizon=4, samples=4, alpha=0.01)
+            found = plan(bal, topology, belief, at, limit=PlanLimit(expansions=expansions))
+            assert lower <= found.lower <= found.upper <= upper
+            lower, upper = found.lower, found.upper
+        at = found.waypoint
+        belief.observe(at, float(np.random.default_rng(stage).normal(33, 7)))
+
+
+def test_horizon_is_clipped_to_the_budget_and_to_what_is_left() -> None:
+    topology, belief = line(5)
+    assert plan(Bal(horizon=4), topology, belief, remaining=Budget(readings=2)).horizon == 2
+    for place in range(3):
+        belief.observe(place, 0.0)
+    assert plan(Bal(horizon=4), topology, belief).horizon == 2
+
+
+def test_one_reading_ahead_is_maximum_entropy() -> None:
+    topology, belief = line()
+    for place, value in ((0, 1.0), (4, -2.0), (5, 2.0)):
+        belief.observe(place, value)
+    rng = np.random.default_rng(0)
+    entropy, _ = build_policy({"name": "max_entropy"}).plan(belief, topology, None, rng=rng)
+    bal = plan(Bal(horizon=1), topology, belief)
+    assert bal.waypoint == entropy.waypoint
+    assert bal.lower == pytest.approx(entropy.lower, abs=1e-12)
+    assert bal.upper == pytest.approx(entropy.lower, abs=1e-12)
+
+
+def test_noise_that_differs_is_not_chased() -> None:
+    """With λ of different noise, the value is information: zero where all is known."""
+    topology, belief = line(4, length_scales=(2.0,), noise_std=(0.01, 5.0), mean_std=0.0)
+    for place in range(3):
+        for _ in range(2000):
+            belief.observe(place, float(place), 1e-6)
+    found = plan(Bal(horizon=1, samples=5), topology, belief)
+    assert 0.0 < found.lower < 3.0
+
+
+def test_preview_follows_the_first_move() -> None:
+    topology, belief = line(6)
+    found = plan(Bal(horizon=3, alpha=0.01), topology, belief)
+    assert len(set(found.waypoints)) == len(found.waypoints) >= 2
+    assert found.waypoint == found.waypoints[0]
+
+
+def test_pending_covariance_is_that_of_a_reading_there() -> None:
+    topology, belief = line(6)
+    belief.observe(0, 2.0)
+    where = np.array([1, 3, 5])
+    pending = joint_given_pending(belief, where, (2, 4, 2, 0))
+    read = belief.copy()
+    read.observe(2, 123.0)
+    read.observe(4, -77.0)
+    np.testing.assert_allclose(pending.covariance, read.joint(where).covariance, atol=1e-10)
+    np.testing.assert_allclose(pending.mean, belief.joint(where).mean)
+    _, variance = marginals_given_pending(belief, where, (2, 4))
+    np.testing.assert_allclose(variance, read.marginals(where)[1], atol=1e-10)
+
+
+def test_two_probes_share_the_work() -> None:
+    topology, belief = line(40, length_scales=(4.0,))
+    first = plan(Bal(horizon=2), topology, belief)
+    second = plan(Bal(horizon=2), topology, belief, pending=(first.waypoint,))
+    assert abs(first.waypoint - second.waypoint) > 4
+
+
+def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:
+    topology, belief = line(5)
+    bal = {
+        s: Bal(horizon=3, samples=2, alpha=0.0, discretisation="draws", search=s)
+        for s in ("exhaustive", "published")
+    }
+    full = plan(bal["exhaustive"], topology, belief)
+    again = plan(bal["exhaustive"], topology, belief)
+    assert full.candidates == again.candidates
+    other = bal["exhaustive"].plan(
+        belief, topology, None, rng=np.random.default_rng(2), limit=PlanLimit(expansions=10**5)
+    )[0]
+    assert other.candidates != full.candidates
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"horizon": 0}, r"policy\.horizon: must be 1 or more \[readings\], got 0"),
+        ({"samples": 0}, r"policy\.samples: must be 1 or more"),
+        ({"alpha": -0.1}, r"policy\.alpha: must be 0 or more \[nat\]"),
+        ({"discretisation": "cell"}, "Did you mean 'cells'"),
+        ({"search": "gapp"}, "Did you mean 'gap'"),
+        ({"horizon": 2.5}, "expected a whole number"),
+        ({"horizon": True}, "expected a whole number"),
+        ({"horizon": "three"}, "expected a whole number"),
+    ],
+)
+def test_bad_parameters_are_clear_errors(settings, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_policy({"name": "bal", **settings})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length_scales": (1e-6, 1e6)},
+        {"noise_std": (1e-6,)},
+        {"weights": (1.0, 0.0, 0.0)},
+        {"weights": (1.0, 1e-300, 1e-300)},
+        {"signal_std": (1e-3, 1e3)},
+    ],
+)
+def test_degenerate_beliefs_give_finite_plans(options) -> None:
+    topology, belief = line(7, **options)
+    for place, value in ((0, 1.0), (3, 1.1)):
+        belief.observe(place, value)
+    for settings in ({}, {"discretisation": "draws"}, {"max_sequences": 1}):
+        found = plan(Bal(horizon=3, samples=3, **settings), topology, belief)
+        assert found.waypoint is not None
+        assert np.isfinite([found.lower, found.upper]).all()
+        assert found.lower <= found.upper

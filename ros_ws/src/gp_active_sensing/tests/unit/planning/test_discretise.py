@@ -1,0 +1,97 @@
+"""Cells and draws: what the proofs and the paper ask of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gp_active_sensing.planning.bal.discretise import by_cells, by_draws
+from gp_active_sensing.planning.entropy import gaussian_entropy, mixture_entropy
+
+
+def case(seed: int):
+    rng = np.random.default_rng(seed)
+    L, A, S = int(rng.integers(1, 8)), int(rng.integers(1, 6)), int(rng.integers(1, 9))
+    weights = rng.dirichlet(np.ones(L))
+    if L > 2:
+        weights[0] = 0.0
+        weights /= weights.sum()
+    mean = rng.normal(0, 3, size=(L, A))
+    variance = np.exp(rng.uniform(-3, 3, size=(L, A)))
+    return weights, mean, variance, S
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_cells_average_to_the_present_belief(seed: int) -> None:
+    weights, mean, variance, S = case(seed)
+    found = by_cells(weights, mean, variance, gaussian_entropy(variance), S)
+    np.testing.assert_allclose(found.probability.sum(axis=1), 1.0, atol=1e-12)
+    average = (found.probability[:, :, None] * found.weights).sum(axis=1)
+    np.testing.assert_allclose(average, np.broadcast_to(weights, average.shape), atol=1e-12)
+    np.testing.assert_allclose(found.weights.sum(axis=2), 1.0, atol=1e-12)
+    assert (np.diff(found.values, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_cells_are_of_about_equal_probability_with_the_median_inside(seed: int) -> None:
+    weights, mean, variance, S = case(seed)
+    found = by_cells(weights, mean, variance, gaussian_entropy(variance), S)
+    np.testing.assert_allclose(found.probability, 1.0 / S, atol=0.05)
+    below = np.cumsum(found.probability, axis=1) - found.probability
+    for a in range(mean.shape[1]):
+        cdf = np.array(
+            [
+                weights @ stats.norm.cdf(z, mean[:, a], np.sqrt(variance[:, a]))
+                for z in found.values[a]
+            ]
+        )
+        middle = below[a] + found.probability[a] / 2
+        np.testing.assert_allclose(cdf, middle, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_cell_reward_lies_between_known_and_full_information(seed: int) -> None:
+    """Knowing only the cell tells less about λ than knowing the reading: reward ≤ H[Z_x]."""
+    weights, mean, variance, S = case(seed)
+    entropy = gaussian_entropy(variance)
+    found = by_cells(weights, mean, variance, entropy, S)
+    full = mixture_entropy(weights, mean.T, variance.T)
+    assert (found.reward >= weights @ entropy - 1e-12).all()
+    assert (found.reward <= full + 1e-4).all()
+    many = by_cells(weights, mean, variance, entropy, 200)
+    np.testing.assert_allclose(many.reward, full, atol=0.02)
+
+
+def test_one_candidate_length_scale_has_nothing_to_learn() -> None:
+    found = by_cells(np.array([1.0]), np.zeros((1, 2)), np.ones((1, 2)), np.full((1, 2), 1.5), 5)
+    np.testing.assert_allclose(found.reward, 1.5)
+    np.testing.assert_allclose(found.weights, 1.0)
+
+
+def test_draws_follow_bayes_and_the_truncation() -> None:
+    weights, mean, variance, _ = case(7)
+    rng = np.random.default_rng(0)
+    found = by_draws(weights, mean, variance, 0.25, 4000, rng, (-2.0, 2.0))
+    assert found.values.min() >= -2.0
+    assert found.values.max() <= 2.0
+    z = found.values[0, 17]
+    joint = weights * stats.norm.pdf(z, mean[:, 0], np.sqrt(variance[:, 0]))
+    np.testing.assert_allclose(found.weights[0, 17], joint / joint.sum(), rtol=1e-9)
+    density = np.array(
+        [weights @ stats.norm.pdf(v, mean[:, 0], np.sqrt(variance[:, 0])) for v in found.values[0]]
+    )
+    assert found.reward[0] == pytest.approx(-np.log(density).mean() - 0.25)
+
+
+def test_draws_without_truncation_have_the_moments_of_the_mixture() -> None:
+    weights, mean, variance, _ = case(3)
+    S = 100_000
+    found = by_draws(weights, mean, variance, 0.0, S, np.random.default_rng(0), (-np.inf, np.inf))
+    expected = weights @ mean
+    second = weights @ (variance + mean**2) - expected**2
+    np.testing.assert_allclose(
+        found.values.mean(axis=1), expected, atol=5 * np.sqrt(second.max() / S)
+    )
+    full = mixture_entropy(weights, mean.T, variance.T)
+    np.testing.assert_allclose(found.reward, full, atol=0.02)

@@ -1,0 +1,72 @@
+"""Entropies against integrals, closed forms and Monte Carlo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from gp_active_sensing.planning.entropy import (
+    discrete_entropy,
+    gaussian_entropy,
+    mixture_entropy,
+    reference_entropy,
+)
+
+
+def test_gaussian_entropy_is_the_closed_form() -> None:
+    for std in (0.1, 1.0, 7.0):
+        expected = stats.norm(scale=std).entropy()
+        assert gaussian_entropy(np.array(std**2)) == pytest.approx(expected)
+
+
+def test_discrete_entropy_of_zero_weights() -> None:
+    assert discrete_entropy(np.array([0.0, 1.0])) == 0.0
+    assert discrete_entropy(np.full(4, 0.25)) == pytest.approx(np.log(4))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mixture_entropy_is_the_integral(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    L = int(rng.integers(1, 8))
+    weights = rng.dirichlet(np.ones(L))
+    means = rng.normal(0, 10, size=L) * rng.choice([0.1, 1.0])
+    std = np.exp(rng.uniform(np.log(0.25), np.log(10), size=L))
+
+    def integrand(z: float) -> float:
+        p = float(weights @ stats.norm.pdf(z, means, std))
+        return -p * np.log(p) if p > 0 else 0.0
+
+    points = np.unique((means[:, None] + std[:, None] * np.array([-9, -3, 0, 3, 9])).ravel())
+    expected = sum(
+        integrate.quad(integrand, a, b)[0] for a, b in zip(points[:-1], points[1:], strict=True)
+    )
+    found = mixture_entropy(weights, means, std**2)
+    assert found == pytest.approx(expected, abs=2e-4)
+
+
+def test_mixture_entropy_stays_in_its_bracket_and_keeps_shapes() -> None:
+    rng = np.random.default_rng(1)
+    weights = rng.dirichlet(np.ones(5), size=(3, 1))
+    means = rng.normal(0, 100, size=(3, 700, 5))
+    variances = np.exp(rng.uniform(-8, 8, size=(3, 700, 5)))
+    found = mixture_entropy(weights, means, variances)
+    lower = (weights * gaussian_entropy(variances)).sum(axis=-1)
+    assert found.shape == (3, 700)
+    assert (found >= lower - 1e-12).all()
+    assert (found <= lower + discrete_entropy(weights) + 1e-12).all()
+
+
+def test_extreme_components_give_numbers() -> None:
+    found = mixture_entropy(
+        np.array([0.5, 0.5, 0.0]), np.array([-1e6, 1e6, 0.0]), np.array([1e-12, 1e12, 1.0])
+    )
+    assert np.isfinite(found)
+    single = mixture_entropy(np.array([1.0]), np.array([3.0]), np.array([4.0]))
+    assert single == pytest.approx(float(gaussian_entropy(np.array(4.0))), abs=1e-9)
+
+
+def test_reference_is_zero_when_the_noise_is_the_same() -> None:
+    np.testing.assert_array_equal(reference_entropy(np.array([0.5, 0.5])), 0.0)
+    noise = np.array([0.5, 1.0])
+    np.testing.assert_allclose(reference_entropy(noise), gaussian_entropy(noise))

@@ -1,0 +1,173 @@
+"""The sensing loop: readings used or counted, budgets, misses, reproducible decisions."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.types import Budget, Cost, PlanLimit, Reading
+
+
+def make(policy: str = "ie", **options) -> SensingLoop:
+    topology = build_topology(
+        from_mapping(MapConfig, {"kind": "grid", "columns": 5, "rows": 4, "spacing": 2.0})
+    )
+    belief = build_belief(BeliefConfig(length_scales=(1.0, 4.0)), topology.features)
+    options = {"budget": Budget(readings=6), "limit": PlanLimit(expansions=50)} | options
+    return SensingLoop(topology, belief, build_policy({"name": policy}), **options)
+
+
+@pytest.mark.parametrize(
+    ("reading", "reason"),
+    [
+        (Reading(0, 3, math.nan), "not_finite"),
+        (Reading(0, 3, math.inf), "not_finite"),
+        (Reading(0, 3, -math.inf), "not_finite"),
+        (Reading(0, 3, 1.0, noise_variance=-0.1), "bad_variance"),
+        (Reading(0, 3, 1.0, noise_variance=0.0), "bad_variance"),
+        (Reading(0, 3, 1.0, noise_variance=math.nan), "bad_variance"),
+        (Reading(0, 20, 1.0), "unknown_location"),
+        (Reading(0, -1, 1.0), "unknown_location"),
+        (Reading(0, None, 1.0), "bad_position"),
+        (Reading(0, None, 1.0, position=(math.nan, 0.0)), "bad_position"),
+        (Reading(0, None, 1.0, position=(500.0, 0.0)), "off_map"),
+        (Reading(0, 3, "7"), "not_a_number"),  # type: ignore[arg-type]
+        (Reading(0, 3, True), "not_a_number"),
+    ],
+)
+def test_bad_readings_are_counted_and_change_nothing(reading: Reading, reason: str, caplog) -> None:
+    loop = make(snap_distance=5.0)
+    good = Reading(1, 2, 0.5)
+    with caplog.at_level(logging.WARNING):
+        report = loop.tell([reading, good])
+    assert report.accepted == 1
+    assert [r.reason for r in report.rejected] == [reason]
+    assert report.rejected[0].reading is reading
+    assert report.rejected[0].message in caplog.text
+    assert loop.counts[f"rejected_{reason}"] == 1
+    assert loop.belief.readings.sum() == 1
+    assert loop.remaining.readings == 5
+
+
+def test_late_readings_are_used_and_counted() -> None:
+    loop, other = make(), make()
+    readings = [Reading(10, 1, 1.0), Reading(5, 2, 2.0), Reading(20, 3, 3.0), Reading(19, 3, 3.5)]
+    report = loop.tell(readings)
+    assert report.accepted == 4
+    assert report.late == 2
+    assert loop.counts["late"] == 2
+    other.tell(sorted(readings, key=lambda r: r.stamp_ns))
+    np.testing.assert_allclose(loop.belief.predict()[0], other.belief.predict()[0], rtol=1e-9)
+
+
+def test_positions_are_snapped_to_places() -> None:
+    loop = make(snap_distance=1.0)
+    report = loop.tell([Reading(0, None, 1.0, position=(2.4, 0.3))])
+    assert report.new_places == (loop.topology.snap(2.0, 0.0, 1.0),)
+
+
+def test_a_place_costs_the_budget_once() -> None:
+    loop = make()
+    report = loop.tell([Reading(t, 4, 1.0) for t in range(5)])
+    assert report.new_places == (4,)
+    assert loop.remaining.readings == 5
+    loop.tell([Reading(9, 4, 1.0)])
+    assert loop.remaining.readings == 5
+
+
+def test_missions_end_at_the_budget_and_say_so() -> None:
+    loop, at = make("bal"), 0
+    visited = []
+    while (plan := loop.ask(at)).waypoint is not None:
+        at = plan.waypoint
+        visited.append(at)
+        loop.tell([Reading(len(visited), at, 1.0)])
+    assert len(visited) == len(set(visited)) == 6
+    assert "readings" in plan.reason
+    assert loop.decisions == 6
+
+
+def test_metres_and_seconds_end_a_mission_too() -> None:
+    for budget in (Budget(metres=7.0), Budget(seconds=7.0)):
+        loop, at, spent = make(budget=budget), 0, Cost(0.0, 0.0)
+        while (plan := loop.ask(at)).waypoint is not None:
+            at = plan.waypoint
+            loop.moved(plan.cost)
+            spent = spent.plus(plan.cost)
+            loop.tell([Reading(0, at, 1.0)])
+        assert 4.0 < max(spent) <= 7.0
+        assert "metres or seconds" in plan.reason
+
+
+def test_pending_waypoints_of_others_count_against_the_budget() -> None:
+    loop = make(budget=Budget(readings=2))
+    assert loop.ask(0).waypoint is not None
+    assert loop.ask(0, pending=(3, 7)).waypoint is None
+    assert loop.ask(0, pending=(3,)).waypoint not in (None, 3)
+
+
+def test_a_place_without_readings_is_retried_then_set_aside(caplog) -> None:
+    loop = make(retries=2)
+    first = loop.ask(0).waypoint
+    assert loop.miss(first)
+    assert loop.miss(first)
+    with caplog.at_level(logging.WARNING):
+        assert not loop.miss(first)
+    assert "set aside" in caplog.text
+    assert loop.ask(0).waypoint != first
+    assert loop.counts["missed"] == 3
+    loop.tell([Reading(1, first, 1.0)])  # a reading on the way brings it back
+    assert first not in loop.set_aside
+
+
+def test_horizon_beyond_the_budget_is_said_once(caplog) -> None:
+    loop = make("bal", budget=Budget(readings=2))
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            plan = loop.ask(0)
+    assert plan.horizon == 2
+    assert caplog.text.count("looking ahead 2") == 1
+
+
+def test_decisions_depend_on_the_seed_and_their_number_only() -> None:
+    def drive(loop: SensingLoop) -> list[int]:
+        at, places = 0, []
+        while (plan := loop.ask(at)).waypoint is not None:
+            at = plan.waypoint
+            places.append(at)
+            loop.tell([Reading(0, at, 1.0)])
+        return places
+
+    first = drive(make("random", seed=4))
+    assert first == drive(make("random", seed=4))
+    assert first != drive(make("random", seed=5))
+    # A loop restored after three decisions goes on as the first one did.
+    loop = make("random", seed=4)
+    for place in first[:3]:
+        loop.tell([Reading(0, place, 1.0)])
+        loop.replay_decision(None)
+    assert loop.ask(first[2]).waypoint == first[3]
+
+
+def test_a_probe_off_the_map_and_a_belief_that_does_not_fit_are_errors() -> None:
+    loop = make()
+    with pytest.raises(ValueError, match="0 … 19"):
+        loop.ask(20)
+    other = build_belief(BeliefConfig(length_scales=(1.0,)), np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="3 places, map .* has 20"):
+        SensingLoop(loop.topology, other, loop.policy)
+
+
+def test_limits_must_not_be_negative() -> None:
+    with pytest.raises(ValueError, match="seconds must be zero or more"):
+        PlanLimit(seconds=-1.0)
+    with pytest.raises(ValueError, match="expansions must be zero or more"):
+        PlanLimit(expansions=-1)
