@@ -1,0 +1,55 @@
+# `make` lists the commands. They need python3 (3.10 to 3.13), its venv module and make, nothing else.
+PYTHON ?= python3
+VENV := .venv
+PKG := ros_ws/src/gp_active_sensing
+PY = "$(CURDIR)/$(VENV)/bin/python"
+LOCK := requirements/dev.lock
+EXTRAS := test ros bag report dev
+
+# The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
+SOURCED := $(findstring /opt/ros,$(AMENT_PREFIX_PATH):$(PYTHONPATH))$(and $(ROS_DISTRO),$(AMENT_PREFIX_PATH))
+ROS := $(if $(SOURCED),system,wheels)
+# The folder is part of the stamp, since an editable installation does not survive a move.
+STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test check bench lock clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@echo 'Options: PYTHON=python3.12 (used when .venv is made), ARGS="…" (handed to demo, test, bench)'
+
+env: $(STAMP) ## make .venv with the pinned dependencies (the other commands do it themselves)
+
+$(STAMP): $(LOCK) requirements/system-ros.txt $(PKG)/setup.py tools/make_env.sh
+	@sh tools/make_env.sh "$(PYTHON)" $(VENV) $(ROS) $(LOCK) $(PKG)
+	@touch $@
+
+demo: $(STAMP) ## run the main job on the town map: simulator and planner, then a report
+	@$(PY) -m gp_active_sensing.demo $(ARGS)
+
+test: $(STAMP) ## run the whole test suite
+	@cd $(PKG) && $(PY) -m pytest --timeout=300 $(ARGS)
+
+check: $(STAMP) ## lint, formatting, types, spelling
+	@cd $(PKG) && $(PY) -m ruff check .
+	@cd $(PKG) && $(PY) -m ruff format --check .
+	@cd $(PKG) && $(PY) -m mypy
+	@$(PY) -m codespell_lib --toml $(PKG)/pyproject.toml $(wildcard *.md) $(wildcard docs) $(PKG)
+
+bench: $(STAMP) ## measure planning times
+	@cd $(PKG) && $(PY) benchmarks/run.py $(ARGS)
+
+# uv resolves for every supported Python at once; pip installs the result.
+lock: $(STAMP) ## pin the dependencies again after a change in setup.py (UPGRADE=1: newest versions)
+	@$(PY) -m pip install --quiet uv
+	@$(PY) -m uv pip compile --quiet --universal --python-version 3.10 --no-annotate \
+	  --custom-compile-command "make lock" --constraint requirements/constraints.txt \
+	  $(foreach extra,$(EXTRAS),--extra $(extra)) $(if $(UPGRADE),--upgrade) \
+	  --output-file $(LOCK) $(PKG)/setup.py
+
+clean: ## remove .venv and everything built
+	@rm -rf $(VENV) ros_ws/build ros_ws/install ros_ws/log test-results
+	@rm -rf $(PKG)/build $(PKG)/dist $(PKG)/*.egg-info
+	@find . -type d \( -name __pycache__ -o -name .mypy_cache -o -name .ruff_cache \
+	  -o -name .pytest_cache -o -name .hypothesis \) -prune -exec rm -rf {} +

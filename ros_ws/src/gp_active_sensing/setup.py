@@ -1,0 +1,118 @@
+"""All metadata of the package: colcon cannot read a ``[project]`` table in pyproject.toml."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "gp_active_sensing"
+HERE = Path(__file__).parent
+SHARED_FOLDERS = ("launch", "maps", "sim", "config", "rviz", "foxglove")
+
+# The Jazzy line of the ROS wheels; without the exact pins pip takes the newer distribution's.
+# Other platforms use the ROS of their system.
+ROS_WHEELS = (
+    "ros-rclpy[fastrtps]==7.1.6",
+    "ros-std-msgs==5.3.6",
+    "ros-geometry-msgs==5.3.6",
+    "ros-sensor-msgs==5.3.6",
+    "ros-nav-msgs==5.3.6",
+    "ros-visualization-msgs==5.3.6",
+    "ros-diagnostic-msgs==5.3.6",
+    "ros-std-srvs==5.3.6",
+)
+HAS_ROS_WHEELS = 'platform_system == "Linux" and platform_machine == "x86_64"'
+
+
+def version() -> str:
+    """Read ``__version__`` without importing the package, whose dependencies may be missing."""
+    text = (HERE / NAME / "__init__.py").read_text(encoding="utf-8")
+    match = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    if match is None:
+        message = f'{NAME}/__init__.py: expected a line __version__ = "X.Y.Z", found none'
+        raise RuntimeError(message)
+    return match.group(1)
+
+
+def shared_files() -> list[tuple[str, list[str]]]:
+    """List the files of the data folders for ``share/<package>/``, subfolders kept."""
+    by_folder: dict[str, list[str]] = {}
+    for folder in SHARED_FOLDERS:
+        for path in sorted((HERE / folder).rglob("*")):
+            relative = path.relative_to(HERE)
+            hidden = any(p.startswith(".") or p == "__pycache__" for p in relative.parts)
+            if path.is_file() and not hidden:
+                target = f"share/{NAME}/{relative.parent.as_posix()}"
+                by_folder.setdefault(target, []).append(relative.as_posix())
+    return sorted(by_folder.items())
+
+
+setup(
+    name=NAME,
+    version=version(),
+    description="Gaussian-process active sensing for ROS 2: nonmyopic planning of where to measure",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8")
+    if (HERE / "README.md").is_file()
+    else "",
+    long_description_content_type="text/markdown",
+    maintainer="gp_active_sensing maintainers",
+    maintainer_email="gp-active-sensing@example.org",
+    license="Apache-2.0",
+    classifiers=[
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering",
+        "Typing :: Typed",
+    ],
+    python_requires=">=3.10",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={NAME: ["py.typed"], "": ["*.xml", "*.html"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        *shared_files(),
+    ],
+    zip_safe=False,
+    install_requires=[
+        "numpy>=1.26",
+        "scipy>=1.11",
+        "networkx>=2.8",
+        "shapely>=2.0",
+        "pyyaml>=6.0",
+        "click>=8.1",
+        "rich>=13.0",
+    ],
+    extras_require={
+        # colcon runs no test, and says so nowhere, when an extra of this name is missing.
+        "test": ["pytest>=7.4", "pytest-timeout", "hypothesis", "joblib"],
+        "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
+        "bag": ["rosbags==0.11.9", "mcap"],
+        "report": ["matplotlib"],
+        "learn": ["torch", "gpytorch"],
+        "maps": ["pyproj", "osmnx", "osmium"],
+        "experiments": ["joblib", "dask", "distributed"],
+        "sumo": ["eclipse-sumo"],
+        "dev": [
+            "ruff",
+            "mypy",
+            "codespell",
+            "scipy-stubs",
+            "types-networkx",
+            "types-pyyaml",
+            "types-shapely",
+            "setuptools",
+            "colcon-core",
+            "colcon-ros",
+            "colcon-test-result",
+            "colcon-parallel-executor",
+        ],
+    },
+    entry_points={
+        "console_scripts": [
+            f"gp-active-sensing = {NAME}.cli:main",
+            f"active_sensing = {NAME}.ros.active_sensing_node:main",
+            f"simulator = {NAME}.ros.simulator_node:main",
+            f"bag_player = {NAME}.ros.bag_player_node:main",
+        ]
+    },
+)

@@ -1,0 +1,35 @@
+"""What every test shares. Helpers of one area belong in that folder's own conftest.py."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import gp_active_sensing
+
+# Equal to the bit only with one BLAS thread. Nothing above loads numpy, which reads these.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[1]
+
+# For `from tests.… import …`. At the end: an installed package must not be shadowed by the sources.
+sys.path.append(str(PACKAGE_ROOT))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to test the source tree where the installed package is meant (see .ci/run)."""
+    prefix = os.environ.get("GPAS_TEST_INSTALLED")
+    found = Path(gp_active_sensing.__file__).resolve()
+    if prefix and Path(prefix).resolve() not in found.parents:
+        message = f"expected gp_active_sensing below {prefix}, but it was imported from {found}"
+        raise pytest.UsageError(message)
+
+
+@pytest.fixture(scope="session")
+def package_root() -> Path:
+    """The folder of setup.py and package.xml in the source tree."""
+    return PACKAGE_ROOT

@@ -1,0 +1,132 @@
+"""The folders show which way data flows; these tests keep it so (the linter bans single names)."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gp_active_sensing
+
+ROOT = Path(gp_active_sensing.__file__).parent
+NAME = "gp_active_sensing"
+
+# A part imports from its own line and the lines above it. What is not listed counts as a driver.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"__version__", "errors", "types", "config", "registry", "resources"})
+    | {"events", "metrics", "records", "versions"},
+    frozenset({"topology", "kernels"}),
+    frozenset({"belief"}),
+    frozenset({"planning"}),
+    frozenset({"loop"}),
+    frozenset({"sim", "replay", "experiments", "report", "learn"}),
+    frozenset({"ros"}),
+    frozenset({"cli", "demo", "doctor", "__main__"}),
+)
+DRIVERS = 5
+LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+
+ROS = re.compile(
+    r"(rclpy|launch|launch_ros|launch_testing\w*|rosbag2_py|tf2_\w+|ament_\w+|rosidl_\w+|rcl_\w+"
+    r"|\w+_(msgs|srvs|interfaces))(\.|$)"
+)
+HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap", "osmnx", "dask")
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, full dotted name) of every import, those inside functions too."""
+    package = [NAME, *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield node.lineno, f"{module}.{alias.name}"
+
+
+def violations(path: Path, source: str) -> list[str]:
+    own = part_of(path)
+    level = LEVEL.get(own, DRIVERS)
+    found = []
+    for line, name in imports(ast.parse(source), path):
+        where = f"{path.relative_to(ROOT)}:{line}"
+        if ROS.match(name) and own != "ros":
+            found.append(f"{where} imports {name}; only {NAME}/ros/ may import ROS")
+        if name.startswith(f"{NAME}.") and own != "__init__":
+            other = name.split(".")[1]
+            if other != own and LEVEL.get(other, DRIVERS) > level:
+                found.append(
+                    f"{where} imports {name}: {own} is in layer {level}, {other} in layer "
+                    f"{LEVEL.get(other, DRIVERS)}; move the code, or correct LAYERS in this test"
+                )
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_imports_go_one_way(path: Path) -> None:
+    assert violations(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "allowed"),
+    [
+        ("belief/x.py", "from gp_active_sensing.planning import bal", False),
+        ("belief/x.py", "from gp_active_sensing import planning", False),
+        ("belief/x.py", "from ..planning.bal import Bal", False),
+        ("belief/x.py", "def f():\n    import gp_active_sensing.planning", False),
+        ("belief/x.py", "from ..kernels import matern", True),
+        ("belief/x.py", "from . import posterior", True),
+        ("topology/loaders/x.py", "from ...belief import b", False),
+        ("topology/loaders/x.py", "from ...errors import MapError", True),
+        ("planning/x.py", "import gp_active_sensing.loop", False),
+        ("errors.py", "from gp_active_sensing.topology import base", False),
+        ("sim/x.py", "from gp_active_sensing.ros import conversions", False),
+        ("journal.py", "from gp_active_sensing.loop import SensingLoop", True),
+        ("sim/x.py", "from sensor_msgs.msg import Temperature", False),
+        ("sim/x.py", "import rosbags", True),
+        ("ros/x.py", "from std_srvs.srv import Trigger", True),
+        ("cli.py", "import rclpy", False),
+    ],
+)
+def test_the_rules_themselves(file: str, line: str, allowed: bool) -> None:
+    assert (violations(ROOT / file, line) == []) is allowed
+
+
+def loaded_after(*names: str) -> set[str]:
+    """Import modules in a fresh interpreter; return which heavy packages that loaded."""
+    code = f"import sys, {', '.join(names)}\nprint(*(h for h in {HEAVY!r} if h in sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert loaded_after(NAME) == set()
+
+
+def test_importing_the_core_loads_nothing_heavy() -> None:
+    names = [
+        ".".join([NAME, *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
+        for path in modules()
+        if part_of(path) not in {"ros", "learn"} and path.stem != "__main__"
+    ]
+    assert loaded_after(*names) == set()

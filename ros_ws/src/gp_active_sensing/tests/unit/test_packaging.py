@@ -1,0 +1,85 @@
+"""One tree serves colcon and pip; nothing but these tests would notice when the two drift apart."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import gp_active_sensing
+
+NAME = "gp_active_sensing"
+
+
+def test_versions_agree(package_root: Path) -> None:
+    package = ET.parse(package_root / "package.xml").getroot()
+    assert package.findtext("name") == NAME
+    assert package.findtext("version") == gp_active_sensing.__version__
+    assert package.findtext("license") == "Apache-2.0"
+    assert metadata.version(NAME) == gp_active_sensing.__version__
+
+
+def test_changelog_knows_the_version(package_root: Path) -> None:
+    changelog = package_root.parents[2] / "CHANGELOG.md"
+    if not changelog.is_file():
+        pytest.skip("the package lies outside its repository, without CHANGELOG.md")
+    text = changelog.read_text(encoding="utf-8")
+    assert f"## {gp_active_sensing.__version__}" in text or "## Forthcoming" in text
+
+
+def test_colcon_finds_the_tests() -> None:
+    # Without this extra `colcon test` runs nothing and succeeds.
+    extras = metadata.metadata(NAME).get_all("Provides-Extra") or []
+    assert "test" in extras
+    assert any(r.startswith("pytest") and "test" in r for r in metadata.requires(NAME) or [])
+
+
+def test_installing_the_package_needs_no_heavy_dependency() -> None:
+    required = [r for r in metadata.requires(NAME) or [] if "extra ==" not in r]
+    names = {r.split(">")[0].split(";")[0].strip() for r in required}
+    assert names == {"numpy", "scipy", "networkx", "shapely", "pyyaml", "click", "rich"}
+
+
+def test_every_command_is_there() -> None:
+    root = Path(gp_active_sensing.__file__).parents[1]
+    commands = [
+        e for e in metadata.entry_points(group="console_scripts") if e.module.startswith(NAME)
+    ]
+    assert {e.name for e in commands} >= {"gp-active-sensing", "active_sensing", "simulator"}
+    for command in commands:
+        module = root.joinpath(*command.module.split(".")).with_suffix(".py")
+        assert module.is_file(), f"{command.name} starts {command.module}, which does not exist"
+
+
+def test_metadata_is_where_colcon_reads_it(package_root: Path) -> None:
+    text = (package_root / "pyproject.toml").read_text(encoding="utf-8")
+    assert "[project]" not in text.splitlines()
+    assert (package_root / "resource" / NAME).is_file()
+
+
+@pytest.mark.slow
+def test_wheel_holds_the_shared_files(package_root: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    keep_out = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*")
+    shutil.copytree(package_root, source, ignore=keep_out)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
+    subprocess.run([*command, "-w", str(tmp_path), str(source)], check=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    share = f"{NAME}-{gp_active_sensing.__version__}.data/data/share"
+    assert f"{NAME}/py.typed" in names
+    assert f"{share}/ament_index/resource_index/packages/{NAME}" in names
+    assert f"{share}/{NAME}/package.xml" in names
+    for folder in ("launch", "maps", "sim", "config", "rviz", "foxglove"):
+        for path in (source / folder).rglob("*"):
+            if path.is_file():
+                assert f"{share}/{NAME}/{path.relative_to(source).as_posix()}" in names
+    for template in [*source.glob(f"{NAME}/**/*.xml"), *source.glob(f"{NAME}/**/*.html")]:
+        assert template.relative_to(source).as_posix() in names
+    assert not [n for n in names if n.startswith(("tests/", "sim/", "launch/"))]

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing import resources
+from gp_active_sensing.errors import ActiveSensingError, ResourceError, UnknownNameError
+from gp_active_sensing.resources import KINDS, find_resource, list_resources
+
+
+def put(prefix: Path, name: str, text: str = "") -> Path:
+    path = prefix / "share" / "gp_active_sensing" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def prefixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
+    """Two colcon prefixes and a pip prefix; neither the real ones nor the source tree."""
+    first, second, pip = (tmp_path / name for name in ("first", "second", "pip"))
+    elsewhere = tmp_path / "elsewhere" / "gp_active_sensing" / "resources.py"
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{first}:{second}:")
+    monkeypatch.setattr(sys, "prefix", str(pip))
+    monkeypatch.setattr(resources, "__file__", str(elsewhere))
+    monkeypatch.chdir(tmp_path)
+    return first, second, pip
+
+
+def test_order_of_the_places(prefixes: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    source = tmp_path / "elsewhere"
+    (source / "maps").mkdir(parents=True)
+    (source / "maps" / "town.geojson").touch()
+    with pytest.raises(ResourceError):
+        find_resource("maps", "town.geojson")
+    (source / "package.xml").touch()
+    assert find_resource("maps", "town.geojson") == source / "maps" / "town.geojson"
+    for prefix in reversed(prefixes):
+        path = put(prefix, "maps/town.geojson")
+        assert find_resource("maps", "town.geojson") == path
+    own = tmp_path / "town.geojson"
+    own.touch()
+    assert find_resource("maps", "town.geojson") == Path("town.geojson")
+    assert find_resource("maps", own) == own
+
+
+@pytest.mark.parametrize("lib", ["lib", "lib64"])
+def test_prefix_that_is_not_the_interpreters(
+    prefixes: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lib: str
+) -> None:
+    site = tmp_path / "home" / lib / "python3.11" / "site-packages"
+    monkeypatch.setattr(resources, "__file__", str(site / "gp_active_sensing" / "resources.py"))
+    path = put(tmp_path / "home", "sim/town.yaml")
+    assert find_resource("sim", "town.yaml") == path
+
+
+def test_name_without_suffix(prefixes: tuple[Path, Path, Path]) -> None:
+    path = put(prefixes[0], "sim/town.yaml")
+    assert find_resource("sim", "town") == path
+    put(prefixes[0], "sim/town.json")
+    with pytest.raises(ResourceError, match=r"'town' fits \['town.json', 'town.yaml'\]"):
+        find_resource("sim", "town")
+
+
+def test_names_in_subfolders(prefixes: tuple[Path, Path, Path]) -> None:
+    path = put(prefixes[1], "config/boats/small.yaml")
+    assert list_resources("config") == ("boats/small.yaml",)
+    assert find_resource("config", "boats/small") == path
+
+
+def test_list_is_the_union_without_readme_and_hidden_files(
+    prefixes: tuple[Path, Path, Path],
+) -> None:
+    put(prefixes[0], "maps/town.geojson")
+    put(prefixes[2], "maps/town.geojson")
+    put(prefixes[2], "maps/bay.csv")
+    for name in ("README.md", ".hidden", "__pycache__/x.pyc"):
+        put(prefixes[2], f"maps/{name}")
+    assert list_resources("maps") == ("bay.csv", "town.geojson")
+
+
+def test_missing_file_says_what_where_and_what_to_do(prefixes: tuple[Path, Path, Path]) -> None:
+    put(prefixes[0], "maps/town.geojson")
+    with pytest.raises(FileNotFoundError) as caught:
+        find_resource("maps", "towm")
+    text = str(caught.value)
+    assert isinstance(caught.value, ActiveSensingError)
+    assert "no file 'towm'. Did you mean 'town'? Available: town.geojson." in text
+    for prefix in prefixes:
+        assert str(prefix / "share" / "gp_active_sensing" / "maps") in text
+    assert str(Path("towm").absolute()) in text
+    assert "Give the path of an existing file" in text
+    with pytest.raises(ResourceError, match=r"Did you mean 'town\.geojson'\?"):
+        find_resource("maps", "towm.geojson")
+
+
+def test_nothing_installed(prefixes: tuple[Path, Path, Path]) -> None:
+    assert list_resources("rviz") == ()
+    with pytest.raises(ResourceError, match="None is installed"):
+        find_resource("rviz", "x.rviz")
+
+
+@pytest.mark.parametrize("call", [list_resources, lambda kind: find_resource(kind, "x")])
+def test_unknown_kind(call: object) -> None:
+    assert callable(call)
+    with pytest.raises(UnknownNameError, match=r"'map'\. Did you mean 'maps'\?"):
+        call("map")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_shared_file_is_found(kind: str, package_root: Path) -> None:
+    for path in (package_root / kind).rglob("*.*"):
+        name = path.relative_to(package_root / kind).as_posix()
+        if path.is_file() and name in list_resources(kind):
+            assert find_resource(kind, name).read_bytes() == path.read_bytes()
