@@ -1,0 +1,64 @@
+"""Run benchmarks and print a report; `--record` keeps it under benchmarks/reports/."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# One core: BLAS reads these when numpy is loaded, which no module has done yet.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+BENCHMARKS = ("town", "belief", "draws", "import")
+
+
+def machine() -> str:
+    """One line on where this ran."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
+        model = names[0].partition(":")[2].strip() if names else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def commit() -> str:
+    """The commit of the source tree, marked when it has changes."""
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=HERE, check=True, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="default: all")
+    parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
+    options = parser.parse_args()
+    sys.path.insert(0, str(HERE))
+    from gp_active_sensing.versions import versions
+
+    found = ", ".join(f"{name} {version}" for name, version in versions().items())
+    parts = [f"# Benchmarks\n\nCommit {commit()}; {machine()}; {found}. One BLAS thread.\n"]
+    for name in options.names or BENCHMARKS:
+        sys.stderr.write(f"{name} …\n")
+        parts.append(importlib.import_module(f"bench_{name}").run().markdown())
+    report = "\n".join(parts)
+    sys.stdout.write(report)
+    if options.record:
+        target = HERE / "reports" / f"{options.record}.md"
+        target.write_text(report, encoding="utf-8")
+        sys.stderr.write(f"written: {target}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
