@@ -1,0 +1,116 @@
+"""What every map offers to a planner: places, features, and where a probe may go next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol, runtime_checkable
+
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
+
+__all__ = ["Topology"]
+
+
+@runtime_checkable
+class Topology(Protocol):
+    """A finite set of n sampling locations and the moves between them.
+
+    Implementations are immutable. Locations are the indices 0 … n-1; `names` maps them to what
+    the map's author called them.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the map, for messages."""
+        ...
+
+    @property
+    def frame(self) -> str:
+        """Name of the metric frame of `positions` (a ROS frame id, usually "map")."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Number of locations."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(n,) the map's own identifiers."""
+        ...
+
+    @property
+    def positions(self) -> FloatArray:
+        """(n, 2) where a reading of each location belongs, metres (a segment's middle)."""
+        ...
+
+    @property
+    def features(self) -> FloatArray:
+        """(n, p) what the covariance is a function of (positions, unless the map has better)."""
+        ...
+
+    @property
+    def goals(self) -> FloatArray:
+        """(n, 3) x, y [m] and heading [rad] of the waypoint of each location (a segment's end)."""
+        ...
+
+    @property
+    def free(self) -> bool:
+        """Any location may be next (no moves to obey)."""
+        ...
+
+    def neighbours(self, location: int) -> IntArray:
+        """Return the locations one legal move after `location`, sorted."""
+        ...
+
+    def candidates(
+        self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
+    ) -> IntArray:
+        """Return the unobserved locations a probe standing at `at` can observe next, sorted.
+
+        The unobserved neighbours or, when there is none, the unobserved locations the fewest
+        moves away through observed (or unavailable) ones, so that a probe is never stuck while
+        something is reachable. Empty when nothing is. Where a probe can read without moving (line
+        and grid, not roads) its own place is among them while it is unobserved.
+
+        Args:
+            at: where the probe stands; None = nowhere yet, any location may be first.
+            observed: (n,) places already observed; they may be crossed.
+            unavailable: places that may be crossed but are not to be chosen.
+        """
+        ...
+
+    def route(
+        self,
+        at: int | None,
+        goal: int,
+        observed: BoolArray,
+        unavailable: Collection[int] = (),
+    ) -> Route:
+        """Return the cheapest legal way (in seconds) to a candidate, crossing only such places.
+
+        Raises:
+            PlanningError: `goal` cannot be reached that way.
+        """
+        ...
+
+    def reachable(
+        self,
+        at: int | None,
+        observed: BoolArray,
+        readings: int,
+        unavailable: Collection[int] = (),
+    ) -> BoolArray:
+        """(n,) the unobserved locations that may be among the next `readings` observed ones.
+
+        A superset is allowed (it must never miss one); crossing observed or unavailable places
+        is free, so pass the same `unavailable` as to `candidates`.
+        """
+        ...
+
+    def geometry(self, location: int) -> FloatArray:
+        """(m, 2) the line a probe drives to observe `location`, metres; one point on a grid."""
+        ...
+
+    def snap(self, x: float, y: float, max_distance: float) -> int | None:
+        """Return the location nearest to a position, None when it is farther than allowed [m]."""
+        ...

@@ -1,0 +1,186 @@
+"""From configuration to topology."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError, MapError, suggest
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.line import make_line
+from gp_active_sensing.topology.loaders import load_roads
+from gp_active_sensing.topology.roads import FEATURES, U_TURNS, Roads
+
+__all__ = ["MapConfig", "build_topology", "check_start"]
+
+logger = logging.getLogger(__name__)
+
+_KEYS = {
+    "line": ("count", "spacing", "moves", "origin"),
+    "grid": ("columns", "rows", "spacing", "moves", "origin", "neighbours", "obstacles"),
+    "roads": ("file", "features", "u_turns"),
+}
+_SHARED = ("kind", "name", "frame", "speed")
+
+
+@dataclass(frozen=True)
+class MapConfig:
+    """Where a probe may go; `kind` says which of the other keys count."""
+
+    kind: str = param(help="kind of map", choices=tuple(_KEYS))
+    name: str = param("", help='name for messages; "" = the kind, or the name of the file')
+    frame: str = param("", help='metric frame of the positions; "" = the file\'s own, or "map"')
+    speed: float = param(
+        1.0, help="speed of the probe where the map has no limit", unit="m/s", above=0.0
+    )
+    file: str = param("", help="roads: a map that ships with the package, or a path")
+    features: tuple[str, ...] = param(
+        ("x", "y"),
+        help="roads: what the covariance is a function of",
+        choices=FEATURES,
+        min_items=1,
+    )
+    u_turns: str = param("dead_ends", help="roads: where U-turns are allowed", choices=U_TURNS)
+    count: int = param(0, help="line: number of places", low=0)
+    columns: int = param(0, help="grid: number of cells along x", low=0)
+    rows: int = param(0, help="grid: number of cells along y", low=0)
+    spacing: float = param(
+        1.0, help="line, grid: distance between neighbouring places", unit="m", above=0.0
+    )
+    origin: tuple[float, float] = param(
+        (0.0, 0.0), help="line, grid: position of the first place", unit="m"
+    )
+    moves: str = param(
+        "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
+    )
+    neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
+    obstacles: tuple[tuple[tuple[float, float], ...], ...] = param(
+        (),
+        help="grid: two opposite corners of a rectangle, or the corners of a polygon, each",
+        unit="m",
+    )
+
+    def __post_init__(self) -> None:
+        problems: list[str] = []
+        if self.neighbours not in (4, 8):
+            problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
+        needed = {"line": ("count",), "grid": ("columns", "rows"), "roads": ("file",)}
+        for key in needed.get(self.kind, ()):
+            if not getattr(self, key):
+                problems.append(f"{key}: is required for kind {self.kind!r} and missing")
+        known = (*_SHARED, *_KEYS.get(self.kind, ()))
+        for field in dataclasses.fields(self):
+            if field.name not in known and getattr(self, field.name) != field.default:
+                problems.append(f"{field.name}: has no meaning for kind {self.kind!r}; remove it")
+        if self.kind not in _KEYS:
+            hint = suggest(self.kind, _KEYS)
+            problems = [f"kind: expected one of {', '.join(_KEYS)}, got {self.kind!r}.{hint}"]
+        if problems:
+            raise ConfigError(problems)
+
+
+def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
+    """Build the map a configuration describes.
+
+    Args:
+        config: what to build.
+        base_dir: folder that a relative `file` is looked for in first (the scenario's).
+
+    Raises:
+        ConfigError: obstacles that are no polygons, features that do not exist.
+        MapError: a map file that cannot be used.
+        ResourceError: a map file that cannot be found.
+    """
+    if config.kind == "line":
+        return make_line(
+            config.count,
+            config.spacing,
+            moves=config.moves,
+            origin=config.origin,
+            speed=config.speed,
+            name=config.name or "line",
+            frame=config.frame or "map",
+        )
+    if config.kind == "grid":
+        return make_grid(
+            config.columns,
+            config.rows,
+            config.spacing,
+            neighbours=config.neighbours,
+            obstacles=config.obstacles,
+            moves=config.moves,
+            origin=config.origin,
+            speed=config.speed,
+            name=config.name or "grid",
+            frame=config.frame or "map",
+        )
+    road_map = load_roads(_map_file(config.file, base_dir))
+    if config.name:
+        road_map = dataclasses.replace(road_map, name=config.name)
+    return Roads(
+        road_map,
+        features=config.features,
+        u_turns=config.u_turns,
+        speed=config.speed,
+        frame=config.frame,
+    )
+
+
+def _map_file(file: str, base_dir: Path | None) -> Path:
+    if base_dir is not None and (base_dir / file).is_file():
+        return base_dir / file
+    return find_resource("maps", file)
+
+
+def check_start(topology: Topology, start: str | int | None) -> int | None:
+    """Return the index of the place where a probe starts, given by name or index.
+
+    Raises:
+        ConfigError: no such place; the message has the nearest match.
+        MapError: no other place can be reached from it.
+    """
+    if start is None:
+        return None
+    index = _index_of(topology, start)
+    if topology.free or topology.n == 1:
+        return index
+    everything = topology.reachable(index, np.zeros(topology.n, dtype=np.bool_), topology.n)
+    count = int(everything.sum()) - int(everything[index])
+    if count == 0:
+        msg = (
+            f"map {topology.name!r}: no place can be reached from the start "
+            f"{topology.names[index]!r}; choose another start"
+        )
+        raise MapError(msg)
+    if count < topology.n - 1:
+        logger.warning(
+            "map %r: only %d of %d other places can be reached from the start %r",
+            topology.name,
+            count,
+            topology.n - 1,
+            topology.names[index],
+        )
+    return index
+
+
+def _index_of(topology: Topology, start: str | int) -> int:
+    if isinstance(start, str):
+        if start in topology.names:
+            return topology.names.index(start)
+        hint = suggest(start, topology.names)
+        msg = f"start: no place {start!r} on map {topology.name!r}.{hint}"
+        raise ConfigError(msg)
+    if not 0 <= start < topology.n:
+        msg = (
+            f"start: map {topology.name!r} has places 0 … {topology.n - 1}, got {start}; "
+            "give a name in quotes, or an index"
+        )
+        raise ConfigError(msg)
+    return int(start)

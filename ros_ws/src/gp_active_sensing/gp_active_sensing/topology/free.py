@@ -1,0 +1,81 @@
+"""Maps on which any place may be next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gp_active_sensing.topology.places import Places
+from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
+
+__all__ = ["FreeTopology"]
+
+
+class FreeTopology(Places):
+    """Any place may be next; a move costs the straight distance.
+
+    Args:
+        name: name of the map.
+        frame: metric frame of the positions.
+        names: (n,) the map's own identifiers.
+        positions: (n, 2) metres.
+        features: (n, p) what the covariance is a function of; None = the positions.
+        feature_names: (p,) their names.
+        speed: of the probe [m/s].
+    """
+
+    free = True
+
+    def __init__(
+        self,
+        name: str,
+        frame: str,
+        names: Sequence[str],
+        positions: npt.ArrayLike,
+        *,
+        features: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] = ("x", "y"),
+        speed: float = 1.0,
+    ) -> None:
+        super().__init__(
+            name, frame, names, positions, features=features, feature_names=feature_names
+        )
+        self._speed = speed
+
+    def neighbours(self, location: int) -> IntArray:
+        """Return all the other places, sorted."""
+        return np.delete(np.arange(self._n), location)
+
+    def candidates(
+        self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
+    ) -> IntArray:
+        """Return every unobserved place that may be chosen, sorted."""
+        self._check(at, observed)
+        return self._open_places(observed, unavailable)
+
+    def route(
+        self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
+    ) -> Route:
+        """Return the straight way to `goal`; it costs nothing from nowhere."""
+        self._check(at, observed)
+        if at is None:
+            return Route((goal,), Cost(0.0, 0.0))
+        (x0, y0), (x1, y1) = self._positions[at], self._positions[goal]
+        metres = float(np.hypot(x1 - x0, y1 - y0))
+        return Route((goal,), Cost(metres, metres / self._speed))
+
+    def reachable(
+        self,
+        at: int | None,
+        observed: BoolArray,
+        readings: int,
+        unavailable: Collection[int] = (),
+    ) -> BoolArray:
+        """(n,) every unobserved place, when there is a reading left."""
+        self._check(at, observed)
+        mask = np.zeros(self._n, dtype=np.bool_)
+        if readings > 0:
+            mask[self._open_places(observed, unavailable)] = True
+        return mask

@@ -1,0 +1,269 @@
+"""Directed road segments: a place is a segment, observed by driving along it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, MapError, suggest
+from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.places import SAME_DISTANCE, frozen_array
+from gp_active_sensing.topology.segments import RoadMap, Segment, turn_angle
+from gp_active_sensing.types import Cost, FloatArray
+
+if TYPE_CHECKING:
+    from shapely import STRtree
+
+__all__ = ["FEATURES", "U_TURNS", "Roads"]
+
+logger = logging.getLogger(__name__)
+
+FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
+"""Of a segment: its middle [m], length [m], lanes, limit [m/s], direction as cosine and sine."""
+
+U_TURNS: tuple[str, ...] = ("dead_ends", "always", "never")
+"""Where a probe may turn back onto the opposite side of the road it came by."""
+
+_U_TURN_ANGLE = math.radians(150.0)
+_SAME_DIRECTION = math.cos(math.radians(45.0))
+
+
+class Roads(GraphTopology):
+    """A road network, one place a directed segment.
+
+    The position of a place is the middle of its segment; its waypoint is the far end, heading along
+    it. A move onto a segment costs driving its whole length. The reverse twin of a segment may
+    follow it at dead ends only, unless `u_turns` says otherwise; it is recognised by where it leads
+    (back to where the segment came from) and by how sharp the turn is (more than 150°). Successors
+    that the map itself lists are taken as they are.
+
+    Args:
+        road_map: the segments.
+        features: names out of `FEATURES`.
+        u_turns: one of `U_TURNS`.
+        speed: on segments without a limit [m/s].
+        frame: metric frame; "" = the map's own.
+
+    Raises:
+        ConfigError: unknown feature.
+        MapError: a feature that a segment lacks.
+    """
+
+    def __init__(
+        self,
+        road_map: RoadMap,
+        *,
+        features: Sequence[str] = ("x", "y"),
+        u_turns: str = "dead_ends",
+        speed: float = 1.0,
+        frame: str = "",
+    ) -> None:
+        segments = road_map.segments
+        lines = [frozen_array(segment.line) for segment in segments]
+        along = [_cumulative(line) for line in lines]
+        middles = [_at(line, s, 0.5) for line, s in zip(lines, along, strict=True)]
+        values, names = _features(road_map, features, middles)
+        costs = [_cost(segment, speed) for segment in segments]
+        goals = [(*line[-1], _heading(line, s, 1.0)) for line, s in zip(lines, along, strict=True)]
+        super().__init__(
+            road_map.name,
+            frame or road_map.frame,
+            [segment.id for segment in segments],
+            [middle[:2] for middle in middles],
+            [[Move(b, *costs[b]) for b in out] for out in _successors(segments, u_turns)],
+            features=values,
+            feature_names=names,
+            goals=goals,
+            entry=costs,
+            stay=False,
+        )
+        self._segments = segments
+        self._lines = tuple(lines)
+        self._tree = _tree(lines)
+        unlimited = sum(segment.speed_limit is None for segment in segments)
+        if unlimited:
+            logger.warning(
+                "map %r: %d of %d segments have no speed limit; taking %g m/s",
+                self.name,
+                unlimited,
+                self.n,
+                speed,
+            )
+        self._say_components()
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """(n,) the segments as the map gives them."""
+        return self._segments
+
+    def geometry(self, location: int) -> FloatArray:
+        """(m, 2) the line of a segment in driving direction, metres; read-only."""
+        return self._lines[location]
+
+    def snap(self, x: float, y: float, max_distance: float) -> int | None:
+        """Return the segment nearest to a position, the first of equally near ones.
+
+        A segment and its twin often share a line: use `snap_heading` to tell them apart.
+        None when it is farther than `max_distance` [m] or the position is not finite.
+        """
+        near = self._near(x, y, max_distance, nearest_only=True)
+        return min(near) if near else None
+
+    def snap_heading(self, x: float, y: float, heading: float, max_distance: float) -> int | None:
+        """Return the nearest segment that runs within 45° of a heading; failing that, `snap`.
+
+        Args:
+            x: metres in the map frame.
+            y: metres in the map frame.
+            heading: of the probe [rad], anticlockwise from x.
+            max_distance: farthest allowed [m].
+        """
+        from shapely import Point
+
+        if not math.isfinite(heading):
+            return self.snap(x, y, max_distance)
+        found: list[tuple[float, int]] = []
+        for place, distance in self._near(x, y, max_distance, nearest_only=False).items():
+            line = self._lines[place]
+            along = _cumulative(line)
+            fraction = float(self._tree.geometries[place].project(Point(x, y))) / along[-1]
+            if math.cos(_heading(line, along, fraction) - heading) >= _SAME_DIRECTION:
+                found.append((round(distance / SAME_DISTANCE) * SAME_DISTANCE, place))
+        return min(found)[1] if found else self.snap(x, y, max_distance)
+
+    def _near(
+        self, x: float, y: float, max_distance: float, *, nearest_only: bool
+    ) -> dict[int, float]:
+        """Return the segments within reach (or the nearest ones) with their distances [m]."""
+        import shapely
+
+        if not (math.isfinite(x) and math.isfinite(y)) or not max_distance >= 0:
+            return {}
+        point = shapely.Point(x, y)
+        reach = max_distance
+        if nearest_only:
+            _, distances = self._tree.query_nearest(point, return_distance=True, all_matches=False)
+            if distances[0] > max_distance:
+                return {}
+            reach = float(distances[0]) + SAME_DISTANCE
+        places = (
+            self._tree.query(point, predicate="dwithin", distance=reach)
+            if math.isfinite(reach)
+            else np.arange(self.n)
+        )
+        distances = shapely.distance(self._tree.geometries[places], point)
+        return dict(zip(places.tolist(), distances.tolist(), strict=True))
+
+    def _say_components(self) -> None:
+        parts = self.components
+        if parts.outside:
+            logger.warning(
+                "map %r: %d part(s) not joined to each other; %d of %d segments are outside the "
+                "largest set with a way from each to each; %d lead nowhere",
+                self.name,
+                parts.weak,
+                len(parts.outside),
+                self.n,
+                len(parts.traps),
+            )
+
+
+def _successors(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
+    """Return the allowed next segments of each."""
+    by_id = {segment.id: i for i, segment in enumerate(segments)}
+    leaving: dict[str, list[int]] = defaultdict(list)
+    for i, segment in enumerate(segments):
+        leaving[segment.start].append(i)
+    result: list[list[int]] = []
+    for segment in segments:
+        if segment.successors is not None:
+            result.append(sorted({by_id[b] for b in segment.successors}))
+            continue
+        out = leaving[segment.end]
+        if u_turns == "always":
+            result.append(out)
+            continue
+        onward = [b for b in out if not _is_u_turn(segment, segments[b])]
+        result.append(onward if onward or u_turns == "never" else out)
+    return result
+
+
+def _is_u_turn(first: Segment, second: Segment) -> bool:
+    return second.end == first.start and turn_angle(first, second) > _U_TURN_ANGLE
+
+
+def _cost(segment: Segment, speed: float) -> Cost:
+    limit = speed if segment.speed_limit is None else segment.speed_limit
+    return Cost(segment.length, segment.length / limit)
+
+
+def _cumulative(line: FloatArray) -> FloatArray:
+    """(m,) distance along a line at each of its points [m]."""
+    return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
+
+
+def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, float, float]:
+    """Return x, y [m] and heading [rad] at a fraction of a line's length."""
+    s = fraction * along[-1]
+    x, y = (float(np.interp(s, along, line[:, k])) for k in (0, 1))
+    return x, y, _heading(line, along, fraction)
+
+
+def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
+    """Return the direction of the leg at a fraction of a line's length [rad]."""
+    # The first point at or after s that has a leg of some length before it.
+    later = np.flatnonzero((along >= fraction * along[-1] * (1 - 1e-12)) & (along > 0))
+    k = int(later[0])
+    before = int(np.flatnonzero(along[:k] < along[k])[-1])
+    dx, dy = line[k] - line[before]
+    return math.atan2(dy, dx)
+
+
+def _features(
+    road_map: RoadMap,
+    names: Sequence[str],
+    middles: Sequence[tuple[float, float, float]],
+) -> tuple[FloatArray, tuple[str, ...]]:
+    unknown = [name for name in names if name not in FEATURES]
+    if unknown or not names:
+        shown = repr(unknown[0]) if unknown else "none"
+        hint = suggest(unknown[0], FEATURES) if unknown else ""
+        msg = f"features: expected some of {', '.join(FEATURES)}, got {shown}.{hint}"
+        raise ConfigError(msg)
+    columns: list[list[float]] = []
+    titles: list[str] = []
+    for name in names:
+        if name == "direction":
+            columns.append([math.cos(heading) for _, _, heading in middles])
+            columns.append([math.sin(heading) for _, _, heading in middles])
+            titles += ["direction_cos", "direction_sin"]
+            continue
+        if name in ("x", "y"):
+            columns.append([middle["xy".index(name)] for middle in middles])
+        else:
+            columns.append([_property(road_map, segment, name) for segment in road_map.segments])
+        titles.append(name)
+    return np.array(columns, dtype=np.float64).T, tuple(titles)
+
+
+def _property(road_map: RoadMap, segment: Segment, name: str) -> float:
+    value = getattr(segment, name)
+    if value is None:
+        msg = (
+            f"map {road_map.name!r}: feature {name!r} was asked for, but segment {segment.id!r} "
+            f"has none; add it to the map or leave the feature out"
+        )
+        raise MapError(msg)
+    return float(value)
+
+
+def _tree(lines: Sequence[FloatArray]) -> STRtree:
+    """Index the segments for snapping; shapely is loaded only with a road map."""
+    import shapely
+
+    return shapely.STRtree([shapely.LineString(line) for line in lines])

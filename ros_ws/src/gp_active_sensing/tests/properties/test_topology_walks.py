@@ -1,0 +1,190 @@
+"""Random directed graphs: walks are legal, never stuck, and stay within what is reachable."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+
+pytest.importorskip("hypothesis")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.topology import GraphTopology, Move, make_grid
+
+SETTINGS = settings(deadline=None, max_examples=150, print_blob=True)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, largest: int = 30) -> GraphTopology:
+    """Places on a plane; the cost of a move is that of the place it leads to, as on roads."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.sampled_from([size for size in (12, 30, 9, 20, 5, 3, 2, 1) if size <= largest]))
+    degree = draw(st.sampled_from((2, 3, 4, 1, 0)))
+    metres = rng.uniform(1, 100, n)
+    seconds = metres / rng.uniform(1, 20, n)
+    moves = [
+        [
+            Move(int(b), float(metres[b]), float(seconds[b]))
+            for b in rng.choice(n, size=min(n, int(rng.integers(0, degree + 1))), replace=False)
+        ]
+        for _ in range(n)
+    ]
+    names = [str(i) for i in range(n)]
+    return GraphTopology(
+        "random", "map", names, rng.uniform(0, 1000, (n, 2)), moves, stay=draw(st.booleans())
+    )
+
+
+def crossable_graph(topology: GraphTopology, crossable: np.ndarray) -> nx.DiGraph[str]:
+    """Return a graph in which unobserved places can be entered and not left."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for a in range(topology.n):
+        for move in topology._moves[a]:
+            graph.add_edge(f"start {a}", f"{move.to}", seconds=move.seconds)
+            if crossable[a]:
+                graph.add_edge(f"{a}", f"{move.to}", seconds=move.seconds)
+    return graph
+
+
+def targets(topology: GraphTopology, graph: nx.DiGraph[str], at: int) -> dict[int, float]:
+    """Return the seconds to each place that can be entered from `at`."""
+    start = f"start {at}"
+    if start not in graph:
+        return {}
+    found = nx.single_source_dijkstra_path_length(graph, start, weight="seconds")
+    return {int(place): cost for place, cost in found.items() if place != start}
+
+
+@SETTINGS
+@given(graphs(), st.integers(0, 2**32 - 1))
+def test_random_walks(topology: GraphTopology, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    at = int(rng.integers(topology.n))
+    observed = rng.random(topology.n) < 0.2
+    aside = {int(i) for i in np.flatnonzero(rng.random(topology.n) < 0.1)}
+    while True:
+        crossable = observed.copy()
+        crossable[list(aside)] = True
+        reach = targets(topology, crossable_graph(topology, crossable), at)
+        can = {b for b in reach if not crossable[b]}
+        if topology._stay and not crossable[at]:
+            can.add(at)
+        found = topology.candidates(at, observed, aside)
+        assert found.tolist() == sorted(set(found.tolist()))
+        assert set(found.tolist()) <= can
+        assert bool(found.size) == bool(can)  # never stuck while something is reachable
+        neighbours = {int(b) for b in topology.neighbours(at)} & can
+        if neighbours:
+            assert neighbours <= set(found.tolist())
+        if not found.size:
+            return
+        for goal in found.tolist():
+            route = topology.route(at, goal, observed, aside)
+            if goal == at and topology._stay:
+                assert route.cost == (0.0, 0.0)
+                continue
+            place, seconds = at, 0.0
+            for b in route.path:
+                move = next(m for m in topology._moves[place] if m.to == b)
+                seconds += move.seconds
+                place = b
+            assert place == goal
+            assert all(crossable[b] for b in route.path[:-1])
+            assert route.cost.seconds == pytest.approx(seconds)
+            assert route.cost.seconds == pytest.approx(reach[goal])
+        at = int(rng.choice(found))
+        observed[at] = True
+
+
+@SETTINGS
+@given(graphs(largest=12), st.integers(0, 2**32 - 1))
+def test_what_cannot_be_reached_is_refused(topology: GraphTopology, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    observed = rng.random(topology.n) < 0.5
+    at, goal = (int(i) for i in rng.integers(0, topology.n, 2))
+    reach = targets(topology, crossable_graph(topology, observed), at)
+    if goal in reach or (goal == at and topology._stay):
+        assert topology.route(at, goal, observed).path[-1] == goal
+    else:
+        with pytest.raises(PlanningError, match="cannot be reached"):
+            topology.route(at, goal, observed)
+
+
+@SETTINGS
+@given(graphs(largest=9), st.integers(0, 2**32 - 1), st.integers(0, 4))
+def test_reachable_misses_nothing(topology: GraphTopology, seed: int, readings: int) -> None:
+    """Brute force over every walk of `readings` readings along candidates."""
+    rng = np.random.default_rng(seed)
+    at = int(rng.integers(topology.n))
+    observed = rng.random(topology.n) < 0.3
+    aside = {int(i) for i in np.flatnonzero(rng.random(topology.n) < 0.15)}
+    met: set[int] = set()
+    frontier = {(at, frozenset(np.flatnonzero(observed).tolist()))}
+    for _ in range(readings):
+        following = set()
+        for place, seen in frontier:
+            mask = np.zeros(topology.n, dtype=np.bool_)
+            mask[list(seen)] = True
+            for b in topology.candidates(place, mask, aside).tolist():
+                met.add(b)
+                following.add((b, seen | {b}))
+        frontier = following
+    mask = topology.reachable(at, observed, readings, aside)
+    assert mask.dtype == np.bool_
+    assert mask.shape == (topology.n,)
+    assert met <= set(np.flatnonzero(mask).tolist())
+    assert not mask[list(aside)].any()
+    assert not (mask & observed).any()
+
+
+@SETTINGS
+@given(graphs(largest=15), st.integers(0, 2**32 - 1), st.integers(0, 5))
+def test_reachable_is_not_wider_than_it_need_be(
+    topology: GraphTopology, seed: int, readings: int
+) -> None:
+    """Equal to the fewest unobserved places on any way, by networkx."""
+    rng = np.random.default_rng(seed)
+    at = int(rng.integers(topology.n))
+    observed = rng.random(topology.n) < 0.4
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_node("start")
+    for b in topology.neighbours(at).tolist():
+        graph.add_edge("start", str(b), cost=int(not observed[b]))
+    for a, b in itertools.product(range(topology.n), repeat=2):
+        if b in topology.neighbours(a):
+            graph.add_edge(str(a), str(b), cost=int(not observed[b]))
+    if topology._stay:
+        graph.add_edge("start", str(at), cost=int(not observed[at]))
+    lengths = nx.single_source_dijkstra_path_length(graph, "start", weight="cost")
+    expected = {
+        int(b)
+        for b, k in lengths.items()
+        if b != "start" and k <= readings and not observed[int(b)]
+    }
+    assert set(np.flatnonzero(topology.reachable(at, observed, readings)).tolist()) == expected
+
+
+@SETTINGS
+@given(st.integers(0, 2**32 - 1), st.sampled_from((4, 8)))
+def test_ways_on_grids_are_the_shortest(seed: int, neighbours: int) -> None:
+    """Where a diagonal costs more than a straight move, unlike a road; by networkx."""
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(0, 7, (3, 1, 2)) + np.array([[0.0, 0.0], [1.2, 0.8]])
+    obstacles = [[(float(x), float(y)) for x, y in corner] for corner in corners]
+    topology = make_grid(8, 6, 1.0, neighbours=neighbours, obstacles=obstacles, speed=2.0)
+    assert isinstance(topology, GraphTopology)
+    observed = rng.random(topology.n) < 0.8
+    at = int(rng.integers(topology.n))
+    reach = targets(topology, crossable_graph(topology, observed), at)
+    for goal, seconds in reach.items():
+        if goal != at:
+            route = topology.route(at, goal, observed)
+            assert route.cost.seconds == pytest.approx(seconds)
+            ends = zip((at, *route.path), route.path, strict=False)
+            metres = sum(np.linalg.norm(np.subtract(*topology.positions[[a, b]])) for a, b in ends)
+            assert route.cost.metres == pytest.approx(float(metres))

@@ -1,0 +1,243 @@
+"""The GeoJSON loader: what it reads, and what it says about broken files."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology import load_roads, loaders
+from gp_active_sensing.topology.segments import Segment
+from tests.unit.topology.road_maps import HEADER, segment, street, write
+
+LINE = [(0, 0), (100, 0)]
+
+
+def test_reads_segments_and_their_properties(tmp_path: Path) -> None:
+    features = [
+        segment(
+            7,
+            1,
+            2,
+            [(0, 0, 5.0), (30, 40, 6.0)],
+            name="High Street",
+            lanes=2,
+            speed_limit_mps=13.9,
+            successors=["8"],
+            **{"class": "local"},
+        ),
+        segment("8", "2", "1", [(30, 40), (0, 0)], length_m=61.5),
+    ]
+    road_map = load_roads(write(tmp_path / "two.geojson", features))
+    assert (road_map.name, road_map.frame) == ("small", "map")
+    assert road_map.segments == (
+        Segment(
+            "7",
+            "1",
+            "2",
+            ((0.0, 0.0), (30.0, 40.0)),
+            50.0,
+            2.0,
+            13.9,
+            ("8",),
+            "High Street",
+            "local",
+        ),
+        Segment("8", "2", "1", ((30.0, 40.0), (0.0, 0.0)), 61.5),
+    )
+
+
+def test_header_may_be_missing(tmp_path: Path) -> None:
+    road_map = load_roads(write(tmp_path / "my_streets.json", street(), header=None))
+    assert (road_map.name, road_map.frame) == ("my_streets", "map")
+
+
+def test_two_way_segments_get_a_twin(tmp_path: Path) -> None:
+    features = [segment("ab", "a", "b", LINE, oneway=False, lanes=2, successors=["-ab"])]
+    first, second = load_roads(write(tmp_path / "one.geojson", features)).segments
+    assert second == Segment("-ab", "b", "a", first.line[::-1], 100.0, 2.0)
+
+
+def test_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
+    path = write(tmp_path / "bom.geojson", street())
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert len(load_roads(path).segments) == 6
+
+
+def test_junctions_may_be_listed(tmp_path: Path) -> None:
+    points = [
+        {"type": "Feature", "properties": {"id": j}, "geometry": {"type": "Point"}} for j in "abcd"
+    ]
+    assert len(load_roads(write(tmp_path / "map.geojson", [*points, *street()])).segments) == 6
+    with pytest.raises(MapError, match=r"feature 5 \(id 'bd'\): to: no junction 'd'"):
+        load_roads(write(tmp_path / "map.geojson", [*points[:3], *street()]))
+
+
+def test_unknown_suffix(tmp_path: Path) -> None:
+    with pytest.raises(MapError, match=r"ending in \.geojson or \.json, got '\.osm'"):
+        load_roads(tmp_path / "town.osm")
+    assert loaders.names() == [".geojson", ".json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; expected a GeoJSON FeatureCollection"),
+        ("  \n", "is empty"),
+        (
+            '{"type": "FeatureCollection", "features": [{"type": "Fea',
+            "not valid JSON, perhaps",
+        ),
+        ("[" * 100_000, "not valid JSON"),
+        ("[1, 2]", "expected a GeoJSON FeatureCollection with a list of features, got 'list'"),
+        ('{"type": "Feature"}', "expected a GeoJSON FeatureCollection.*got 'Feature'"),
+        ('{"type": "FeatureCollection"}', "expected a GeoJSON FeatureCollection"),
+        ('{"type": "FeatureCollection", "features": []}', "has no features"),
+    ],
+)
+def test_files_that_are_no_maps(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "broken.geojson"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MapError, match=message) as caught:
+        load_roads(path)
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(MapError, match="cannot be read"):
+        load_roads(tmp_path / "missing.geojson")
+    binary = tmp_path / "binary.geojson"
+    binary.write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(MapError, match="cannot be read"):
+        load_roads(binary)
+
+
+def without(key: str) -> dict[str, Any]:
+    feature = segment("ab", "a", "b", LINE)
+    del feature["properties"][key]
+    return feature
+
+
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        (7, "feature 1: expected a GeoJSON Feature, got 7"),
+        ({"type": "Feature"}, "feature 1: expected properties, got None"),
+        (
+            {"type": "Feature", "properties": {"id": "p"}, "geometry": {"type": "Polygon"}},
+            r"feature 1 \(id 'p'\): expected a LineString or a Point, got 'Polygon'",
+        ),
+        (
+            {"type": "Feature", "properties": {"id": "p"}, "geometry": None},
+            "expected a LineString or a Point, got None",
+        ),
+        (without("id"), "id: expected text, got None"),
+        (without("from"), r"feature 1 \(id 'ab'\): from: expected text, got None"),
+        (segment("ab", "a", "", LINE), "to: expected text, got ''"),
+        (segment("ab", "a", "b", [(0, 0)]), "a LineString needs 2 or more points, got 1"),
+        (segment("ab", "a", "b", []), "a LineString needs 2 or more points, got 0"),
+        (segment("ab", "a", "b", [(0, 0), (math.nan, 1)]), "point 1: expected two finite numbers"),
+        (segment("ab", "a", "b", [(math.inf, 0), (0, 1)]), "point 0: expected two finite numbers"),
+        (segment("ab", "a", "b", [(0, 0), ("1", 1)]), "point 1: expected two finite numbers"),
+        (segment("ab", "a", "b", [(0, 0), (1,)]), "point 1: expected two finite numbers"),
+        (segment("ab", "a", "b", [(5, 5), (5, 5)]), "has zero length"),
+        (segment("ab", "a", "b", LINE, length_m=0.0), "length_m: expected a number above 0, got 0"),
+        (segment("ab", "a", "b", LINE, length_m=-1.0), "length_m: expected a number above 0"),
+        (segment("ab", "a", "b", LINE, lanes="two"), "lanes: expected a number above 0, got 'two'"),
+        (segment("ab", "a", "b", LINE, lanes=True), "lanes: expected a number above 0, got True"),
+        (
+            segment("ab", "a", "b", LINE, speed_limit_mps=math.nan),
+            "speed_limit_mps: expected a num",
+        ),
+        (segment("ab", "a", "b", LINE, oneway="no"), "oneway: expected true or false, got 'no'"),
+        (segment("ab", "a", "b", LINE, successors="bc"), "successors: expected a list, got 'bc'"),
+        (segment("ab", "a", "b", LINE, successors=[None]), "successors: expected text, got None"),
+        (segment("zy", "z", "y", LINE), r"id 'zy' is taken by feature 0 \(id 'zy'\)"),
+        (segment("ab", "a", "z", LINE, successors=["zx"]), "no segment 'zx'.*Did you mean 'zy'"),
+        (
+            segment("ab", "a", "b", LINE, successors=["zy"]),
+            "'zy' starts at junction 'z', but this segment ends at 'b'",
+        ),
+    ],
+)
+def test_broken_features(tmp_path: Path, feature: Any, message: str) -> None:
+    good = segment("zy", "z", "y", [(0, 10), (100, 10)])
+    with pytest.raises(MapError, match=message) as caught:
+        load_roads(write(tmp_path / "broken.geojson", [good, feature]))
+    assert "broken.geojson: feature 1" in str(caught.value)
+
+
+def test_a_twin_with_a_taken_name(tmp_path: Path) -> None:
+    features = [
+        segment("-ab", "b", "a", [(100, 0), (0, 0)]),
+        segment("ab", "a", "b", LINE, oneway=False),
+    ]
+    with pytest.raises(MapError, match=r"the reverse of it: id '-ab' is taken by feature 0"):
+        load_roads(write(tmp_path / "twins.geojson", features))
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    features = [segment(f"s{i}", "a", "b", [(0, 0)]) for i in range(13)]
+    with pytest.raises(MapError, match="13 problems in the map") as caught:
+        load_roads(write(tmp_path / "broken.geojson", features))
+    assert "feature 9 (id 's9')" in str(caught.value)
+    assert "… and 3 more" in str(caught.value)
+
+
+def test_only_junctions(tmp_path: Path) -> None:
+    point = {"type": "Feature", "properties": {"id": "a"}, "geometry": {"type": "Point"}}
+    with pytest.raises(MapError, match="has no segments"):
+        load_roads(write(tmp_path / "points.geojson", [point]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "gp_active_sensing.schema: expected 1, got 2"),
+        ({"crs": "EPSG:4326"}, "gp_active_sensing.crs: expected 'local', got 'EPSG:4326'"),
+        ({"units": "degree"}, "gp_active_sensing.units: expected 'metre', got 'degree'"),
+        ({"frame": ""}, "gp_active_sensing.frame: expected the name of a frame, got ''"),
+    ],
+)
+def test_headers_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(MapError, match=message):
+        load_roads(write(tmp_path / "map.geojson", street(), header={**HEADER, **change}))
+
+
+def test_a_header_that_is_no_object(tmp_path: Path) -> None:
+    path = tmp_path / "map.geojson"
+    data = {"type": "FeatureCollection", "features": street(), "gp_active_sensing": 1}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(MapError, match="gp_active_sensing: expected an object, got int"):
+        load_roads(path)
+
+
+@pytest.mark.parametrize(
+    "line_and_length",
+    [
+        ([(103.945, 1.352), (103.951, 1.357)], None),
+        ([(-80.0, -30.0), (-60.0, -20.0)], 2_400_000.0),
+    ],
+)
+def test_longitude_and_latitude_are_refused(
+    tmp_path: Path, line_and_length: tuple[Any, float | None]
+) -> None:
+    line, length = line_and_length
+    feature = segment("ab", "a", "b", line, length_m=length)
+    with pytest.raises(MapError, match="look like longitude and latitude"):
+        load_roads(write(tmp_path / "degrees.geojson", [feature]))
+
+
+def test_a_small_map_can_be_meant(tmp_path: Path) -> None:
+    feature = segment("ab", "a", "b", [(0.0, 0.0), (0.4, 0.2)])
+    header = {**HEADER, "allow_small": True}
+    assert len(load_roads(write(tmp_path / "table.geojson", [feature], header)).segments) == 1
+
+
+def test_a_room_in_metres_is_not_mistaken_for_degrees(tmp_path: Path) -> None:
+    feature = segment("ab", "a", "b", [(0.0, 0.0), (8.0, 3.0)])
+    assert len(load_roads(write(tmp_path / "room.geojson", [feature])).segments) == 1

@@ -1,0 +1,179 @@
+"""Lines and grids: places, moves, costs, obstacles."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.topology import FreeTopology, GraphTopology, Topology, make_grid, make_line
+from gp_active_sensing.types import Cost, Route
+
+
+def observed(topology: Topology, *places: int) -> np.ndarray:
+    mask = np.zeros(topology.n, dtype=np.bool_)
+    mask[list(places)] = True
+    return mask
+
+
+def test_free_line_lets_any_place_be_next_at_the_straight_distance() -> None:
+    line = make_line(5, 2.0, moves="free", speed=4.0, origin=(1.0, 3.0))
+    assert isinstance(line, Topology)
+    assert line.free
+    assert line.positions.tolist() == [[1, 3], [3, 3], [5, 3], [7, 3], [9, 3]]
+    assert line.features.shape == (5, 1)
+    assert line.candidates(0, observed(line, 1), unavailable=[4]).tolist() == [0, 2, 3]
+    assert line.route(0, 3, observed(line)) == Route((3,), Cost(6.0, 1.5))
+    assert line.route(None, 3, observed(line)) == Route((3,), Cost(0.0, 0.0))
+    assert line.neighbours(2).tolist() == [0, 1, 3, 4]
+    assert line.reachable(0, observed(line, 1), 1, unavailable=[4]).tolist() == [1, 0, 1, 1, 0]
+    assert not line.reachable(0, observed(line), 0).any()
+
+
+def test_adjacent_line_crosses_what_is_observed() -> None:
+    line = make_line(5, 2.0, speed=4.0)
+    assert isinstance(line, Topology)
+    assert not line.free
+    assert line.neighbours(0).tolist() == [1]
+    assert line.neighbours(2).tolist() == [1, 3]
+    assert line.candidates(2, observed(line, 2)).tolist() == [1, 3]
+    assert line.candidates(1, observed(line, 0, 1, 2)).tolist() == [3]
+    assert line.route(1, 3, observed(line, 0, 1, 2)) == Route((2, 3), Cost(4.0, 1.0))
+    assert line.candidates(2, observed(line, *range(5))).size == 0
+
+
+def test_a_probe_can_read_where_it_stands() -> None:
+    line = make_line(4, 1.0)
+    assert line.candidates(1, observed(line)).tolist() == [0, 1, 2]
+    assert line.route(1, 1, observed(line)) == Route((1,), Cost(0.0, 0.0))
+    assert line.candidates(1, observed(line), unavailable={1}).tolist() == [0, 2]
+    assert line.reachable(1, observed(line), 1).tolist() == [1, 1, 1, 0]
+
+
+def test_from_nowhere_every_place_is_a_candidate() -> None:
+    line = make_line(4, 1.0)
+    assert line.candidates(None, observed(line, 2), unavailable=(0,)).tolist() == [1, 3]
+    assert line.reachable(None, observed(line, 2), 1, unavailable=(0,)).tolist() == [0, 1, 0, 1]
+    assert not line.reachable(None, observed(line), 0).any()
+
+
+def test_unavailable_places_are_crossed_and_never_chosen() -> None:
+    line = make_line(5, 1.0)
+    assert line.candidates(2, observed(line, 2), unavailable=[1, 3]).tolist() == [0, 4]
+    assert line.route(2, 4, observed(line, 2), unavailable=[3]).path == (3, 4)
+    assert line.reachable(2, observed(line, 2), 1, unavailable=[1, 3]).tolist() == [1, 0, 0, 0, 1]
+
+
+def test_a_way_through_unobserved_places_is_refused() -> None:
+    line = make_line(5, 1.0)
+    with pytest.raises(PlanningError, match=r"'4' cannot be reached from '0'.*candidates"):
+        line.route(0, 4, observed(line, 0, 1))
+
+
+def test_grid_names_and_moves() -> None:
+    grid = make_grid(3, 2, 1.5, origin=(10.0, 20.0), speed=3.0)
+    assert isinstance(grid, Topology)
+    assert grid.names == ("c0r0", "c1r0", "c2r0", "c0r1", "c1r1", "c2r1")
+    assert grid.positions[5].tolist() == [13.0, 21.5]
+    assert grid.features is grid.positions
+    assert grid.neighbours(0).tolist() == [1, 3]
+    assert grid.route(0, 1, observed(grid)).cost == Cost(1.5, 0.5)
+    assert grid.goals[5].tolist() == [13.0, 21.5, 0.0]
+    assert grid.geometry(5).tolist() == [[13.0, 21.5]]
+
+
+def test_grid_with_diagonals() -> None:
+    grid = make_grid(3, 3, 1.0, neighbours=8)
+    assert grid.neighbours(4).tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert grid.route(4, 8, observed(grid)).cost.metres == pytest.approx(math.sqrt(2))
+
+
+def test_obstacles_take_cells_and_their_corners_are_not_cut() -> None:
+    grid = make_grid(3, 3, 1.0, neighbours=8, obstacles=[[(0.6, 0.6), (1.4, 1.4)]])
+    assert grid.n == 8
+    assert "c1r1" not in grid.names
+    index = grid.names.index
+    # from c0r1 the diagonals to c1r0 and c1r2 pass the obstacle's corner
+    assert grid.neighbours(index("c0r1")).tolist() == [index("c0r0"), index("c0r2")]
+    assert grid.neighbours(index("c0r0")).tolist() == [index("c1r0"), index("c0r1")]
+
+
+def test_a_thin_wall_between_cells_stops_moves() -> None:
+    wall = [(0.4, -1.0), (0.6, -1.0), (0.6, 1.5), (0.4, 1.5)]
+    grid = make_grid(2, 3, 1.0, neighbours=8, obstacles=[wall])
+    assert isinstance(grid, GraphTopology)
+    assert grid.n == 6
+    index = grid.names.index
+    assert index("c1r0") not in grid.neighbours(index("c0r0"))
+    assert index("c1r2") not in grid.neighbours(index("c0r1"))  # would graze the wall's end
+    assert grid.neighbours(index("c0r2")).tolist() == [index("c0r1"), index("c1r2")]
+
+
+def test_free_grid_keeps_obstacle_cells_out() -> None:
+    grid = make_grid(3, 3, 1.0, moves="free", obstacles=[[(0.6, 0.6), (1.4, 1.4)]])
+    assert isinstance(grid, FreeTopology)
+    assert grid.n == 8
+
+
+@pytest.mark.parametrize(
+    ("obstacles", "message"),
+    [
+        ([[(0.0, 0.0)]], r"obstacles\[0\]: expected 2 corners.*got 1"),
+        ([[(0, 0), (1, 1), (1, 0), (0, 1)]], r"obstacles\[0\]: is not a simple polygon"),
+        ([[(-9, -9), (9, 9)]], r"cover all 3 × 3 cells"),
+    ],
+)
+def test_bad_obstacles(obstacles: list[list[tuple[float, float]]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_grid(3, 3, 1.0, obstacles=obstacles)
+
+
+def test_snap_takes_the_first_of_equally_near_places() -> None:
+    grid = make_grid(3, 3, 1.0)
+    assert grid.snap(1.1, 0.9, 0.5) == 4
+    assert grid.snap(0.5, 0.5, 1.0) == 0
+    assert grid.snap(9.0, 9.0, 1.0) is None
+    assert grid.snap(9.0, 9.0, math.inf) == 8
+    assert grid.snap(math.nan, 0.0, math.inf) is None
+
+
+def test_arrays_are_read_only() -> None:
+    grid = make_grid(3, 3, 1.0)
+    for array in (grid.positions, grid.features, grid.goals, grid.neighbours(0), grid.geometry(0)):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+
+
+def test_wrong_arguments_are_said() -> None:
+    grid = make_grid(3, 3, 1.0)
+    with pytest.raises(ValueError, match=r"observed must be \(9,\) bool, got \(4,\)"):
+        grid.candidates(0, np.zeros(4, dtype=np.bool_))
+    with pytest.raises(ValueError, match=r"observed must be \(9,\) bool, got \(9,\) int64"):
+        grid.reachable(0, np.zeros(9, dtype=np.int64), 1)
+    with pytest.raises(ValueError, match="places 0 … 8, the probe stands at -1"):
+        grid.candidates(-1, observed(grid))
+
+
+def test_components_of_a_divided_grid() -> None:
+    grid = make_grid(3, 1, 1.0, obstacles=[[(0.9, -1.0), (1.1, 1.0)]])
+    assert isinstance(grid, GraphTopology)
+    parts = grid.components
+    assert (parts.weak, parts.largest, parts.outside, parts.traps) == (2, 1, (1,), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"names": ["a", "a"]}, "names of places must differ"),
+        ({"positions": [[0, 0]]}, r"positions must be \(2, 2\), got \(1, 2\)"),
+        ({"positions": [[0, 0], [math.nan, 0]]}, "positions of place 'b' are not finite"),
+        ({"names": [], "positions": np.empty((0, 2)), "moves": []}, "at least one place"),
+        ({"moves": [[]]}, "expected moves of 2 places, got 1"),
+    ],
+)
+def test_places_that_do_not_fit(change: dict[str, object], message: str) -> None:
+    arguments = {"names": ["a", "b"], "positions": [[0, 0], [1, 0]], "moves": [[], []], **change}
+    with pytest.raises(ValueError, match=message):
+        GraphTopology("m", "map", **arguments)  # type: ignore[arg-type]

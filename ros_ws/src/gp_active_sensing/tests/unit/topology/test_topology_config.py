@@ -1,0 +1,145 @@
+"""Configuration of maps, and the check of a start."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ConfigError, MapError, ResourceError
+from gp_active_sensing.topology import (
+    MapConfig,
+    Roads,
+    build_topology,
+    check_start,
+    make_line,
+)
+from tests.unit.topology.road_maps import segment, street, write
+
+
+def test_line_and_grid_from_plain_data() -> None:
+    line = build_topology(
+        from_mapping(MapConfig, {"kind": "line", "count": 4, "spacing": 2, "moves": "free"})
+    )
+    assert (line.name, line.n, line.free, line.frame) == ("line", 4, True, "map")
+    data = {
+        "kind": "grid",
+        "name": "pond",
+        "frame": "odom",
+        "columns": 3,
+        "rows": 3,
+        "neighbours": 8,
+        "origin": [5, 5],
+        "obstacles": [[[5.6, 5.6], [6.4, 6.4]], [[6.9, 6.9], [7.1, 6.9], [7, 7.1]]],
+    }
+    config = from_mapping(MapConfig, data)
+    grid = build_topology(config)
+    assert (grid.name, grid.n, grid.frame) == ("pond", 7, "odom")
+    assert grid.positions[0].tolist() == [5.0, 5.0]
+    assert from_mapping(MapConfig, to_mapping(config)) == config
+
+
+def test_roads_beside_the_scenario_by_path_and_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "street.geojson", street())
+    beside = build_topology(MapConfig(kind="roads", file="street.geojson"), base_dir=tmp_path)
+    by_path = build_topology(MapConfig(kind="roads", file=str(path), name="mine", frame="odom"))
+    assert (beside.name, beside.frame) == ("small", "map")
+    assert (by_path.name, by_path.frame) == ("mine", "odom")
+    assert build_topology(MapConfig(kind="roads", file="town")).name == "town"
+
+
+def test_a_map_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"no file 'towm'\. Did you mean 'town'"):
+        build_topology(MapConfig(kind="roads", file="towm"), base_dir=tmp_path)
+
+
+def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
+    write(tmp_path / "street.geojson", street())
+    config = MapConfig(
+        kind="roads", file="street.geojson", features=("x", "speed_limit"), u_turns="always"
+    )
+    roads = build_topology(config, base_dir=tmp_path)
+    assert isinstance(roads, Roads)
+    assert roads.feature_names == ("x", "speed_limit")
+    assert 1 in roads.neighbours(0)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({}, "kind: is required"),
+        ({"kind": "gridd"}, r"kind: expected one of line, grid, roads, got 'gridd'.*mean 'grid'"),
+        ({"kind": "line"}, "count: is required for kind 'line'"),
+        ({"kind": "grid", "rows": 3}, "columns: is required for kind 'grid'"),
+        ({"kind": "roads"}, "file: is required for kind 'roads'"),
+        ({"kind": "line", "count": -1}, "count: must be 0 or more"),
+        ({"kind": "line", "count": 3, "spacing": 0}, r"spacing: must be more than 0 \[m\]"),
+        ({"kind": "line", "count": 3, "rows": 2}, "rows: has no meaning for kind 'line'"),
+        ({"kind": "line", "count": 3, "spaceing": 2}, "spaceing: unknown key.*mean 'spacing'"),
+        (
+            {"kind": "roads", "file": "town", "moves": "free"},
+            "moves: has no meaning for kind 'roads",
+        ),
+        ({"kind": "roads", "file": "town", "features": ["z"]}, r"features\[0\]: expected one of x"),
+        ({"kind": "roads", "file": "town", "features": []}, "features: expected at least 1"),
+        ({"kind": "roads", "file": "town", "u_turns": "no"}, "u_turns: expected one of dead_ends"),
+        ({"kind": "grid", "columns": 2, "rows": 2, "neighbours": 6}, "expected 4 or 8, got 6"),
+        ({"kind": "grid", "columns": 2, "rows": 2, "obstacles": [[[0]]]}, r"expected 2 entries"),
+        ({"kind": "line", "count": 2, "speed": 0}, r"speed: must be more than 0 \[m/s\]"),
+    ],
+)
+def test_bad_configurations(data: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(MapConfig, data, path="map")
+
+
+def test_start_by_name_and_by_index(tmp_path: Path) -> None:
+    roads = build_topology(
+        MapConfig(kind="roads", file=str(write(tmp_path / "street.geojson", street())))
+    )
+    assert check_start(roads, "bd") == 4
+    assert check_start(roads, 4) == 4
+    assert check_start(roads, None) is None
+
+
+def test_a_start_that_does_not_exist(tmp_path: Path) -> None:
+    path = write(tmp_path / "street.geojson", street())
+    roads = build_topology(MapConfig(kind="roads", file=str(path)))
+    with pytest.raises(ConfigError, match=r"start: no place 'bd1' on map 'small'.*mean 'bd'"):
+        check_start(roads, "bd1")
+    with pytest.raises(ConfigError, match=r"start: map 'small' has places 0 … 5, got 6"):
+        check_start(roads, 6)
+    with pytest.raises(ConfigError, match=r"has places 0 … 5, got -1"):
+        check_start(roads, -1)
+
+
+def test_a_start_from_which_nothing_can_be_reached(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    features = [*street(), segment("far", "x", "y", [(900, 0), (950, 0)], speed_limit_mps=9.0)]
+    path = write(tmp_path / "two.geojson", features)
+    roads = build_topology(MapConfig(kind="roads", file=str(path)))
+    with pytest.raises(MapError, match="no place can be reached from the start 'far'"):
+        check_start(roads, "far")
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert check_start(roads, "ab") == 0
+    assert "only 5 of 6 other places can be reached from the start 'ab'" in caplog.text
+
+
+def test_a_free_start_needs_no_way() -> None:
+    assert check_start(make_line(3, 1.0, moves="free"), "1") == 1
+    assert check_start(make_line(1, 1.0), "0") == 0
+
+
+def test_the_import_loads_no_heavy_library() -> None:
+    code = (
+        "import sys, gp_active_sensing.topology;"
+        "print(sorted({'networkx', 'shapely', 'scipy', 'rclpy', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
