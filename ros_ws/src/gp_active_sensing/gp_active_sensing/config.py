@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -284,6 +285,7 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             )
         return value
     if hint in (int, float):
+        value = _number_from_text(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             word = "a whole number" if hint is int else "a number"
             problems.append(f"{path}: expected {word}{unit}, got {_shown(value)}")
@@ -297,6 +299,13 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
         _check_bounds(value, path, unit, info, problems)
         return hint(value)
     problems.append(f"{path}: has a type that cannot be configured ({hint!r})")
+    return value
+
+
+def _number_from_text(value: Any) -> Any:
+    # YAML 1.1 reads 1e-3 (without a point) as text; everybody means the number.
+    if isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value.strip()):
+        return float(value)
     return value
 
 

@@ -44,6 +44,8 @@ def reference_entropy(noise_variance: FloatArray) -> FloatArray:
 
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
 """Panel edges of a component, in its own standard deviations about its mean."""
+_NEGLIGIBLE = 1e-9
+"""Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
 _CHUNK = 1024
 """Mixtures integrated at a time, to bound memory."""
 
@@ -74,9 +76,14 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     Returns:
         (…) entropies. Time O(L²) each.
     """
-    weights, means, variances = np.broadcast_arrays(weights, means, variances)
+    if not weights.shape == means.shape == variances.shape:
+        weights, means, variances = np.broadcast_arrays(weights, means, variances)
     shape, L = means.shape[:-1], means.shape[-1]
-    b, m, v = (a.reshape(-1, L) for a in (weights, means, variances))
+    b, m, v = weights.reshape(-1, L), means.reshape(-1, L), variances.reshape(-1, L)
+    # A component nobody gives weight to costs as much as any other and adds nothing.
+    live = b.max(axis=0) > _NEGLIGIBLE if len(b) else np.ones(L, dtype=bool)
+    if not live.all():
+        b, m, v = b[:, live], m[:, live], v[:, live]
     value = np.empty(len(m))
     for start in range(0, len(m), _CHUNK):
         part = slice(start, start + _CHUNK)

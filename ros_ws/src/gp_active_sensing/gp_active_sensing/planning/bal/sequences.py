@@ -7,6 +7,7 @@ places share one `Sequence`. Visiting a place is a rank-one downdate, C <- C - c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from gp_active_sensing.planning.entropy import gaussian_entropy
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Deadline", "Problem", "Sequence"]
+__all__ = ["Deadline", "Leaves", "Problem", "Sequence"]
 
 
 class Deadline(Exception):
@@ -78,6 +79,22 @@ class Problem:
         return gaussian_entropy(variance + noise) - reference
 
 
+class Leaves(NamedTuple):
+    """The last visits below a sequence with two readings to come, side by side.
+
+    Args:
+        owner: (X,) candidate that each follows.
+        where: (X,) index into the sequence's `locations`.
+        variance: (L, X) predictive variances, noise included.
+        starts: (A,) where each candidate's leaves begin.
+    """
+
+    owner: IntArray
+    where: IntArray
+    variance: FloatArray
+    starts: IntArray
+
+
 class Sequence:
     """The state of the map after a set of visits, with `k` readings still to come.
 
@@ -108,6 +125,7 @@ class Sequence:
         self.children: list[Sequence | None] = [None] * len(candidates)
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
         self._bounds: tuple[FloatArray, FloatArray] | None = None
+        self._leaves: Leaves | None = None
         self._prepared = False
 
     @property
@@ -186,6 +204,22 @@ class Sequence:
         row = self._rows[:, a, where]
         variance = self.diagonal[:, where] - row * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
+
+    def leaves(self, most: int) -> Leaves | None:
+        """All last visits below (k = 2), unless a candidate has none or more than `most`."""
+        if self._leaves is None:
+            children = [self.child(a) for a in range(len(self.candidates))]
+            counts = [len(child.candidates) for child in children]
+            if min(counts) == 0 or max(counts) > most:
+                return None
+            self._leaves = Leaves(
+                np.repeat(np.arange(len(counts)), counts),
+                np.concatenate([k[c.candidates] for k, c in zip(self.kept, children, strict=True)]),
+                np.concatenate([self.child_variance(a) for a in range(len(counts))], axis=1)
+                + self.problem.noise[:, None],
+                np.concatenate([[0], np.cumsum(counts)[:-1]]),
+            )
+        return self._leaves
 
     # -- bounds per λ --------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
-from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.sequences import Leaves, Sequence
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
     gaussian_entropy,
@@ -95,12 +95,7 @@ class Expander:
             state.q_lower = state.q_upper = values
         else:
             found = self._discretise(state)
-            A = len(sequence.candidates)
-            low, up = np.empty((A, self.samples)), np.empty((A, self.samples))
-            for a in range(A):
-                if a % 16 == 15:
-                    sequence.problem.check()
-                low[a], up[a] = self._successor_bounds(state, found, a)
+            low, up = self._bounds(state, found)
             state.successors, state.branch_lower, state.branch_upper = found, low, up
             state.q_lower = found.reward + (found.probability * low).sum(axis=1)
             state.q_upper = found.reward + (found.probability * up).sum(axis=1)
@@ -141,6 +136,34 @@ class Expander:
             return self._draw(state.weights, mean, sequence.variance, state.mean, state.path).reward
         reference = state.weights @ self.reference
         return mixture_entropy(state.weights, mean.T, sequence.variance.T) - reference
+
+    def _bounds(self, state: State, found: Successors) -> tuple[FloatArray, FloatArray]:
+        """Return the initial bounds (A, S) of all successors."""
+        sequence = state.sequence
+        if sequence.k == 2 and self.draws is None:
+            leaves = sequence.leaves(_EXACT)
+            if leaves is not None:
+                values = self._leaf_values(state, found, leaves)
+                return values, values
+        A = len(sequence.candidates)
+        low, up = np.empty((A, self.samples)), np.empty((A, self.samples))
+        for a in range(A):
+            if a % 16 == 15:
+                sequence.problem.check()
+            low[a], up[a] = self._successor_bounds(state, found, a)
+        return low, up
+
+    def _leaf_values(self, state: State, found: Successors, leaves: Leaves) -> FloatArray:
+        """(A, S) values of the last stages after every branch, in one integration."""
+        owner, where = leaves.owner, leaves.where
+        sequence = state.sequence
+        surprise = found.values.T[:, None, :] - state.mean[:, sequence.candidates]
+        mean = state.mean[:, where] + sequence.gain[:, owner, where] * surprise[:, :, owner]
+        weights = found.weights[owner].swapaxes(0, 1)
+        entropy = mixture_entropy(weights, mean.swapaxes(1, 2), leaves.variance.T)
+        return np.asarray(
+            np.maximum.reduceat(entropy - weights @ self.reference, leaves.starts, axis=1).T
+        )
 
     def _successor_bounds(
         self, state: State, found: Successors, a: int
