@@ -1,0 +1,127 @@
+"""Tables of configuration keys, generated from the dataclasses that define them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gp_active_sensing.config import Param, param_of
+
+__all__ = ["describe_fields", "describe_policies", "key_table"]
+
+
+def describe_policies() -> list[dict[str, Any]]:
+    """Return name, one-line help and parameters of every policy."""
+    from gp_active_sensing.planning import policies
+
+    found = []
+    for name in policies.names():
+        factory: Any = policies.factory(name)
+        help_line = (inspect.getdoc(factory) or "").split("\n")[0]
+        found.append(
+            {"name": name, "help": help_line, "parameters": list(describe_fields(factory))}
+        )
+    return found
+
+
+def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
+    """Yield name, type, default, unit, bounds and help of a dataclass's configuration fields."""
+    hints = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        if not field.init:
+            continue
+        info = param_of(field)
+        yield {
+            "name": field.name,
+            "type": _type_name(hints[field.name]),
+            "default": _default(field),
+            "required": _required(field),
+            "unit": info.unit,
+            "bounds": _bounds(info),
+            "help": info.help,
+        }
+
+
+def key_table(cls: type, path: str = "") -> str:
+    """Return a Markdown table of every key of a configuration and of its sections."""
+    head = ["| key | type | default | unit | bounds | meaning |", "| --- " * 6 + "|"]
+    return "\n".join(head + list(_rows(cls, path)))
+
+
+def _rows(cls: type, path: str) -> Iterator[str]:
+    hints = typing.get_type_hints(cls)
+    for entry in describe_fields(cls):
+        hint = hints[entry["name"]]
+        key = f"{path}.{entry['name']}" if path else entry["name"]
+        if dataclasses.is_dataclass(hint):
+            yield from _rows(typing.cast(type, hint), key)
+            continue
+        default = "required" if entry["required"] else f"`{_yaml_word(entry['default'])}`"
+        cells = [f"`{key}`", entry["type"], default, entry["unit"], entry["bounds"], entry["help"]]
+        yield "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return _plain(field.default)
+    if field.default_factory is not dataclasses.MISSING:
+        return _plain(field.default_factory())
+    return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return value
+
+
+def _bounds(info: Param) -> str:
+    parts = []
+    if info.choices is not None:
+        parts.append(", ".join(info.choices))
+    if info.low is not None:
+        parts.append(f"≥ {info.low:g}")
+    if info.above is not None:
+        parts.append(f"> {info.above:g}")
+    if info.high is not None:
+        parts.append(f"≤ {info.high:g}")
+    if info.min_items:
+        parts.append(f"at least {info.min_items}")
+    return "; ".join(parts)
+
+
+def _type_name(hint: Any) -> str:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type_name(option) for option in typing.get_args(hint))
+    if origin in (tuple, list):
+        inner = [a for a in typing.get_args(hint) if a is not Ellipsis]
+        return f"list of {_type_name(inner[0])}" if inner else "list"
+    if origin in (dict, Mapping):
+        return "mapping"
+    words = {int: "whole number", float: "number", str: "text", bool: "true/false"}
+    return "null" if hint is type(None) else words.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _yaml_word(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value == "":
+        return '""'
+    if isinstance(value, list):
+        return "[" + ", ".join(_yaml_word(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_yaml_word(v)}" for k, v in value.items()) + "}"
+    return f"{value:g}" if isinstance(value, float) else str(value)

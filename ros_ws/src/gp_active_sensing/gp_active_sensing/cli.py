@@ -1,0 +1,201 @@
+"""The command ``gp-active-sensing``.
+
+Exit codes: 0 done, 1 failed with one clear message, 2 wrong usage. Everything heavy is imported
+inside the command that needs it, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gp_active_sensing import __version__
+from gp_active_sensing.errors import ActiveSensingError
+
+__all__ = ["main"]
+
+
+class _Group(click.Group):
+    """Turns errors into one message and exit code 1; ``--debug`` shows where they came from."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except ActiveSensingError as error:
+            if ctx.params.get("debug"):
+                raise
+            raise click.ClickException(str(error)) from error
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            msg = (
+                f"unexpected {type(error).__name__}: {error}\n"
+                "This is a defect; `gp-active-sensing --debug …` shows where it happened"
+            )
+            raise click.ClickException(msg) from error
+
+
+class _ClickHandler(logging.Handler):
+    """Log records as lines on stderr, wherever stderr points by then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gp-active-sensing")
+@click.option("--debug", is_flag=True, help="Show where an error came from.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+def _cli(debug: bool, verbose: bool) -> None:
+    """Choose where to measure next: Gaussian-process active sensing."""
+    root = logging.getLogger("gp_active_sensing")
+    root.handlers = [_ClickHandler()]
+    root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
+
+
+@_cli.command()
+@click.argument("scenario")
+@click.option("--policy", metavar="NAME", help="Another policy than the scenario's.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Any key, e.g. sensor.noise_std=3",
+)
+@click.option("--budget", type=int, metavar="N", help="Newly observed places.")
+@click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
+@click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run directory.")
+@click.option("--resume", is_flag=True, help="Go on with the run that --out holds.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
+@click.option("--no-report", is_flag=True, help="Write no report page.")
+def run(
+    scenario: str,
+    policy: str | None,
+    overrides: tuple[str, ...],
+    budget: int | None,
+    seed: int | None,
+    expansions: int | None,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+    no_report: bool,
+) -> None:
+    """Run SCENARIO (a shipped one's name, or a YAML file) in simulation, without ROS."""
+    from datetime import datetime, timezone
+
+    from rich.console import Console
+
+    from gp_active_sensing.console import show_stages, summary_lines
+    from gp_active_sensing.sim import load_scenario, run_name, run_scenario
+
+    if resume and out is None:
+        msg = "--resume needs --out DIR, the directory of the run to go on with"
+        raise click.UsageError(msg)
+    given = list(overrides)
+    if budget is not None:
+        given.append(f"budget.readings={budget}")
+    if seed is not None:
+        given.append(f"seed={seed}")
+    if expansions is not None:
+        given += [f"limit.expansions={expansions}", "limit.seconds=null"]
+    loaded = load_scenario(scenario, overrides=given, policy=policy)
+    directory = out or Path("runs") / run_name(loaded, datetime.now(timezone.utc))
+    scales = [candidate.length_scales for candidate in loaded.belief.hyperparameters()]
+    console = Console(quiet=as_json, soft_wrap=True)
+    try:
+        with show_stages(
+            console, scales, total=loaded.budget.readings, unit=loaded.field.unit
+        ) as show:
+            summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
+    except KeyboardInterrupt:
+        msg = f"interrupted; the same command with --out {directory} --resume goes on"
+        raise click.ClickException(msg) from None
+    page = None if no_report else _report_if_possible(directory)
+    if as_json:
+        click.echo(json.dumps(summary.to_mapping(), indent=2, allow_nan=False))
+        return
+    for line in summary_lines(summary.to_mapping()):
+        click.echo(line)
+    click.echo(f"  records           {directory}")
+    if page is not None:
+        click.echo(f"  report            {page}")
+
+
+def _report_if_possible(directory: Path) -> Path | None:
+    """Write the report; without matplotlib the run is none the worse for it."""
+    from gp_active_sensing.errors import MissingDependencyError
+    from gp_active_sensing.report import write_report
+
+    try:
+        return write_report(directory)
+    except MissingDependencyError as error:
+        click.echo(f"note: no report page: {error}", err=True)
+        return None
+
+
+@_cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def policies(as_json: bool) -> None:
+    """List the policies and their parameters."""
+    from gp_active_sensing.catalogue import describe_policies
+
+    found = describe_policies()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for policy in found:
+        click.secho(policy["name"], bold=True, nl=False)
+        click.echo(f"  {policy['help']}")
+        for parameter in policy["parameters"]:
+            unit = f" {parameter['unit']}" if parameter["unit"] else ""
+            bounds = f" ({parameter['bounds']})" if parameter["bounds"] else ""
+            default = json.dumps(parameter["default"], ensure_ascii=False)
+            click.echo(f"    {parameter['name']:<14} {default}{unit}{bounds}  {parameter['help']}")
+
+
+@_cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def doctor(as_json: bool) -> None:
+    """Say what is installed, what is missing and how to install it."""
+    from gp_active_sensing.doctor import examine
+
+    diagnosis = examine()
+    if as_json:
+        click.echo(json.dumps(diagnosis.to_mapping(), indent=2))
+    else:
+        colours = {"ok": "green", "missing": "yellow", "error": "red"}
+        for check in diagnosis.checks:
+            click.secho(f"{check.status:<8}", fg=colours[check.status], nl=False)
+            click.echo(f"{check.name:<18} {check.found}".rstrip())
+            if check.remedy:
+                click.echo(f"{'':<8}{'':<18} → {check.remedy}")
+        works = "works" if diagnosis.core_works else "does not work"
+        click.echo(f"The core (belief, planning, simulation) {works}.")
+    sys.exit(0 if diagnosis.core_works else 1)
+
+
+@_cli.command()
+@click.argument("run_dir", type=click.Path(path_type=Path))
+def report(run_dir: Path) -> None:
+    """Write the report page of a run (also of one that was interrupted)."""
+    from gp_active_sensing.report import write_report
+
+    click.echo(str(write_report(run_dir)))
+
+
+def main() -> None:
+    """Entry point of the command."""
+    _cli(prog_name="gp-active-sensing")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What a run shows while it goes: a progress bar on a terminal, a line a stage elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["show_stages", "stage_line", "summary_lines"]
+
+Show = Callable[[Mapping[str, Any]], None]
+
+
+def stage_line(
+    record: Mapping[str, Any],
+    length_scales: Sequence[Sequence[float]],
+    *,
+    total: int | None = None,
+    unit: str = "",
+) -> str:
+    """Return one line for a stage.
+
+    Args:
+        record: as in ``records.jsonl``.
+        length_scales: (L,) length-scales of each candidate, in the order of the weights.
+        total: stages there can be, when known.
+        unit: of the readings.
+    """
+    stage = f"{record['stage']:>3}" + ("" if total is None else f"/{total}")
+    value = record["value"]
+    reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
+    best, weight = most_probable(record["weights"], length_scales)
+    parts = [
+        f"stage {stage}",
+        f"{record['name']:<10}",
+        reading,
+        f"length-scale {_scales(best)} ({100 * weight:.0f} %)",
+        f"gap {float(record['upper']) - float(record['lower']):.3f}",
+        f"planned in {float(record['plan_seconds']):.3f} s",
+    ]
+    if record.get("rmspe") is not None:
+        parts.append(f"RMSPE {record['rmspe']:.2f}{_unit(unit)}")
+    return "  ".join(parts)
+
+
+def most_probable(
+    weights: Sequence[float], length_scales: Sequence[Sequence[float]]
+) -> tuple[tuple[float, ...], float]:
+    """Return the length-scale with the largest weight, and the weight.
+
+    Candidates that differ in signal or noise only are added up.
+    """
+    total: dict[tuple[float, ...], float] = {}
+    for weight, scales in zip(weights, length_scales, strict=True):
+        key = tuple(scales)
+        total[key] = total.get(key, 0.0) + float(weight)
+    return max(total.items(), key=lambda item: item[1])
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return a few lines for the end of a run."""
+    unit = str(summary["unit"])
+    head = f"{summary['scenario']} with {summary['policy']}, seed {summary['seed']}: "
+    head += f"{summary['status']}, {summary['reason']}"
+    asked = f"({summary['readings']} readings, {summary['dropouts']} dropouts)"
+    lines = [
+        head,
+        f"  places observed   {summary['observed']} of {summary['places']} {asked}",
+        f"  driven            {summary['metres']:.0f} m in {summary['seconds']:.0f} s",
+    ]
+    if summary["rmspe"] is not None:
+        lines.append(
+            f"  RMSPE             {summary['rmspe']:.3f}{_unit(unit)} "
+            f"(against {summary['errors_against']})"
+        )
+    if summary["length_scales"]:
+        best = summary["length_scales"][0]
+        lines.append(
+            f"  length-scale      {_scales(best['length_scale'])} with weight {best['weight']:.2f}"
+        )
+    if summary["planning"]:
+        planning = summary["planning"]
+        lines.append(
+            f"  planning          median {planning['median_seconds']:.3f} s, "
+            f"p99 {planning['p99_seconds']:.3f} s a stage"
+        )
+    if summary["set_aside"]:
+        lines.append(f"  set aside         {', '.join(summary['set_aside'])}")
+    return lines
+
+
+@contextmanager
+def show_stages(
+    console: Console,
+    length_scales: Sequence[Sequence[float]],
+    *,
+    total: int | None,
+    unit: str = "",
+) -> Iterator[Show]:
+    """Yield a function that shows a stage's record as it comes.
+
+    Args:
+        console: where to; a terminal gets a progress bar, anything else a line a stage.
+        length_scales: (L,) length-scales of each candidate.
+        total: places that can be observed, when known.
+        unit: of the readings.
+    """
+    if not console.is_terminal:
+        yield lambda record: console.out(
+            stage_line(record, length_scales, total=total, unit=unit), highlight=False
+        )
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("sensing", total=total)
+
+        def show(record: Mapping[str, Any]) -> None:
+            line = stage_line(record, length_scales, unit=unit)
+            progress.console.out(line, highlight=False)
+            progress.update(task, completed=int(record["observed"]))
+
+        yield show
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""
+
+
+def _scales(scales: Sequence[float]) -> str:
+    return " × ".join(f"{scale:g}" for scale in scales)

@@ -1,0 +1,158 @@
+"""What is installed, what is missing, and how to install it."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from gp_active_sensing import __version__
+from gp_active_sensing.errors import ActiveSensingError
+
+__all__ = ["Check", "Diagnosis", "examine"]
+
+PACKAGE = "gp_active_sensing"
+CORE = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "networkx": "networkx",
+    "shapely": "shapely",
+    "pyyaml": "yaml",
+    "click": "click",
+    "rich": "rich",
+}
+"""Distribution -> module, of what every use needs."""
+
+OPTIONAL = {
+    "matplotlib": ("matplotlib", "report", "report pages"),
+    "rosbags": ("rosbags", "bag", "replay of bags"),
+    "mcap": ("mcap", "bag", "replay of bags that were cut short"),
+}
+"""Distribution -> module, extra, what it is for."""
+
+OLDEST_PYTHON = (3, 10)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Args:
+        name: what.
+        status: ok, missing or error.
+        found: version or place, "" when there is none.
+        remedy: what to do about it, "" when nothing is to be done.
+        needed: the core does not work without it.
+    """
+
+    name: str
+    status: str
+    found: str = ""
+    remedy: str = ""
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that was looked at."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def core_works(self) -> bool:
+        """Everything needed by simulation, belief and planning is there."""
+        return all(check.status == "ok" for check in self.checks if check.needed)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "core_works": self.core_works,
+            "checks": [
+                {
+                    "name": check.name,
+                    "status": check.status,
+                    "found": check.found,
+                    "remedy": check.remedy,
+                    "needed": check.needed,
+                }
+                for check in self.checks
+            ],
+        }
+
+
+def examine(
+    *,
+    can_import: Callable[[str], bool] | None = None,
+    python: tuple[int, int] | None = None,
+) -> Diagnosis:
+    """Look at the installation; nothing heavy is imported.
+
+    Args:
+        can_import: says whether a module can be imported; None = ask the import system.
+        python: version of the interpreter; None = this one.
+    """
+    can_import = _can_import if can_import is None else can_import
+    checks = [Check(PACKAGE, "ok", __version__, needed=True), _python(python)]
+    for name, module in CORE.items():
+        remedy = f"pip install {PACKAGE}  (or: pip install {name})"
+        checks.append(_package(name, module, can_import, remedy, needed=True))
+    for name, (module, extra, use) in OPTIONAL.items():
+        remedy = f"pip install '{PACKAGE}[{extra}]'  (for {use}; the rest works without it)"
+        checks.append(_package(name, module, can_import, remedy, needed=False))
+    checks.append(_ros())
+    checks += [_files("sim", "scenarios"), _files("maps", "maps")]
+    return Diagnosis(tuple(checks))
+
+
+def _python(version: tuple[int, int] | None) -> Check:
+    found = platform.python_version() if version is None else ".".join(map(str, version))
+    if (sys.version_info[:2] if version is None else version) >= OLDEST_PYTHON:
+        return Check("Python", "ok", found, needed=True)
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    return Check("Python", "error", found, f"use Python {oldest} or newer", needed=True)
+
+
+def _package(
+    name: str, module: str, can_import: Callable[[str], bool], remedy: str, *, needed: bool
+) -> Check:
+    if not can_import(module):
+        return Check(name, "missing", "", remedy, needed=needed)
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        found = "version unknown"
+    return Check(name, "ok", found, needed=needed)
+
+
+def _ros() -> Check:
+    from gp_active_sensing.ros.environment import inspect_ros
+
+    ros = inspect_ros()
+    if ros.usable:
+        return Check("ROS 2", "ok", ros.summary)
+    status = "error" if ros.mixed else "missing"
+    return Check("ROS 2", status, "" if ros.summary == "not found" else ros.summary, ros.advice)
+
+
+def _files(kind: str, what: str) -> Check:
+    from gp_active_sensing.resources import list_resources
+
+    name = f"shipped {what}"
+    try:
+        names = [entry for entry in list_resources(kind) if entry.endswith((".yaml", ".geojson"))]
+    except (OSError, ActiveSensingError) as error:
+        return Check(name, "error", "", str(error))
+    if not names:
+        return Check(name, "missing", "", f"install {PACKAGE} again: its {kind} are not there")
+    return Check(name, "ok", ", ".join(names))
+
+
+def _can_import(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,144 @@
+"""The events of a run's journal: plain mappings, and back.
+
+=========  ========================================================================================
+start      how the run was started: versions, seed
+decision   a plan, with the expansions spent and the state the policy left
+moved      what the drive to the waypoint cost [m, s]
+reading    a reading told to the loop
+dropout    the sensor was asked and gave nothing
+miss       a visit without any reading; ``again`` says whether the place is tried again
+end        why the mission ended
+=========  ========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
+
+__all__ = [
+    "decision_event",
+    "dropout_event",
+    "end_event",
+    "miss_event",
+    "moved_event",
+    "plan_of",
+    "reading_event",
+    "reading_of",
+    "start_event",
+]
+
+
+def start_event(**details: Any) -> dict[str, Any]:
+    """Return the journal's first event."""
+    return {"event": "start", **details}
+
+
+def reading_event(reading: Reading, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a reading told to the loop.
+
+    A value that is not finite is kept as text ("nan"), since JSON has no word for it.
+    """
+    return {
+        "event": "reading",
+        "stamp_ns": int(reading.stamp_ns),
+        "location": reading.location,
+        "position": None if reading.position is None else list(reading.position),
+        "value": reading.value,
+        "noise_variance": reading.noise_variance,
+        "source": reading.source,
+        **more,
+    }
+
+
+def reading_of(event: Mapping[str, Any]) -> Reading:
+    """Return the reading of a journal event.
+
+    Raises:
+        RunError: the event lacks something, or has the wrong type.
+    """
+    try:
+        position = event.get("position")
+        variance = event.get("noise_variance")
+        return Reading(
+            stamp_ns=int(event["stamp_ns"]),
+            location=None if event.get("location") is None else int(event["location"]),
+            value=float(event["value"]),
+            noise_variance=None if variance is None else float(variance),
+            source=str(event.get("source", "")),
+            position=None if position is None else (float(position[0]), float(position[1])),
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        msg = f"journal: an event is not a reading ({error!r}): {dict(event)}"
+        raise RunError(msg) from error
+
+
+def decision_event(stage: int, plan: Plan, policy_state: Any, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a decision, whole enough to be taken again without planning."""
+    return {
+        "event": "decision",
+        "stage": stage,
+        "waypoints": list(plan.waypoints),
+        "path": list(plan.path),
+        "metres": plan.cost.metres,
+        "seconds": plan.cost.seconds,
+        "lower": plan.lower,
+        "upper": plan.upper,
+        "expanded": plan.expanded,
+        "plan_seconds": plan.seconds,
+        "deadline_hit": plan.deadline_hit,
+        "horizon": plan.horizon,
+        "candidates": [list(c) for c in plan.candidates],
+        "policy_state": policy_state,
+        **more,
+    }
+
+
+def plan_of(event: Mapping[str, Any]) -> Plan:
+    """Return the plan of a ``decision`` event.
+
+    Raises:
+        RunError: the event lacks something, or has the wrong type.
+    """
+    try:
+        return Plan(
+            waypoints=tuple(int(w) for w in event["waypoints"]),
+            lower=float(event["lower"]),
+            upper=float(event["upper"]),
+            expanded=int(event["expanded"]),
+            seconds=float(event["plan_seconds"]),
+            deadline_hit=bool(event["deadline_hit"]),
+            path=tuple(int(p) for p in event["path"]),
+            cost=Cost(float(event["metres"]), float(event["seconds"])),
+            horizon=int(event["horizon"]),
+            candidates=tuple(
+                CandidateValue(int(c), float(low), float(high))
+                for c, low, high in event["candidates"]
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"journal: an event is not a decision ({error!r}): {dict(event)}"
+        raise RunError(msg) from error
+
+
+def moved_event(cost: Cost, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a drive."""
+    return {"event": "moved", "metres": cost.metres, "seconds": cost.seconds, **more}
+
+
+def miss_event(location: int, *, again: bool, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a visit without a reading."""
+    return {"event": "miss", "location": int(location), "again": again, **more}
+
+
+def dropout_event(location: int, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a sensor that was asked and gave nothing."""
+    return {"event": "dropout", "location": int(location), **more}
+
+
+def end_event(reason: str, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of the end of a mission."""
+    return {"event": "end", "reason": reason, **more}

@@ -1,0 +1,63 @@
+"""How good a map is: prediction errors against a truth that is known in simulation only."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = ["nlpd", "rmse", "rmspe"]
+
+
+def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | None:
+    """Return the root mean squared prediction error over the places not observed.
+
+    ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with f the **noise-free** truth; against
+    noisy readings the error would be larger by the sensor's noise.
+
+    Args:
+        mean: (n,) predicted values.
+        truth: (n,) noise-free values, in the same unit.
+        observed: (n,) places that have a reading; they are left out.
+
+    Returns:
+        The error in the values' unit, None when every place is observed.
+    """
+    return rmse(mean[~observed], truth[~observed])
+
+
+def rmse(mean: FloatArray, truth: FloatArray) -> float | None:
+    """Return the root mean squared error of (m,) values, None when m is 0."""
+    if mean.shape != truth.shape:
+        msg = f"expected as many predictions as true values, got {mean.shape} and {truth.shape}"
+        raise ValueError(msg)
+    if mean.size == 0:
+        return None
+    return float(np.sqrt(np.mean(np.square(mean - truth))))
+
+
+def nlpd(
+    mean: FloatArray, variance: FloatArray, truth: FloatArray, observed: BoolArray
+) -> float | None:
+    """Return the mean negative log predictive density over the places not observed [nat].
+
+    ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)``: the density of the
+    normal with the mixture's mean and variance, at the **noise-free** truth.
+
+    Args:
+        mean: (n,) predicted values.
+        variance: (n,) predicted variances of the noise-free field.
+        truth: (n,) noise-free values.
+        observed: (n,) places that have a reading; they are left out.
+
+    Returns:
+        The score (smaller is better), None when every place is observed.
+    """
+    left = ~observed
+    if not bool(left.any()):
+        return None
+    spread = np.maximum(variance[left], np.finfo(np.float64).tiny)
+    square = np.square(truth[left] - mean[left]) / spread
+    return float(np.mean(0.5 * (math.log(2.0 * math.pi) + np.log(spread) + square)))

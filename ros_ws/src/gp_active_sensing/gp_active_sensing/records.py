@@ -1,0 +1,311 @@
+"""The run directory: configuration, journal of events, one record a stage, summary.
+
+Every line is complete and flushed before the next is begun, so a run that is killed leaves a
+readable directory; a last line cut short by the kill is tolerated, reported and, on resuming,
+removed.
+
+The events of the journal are built and read in `gp_active_sensing.events`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import yaml
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.types import Plan
+
+__all__ = ["RunDirectory", "stage_record"]
+
+logger = logging.getLogger(__name__)
+
+CONFIG = "config.yaml"
+JOURNAL = "journal.jsonl"
+RECORDS = "records.jsonl"
+SUMMARY = "summary.json"
+
+
+class RunDirectory:
+    """A directory that holds one run; use `create` or `open`.
+
+    Args:
+        path: the directory, which exists.
+        config: what ``config.yaml`` holds.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
+        self.path = path
+        self.config = dict(config)
+        self.cut_short: list[str] = []
+        """Files whose last line was found half-written."""
+        self._streams: dict[str, IO[bytes]] = {}
+
+    @classmethod
+    def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunDirectory:
+        """Make a new run directory (and its parents) and write the configuration.
+
+        Raises:
+            RunError: the directory is not empty, or cannot be made or written.
+        """
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            occupied = any(path.iterdir())
+        except OSError as error:
+            raise _cannot(path, "make the run directory", error) from error
+        if occupied:
+            msg = (
+                f"run directory {path} is not empty; name another one with --out, "
+                "or go on with the run it holds with --resume"
+            )
+            raise RunError(msg)
+        run = cls(path, config)
+        text = yaml.safe_dump(_json_ready(dict(config)), sort_keys=False, allow_unicode=True)
+        run._write_whole(CONFIG, text)
+        return run
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunDirectory:
+        """Open the directory of an earlier run.
+
+        Raises:
+            RunError: there is no such directory, or it holds no readable configuration.
+        """
+        path = Path(path)
+        if not path.is_dir():
+            msg = f"run directory {path} does not exist"
+            raise RunError(msg)
+        try:
+            config = yaml.safe_load((path / CONFIG).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            msg = f"{path} is not a run directory: it has no {CONFIG}"
+            raise RunError(msg) from None
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise _cannot(path, f"read {CONFIG}", error) from error
+        if not isinstance(config, dict):
+            msg = f"{path / CONFIG}: expected a mapping, got {type(config).__name__}"
+            raise RunError(msg)
+        return cls(path, config)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def append_event(self, event: Mapping[str, Any]) -> None:
+        """Add a line to the journal. Raises RunError when it cannot be written."""
+        self._append(JOURNAL, event)
+
+    def append_record(self, record: Mapping[str, Any]) -> None:
+        """Add the record of a stage. Raises RunError when it cannot be written."""
+        self._append(RECORDS, record)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write ``summary.json``, whole or not at all. Raises RunError."""
+        text = json.dumps(_json_ready(dict(summary)), indent=2, allow_nan=False)
+        self._write_whole(SUMMARY, text + "\n")
+
+    def forget_records(self) -> None:
+        """Empty ``records.jsonl``; a resumed run writes it again from the journal."""
+        self._close(RECORDS)
+        self._write_whole(RECORDS, "")
+
+    def drop_cut_line(self) -> bool:
+        """Remove a half-written last line of the journal; say whether there was one.
+
+        Raises:
+            RunError: the journal cannot be written.
+        """
+        self._close(JOURNAL)
+        path = self.path / JOURNAL
+        try:
+            data = path.read_bytes() if path.exists() else b""
+            whole = data.rfind(b"\n") + 1
+            if whole == len(data):
+                return False
+            with path.open("rb+") as stream:
+                stream.truncate(whole)
+        except OSError as error:
+            raise _cannot(path, "mend the journal", error) from error
+        logger.warning("%s: removed a half-written last line (%d bytes)", path, len(data) - whole)
+        return True
+
+    def close(self) -> None:
+        """Close the files; writing again opens them again."""
+        for name in list(self._streams):
+            self._close(name)
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def events(self) -> list[dict[str, Any]]:
+        """Read the journal; [] when there is none. Raises RunError for a damaged line."""
+        return list(self._lines(JOURNAL))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Read the records; [] when there is none. Raises RunError for a damaged line."""
+        return list(self._lines(RECORDS))
+
+    def summary(self) -> dict[str, Any]:
+        """Read the summary; {} when the run did not get that far.
+
+        Raises:
+            RunError: the file is there and is not a JSON object.
+        """
+        path = self.path / SUMMARY
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise _cannot(path, "read the summary", error) from error
+        if not isinstance(data, dict):
+            msg = f"{path}: expected an object, got {type(data).__name__}"
+            raise RunError(msg)
+        return data
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _append(self, name: str, item: Mapping[str, Any]) -> None:
+        line = json.dumps(_json_ready(dict(item)), allow_nan=False) + "\n"
+        try:
+            stream = self._streams.get(name)
+            if stream is None:
+                stream = (self.path / name).open("ab")
+                self._streams[name] = stream
+            stream.write(line.encode("utf-8"))
+            stream.flush()
+        except OSError as error:
+            raise _cannot(self.path / name, "write", error) from error
+
+    def _write_whole(self, name: str, text: str) -> None:
+        """Write beside, then rename: a reader sees the old file or the new one."""
+        path = self.path / name
+        beside = path.with_name(f".{name}.part")
+        try:
+            beside.write_text(text, encoding="utf-8")
+            os.replace(beside, path)
+        except OSError as error:
+            raise _cannot(path, "write", error) from error
+
+    def _close(self, name: str) -> None:
+        stream = self._streams.pop(name, None)
+        if stream is not None:
+            stream.close()
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        path = self.path / name
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _cannot(path, "read", error) from error
+        lines = data.split(b"\n")
+        if lines[-1]:
+            logger.warning("%s: the last line is half-written and is not used", path)
+            if name not in self.cut_short:
+                self.cut_short.append(name)
+        for number, line in enumerate(lines[:-1], start=1):
+            try:
+                item = json.loads(line)
+            except ValueError as error:
+                msg = f"{path}, line {number}: expected a JSON object ({error})"
+                raise RunError(msg) from error
+            if not isinstance(item, dict):
+                msg = f"{path}, line {number}: expected an object, got {type(item).__name__}"
+                raise RunError(msg)
+            yield item
+
+
+def stage_record(
+    *,
+    stage: int,
+    plan: Plan,
+    name: str,
+    position: Sequence[float],
+    value: float | None,
+    weights: Sequence[float],
+    plan_seconds: float | None = None,
+    rmspe: float | None = None,
+    nlpd: float | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the record of one stage: a decision and what came of it.
+
+    Args:
+        stage: 1 for the first decision.
+        plan: the decision; its first waypoint is the place of the record.
+        name: the map's name of the place.
+        position: (x, y) of the place [m].
+        value: what was read there (mean of the visit), None when it was set aside.
+        weights: (L,) the belief over the hyper-parameters after the reading.
+        plan_seconds: planning time, when it is not the plan's own.
+        rmspe: root mean squared prediction error over the places not observed yet, against the
+            noise-free truth; None when there is no truth or no such place.
+        nlpd: negative log predictive density over the same places.
+        more: further keys, as they are.
+
+    Raises:
+        ValueError: a plan without a waypoint is not a stage.
+    """
+    if plan.waypoint is None:
+        msg = f"stage {stage}: a plan without a waypoint has no record ({plan.reason})"
+        raise ValueError(msg)
+    return {
+        "stage": stage,
+        "location": plan.waypoint,
+        "name": name,
+        "position": [float(c) for c in position],
+        "value": value,
+        "weights": [float(w) for w in weights],
+        "lower": plan.lower,
+        "upper": plan.upper,
+        "expanded": plan.expanded,
+        "plan_seconds": plan.seconds if plan_seconds is None else plan_seconds,
+        "deadline_hit": plan.deadline_hit,
+        "rmspe": rmspe,
+        "nlpd": nlpd,
+        "horizon": plan.horizon,
+        "path": list(plan.path),
+        "metres": plan.cost.metres,
+        "seconds": plan.cost.seconds,
+        "candidates": [list(c) for c in plan.candidates],
+        **more,
+    }
+
+
+def _cannot(path: Path, what: str, error: BaseException) -> RunError:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return RunError(f"{path}: cannot {what}: {why}")
+
+
+def _json_ready(value: Any) -> Any:
+    """Return plain data; numbers that JSON cannot say become text ("nan", "inf")."""
+    if isinstance(value, Mapping):
+        return {str(k): _json_ready(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return _json_ready(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [
+            _json_ready(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, Path):
+        return str(value)
+    return value

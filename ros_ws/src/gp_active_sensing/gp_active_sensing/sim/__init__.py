@@ -1,0 +1,38 @@
+"""Simulation without ROS: scenarios, their world, and the driver that runs them."""
+
+from __future__ import annotations
+
+from gp_active_sensing.sim.driver import run_name, run_scenario
+from gp_active_sensing.sim.probe import SimulatedProbe
+from gp_active_sensing.sim.scenario import (
+    BudgetConfig,
+    FieldConfig,
+    LimitConfig,
+    ProbeConfig,
+    Scenario,
+    SensorConfig,
+    load_scenario,
+    scenario_from_mapping,
+)
+from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.summary import RunSummary
+from gp_active_sensing.sim.world import World, build_loop, build_world
+
+__all__ = [
+    "BudgetConfig",
+    "FieldConfig",
+    "LimitConfig",
+    "ProbeConfig",
+    "RunSummary",
+    "Scenario",
+    "SensorConfig",
+    "SimulatedProbe",
+    "SimulatedSensor",
+    "World",
+    "build_loop",
+    "build_world",
+    "load_scenario",
+    "run_name",
+    "run_scenario",
+    "scenario_from_mapping",
+]

@@ -1,0 +1,170 @@
+"""The driver without ROS: run a scenario to its end and keep the record of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import start_event
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
+from gp_active_sensing.sim.summary import RunSummary, summarise
+from gp_active_sensing.sim.world import build_loop, build_world
+from gp_active_sensing.types import Clock
+from gp_active_sensing.versions import versions
+
+__all__ = ["OnStage", "run_name", "run_scenario"]
+
+logger = logging.getLogger(__name__)
+
+OnStage = Callable[[Mapping[str, Any]], None]
+"""Called with the record of each stage as it is completed."""
+
+
+def run_name(scenario: Scenario, now: datetime) -> str:
+    """Return the default name of a run directory.
+
+    Args:
+        scenario: what is run.
+        now: time of the start, with a time zone.
+    """
+    policy = scenario.policy["name"]
+    stamp = now.astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return f"{scenario.name}-{policy}-seed{scenario.seed}-{stamp}"
+
+
+def run_scenario(
+    scenario: Scenario,
+    out_dir: Path | str,
+    *,
+    resume: bool = False,
+    on_stage: OnStage | None = None,
+    clock: Clock = time.monotonic,
+) -> RunSummary:
+    """Run a scenario until its budget is spent or nothing reachable is left.
+
+    Ask, drive along the path, read, tell, record. Places crossed on the way are read as well when
+    the sensor says so. A visit without a reading is repeated, then the place is set aside.
+
+    Args:
+        scenario: what to simulate.
+        out_dir: run directory; new or empty unless `resume`.
+        resume: go on with the run that `out_dir` holds. With a limit in expansions the result is
+            equal to the bit to that of a run that was never interrupted.
+        on_stage: called with each new stage's record.
+        clock: monotonic seconds, for planning times.
+
+    Returns:
+        The summary, also written to ``summary.json``.
+
+    Raises:
+        RunError: the directory cannot be used, or holds a run of another scenario.
+        ActiveSensingError: a scenario whose map, table or start cannot be used.
+    """
+    out_dir = Path(out_dir)
+    world = build_world(scenario)
+    mission = Mission(scenario, world, build_loop(scenario, world.topology, clock=clock))
+    run, again = _directory(scenario, out_dir, resume)
+    with run:
+        records = _replay(run, mission) if again else []
+        if not mission.ended:
+            if not again:
+                run.append_event(start_event(seed=scenario.seed, versions=versions()))
+            try:
+                _go_on(run, mission, records, on_stage)
+            except BaseException as error:
+                status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+                _last_words(run, mission, records, status, error)
+                raise
+        summary = summarise(run.path, mission, records, "finished")
+        run.write_summary(summary.to_mapping())
+    return summary
+
+
+def _go_on(
+    run: RunDirectory,
+    mission: Mission,
+    records: list[dict[str, Any]],
+    on_stage: OnStage | None,
+) -> None:
+    while not mission.ended:
+        run.append_event(mission.step())
+        record = mission.finish_stage()
+        if record is not None:
+            run.append_record(record)
+            records.append(record)
+            if on_stage is not None:
+                on_stage(record)
+
+
+def _replay(run: RunDirectory, mission: Mission) -> list[dict[str, Any]]:
+    """Bring a fresh mission to where the journal ends, and write the records again."""
+    run.drop_cut_line()
+    events = run.events()
+    run.forget_records()
+    records: list[dict[str, Any]] = []
+    if not events:
+        run.append_event(start_event(seed=mission.scenario.seed, versions=versions()))
+    for event in events:
+        mission.replay(event)
+        record = mission.finish_stage()
+        if record is not None:
+            run.append_record(record)
+            records.append(record)
+    logger.info("resumed %s after %d stages", run.path, len(records))
+    return records
+
+
+def _directory(scenario: Scenario, out_dir: Path, resume: bool) -> tuple[RunDirectory, bool]:
+    """Return the run directory, and whether it holds a run to go on with."""
+    config = scenario.to_mapping()
+    if not resume:
+        return RunDirectory.create(out_dir, config), False
+    if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
+        # Killed before anything was written.
+        for leftover in out_dir.iterdir():
+            leftover.unlink()
+        return RunDirectory.create(out_dir, config), False
+    run = RunDirectory.open(out_dir)
+    stored = scenario_from_mapping(run.config, source=str(out_dir / "config.yaml"))
+    different = sorted(_differences(to_mapping(stored), config))
+    if different:
+        msg = (
+            f"{out_dir} holds a run of another configuration; different: {', '.join(different)}. "
+            "Resume it with the same options, or name another directory with --out"
+        )
+        raise RunError(msg)
+    return run, True
+
+
+def _differences(old: Any, new: Any, path: str = "") -> list[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found = []
+        for key in {*old, *new}:
+            inner = f"{path}.{key}" if path else str(key)
+            found += _differences(old.get(key), new.get(key), inner)
+        return found
+    return [] if old == new else [path]
+
+
+def _last_words(
+    run: RunDirectory,
+    mission: Mission,
+    records: list[dict[str, Any]],
+    status: str,
+    error: BaseException,
+) -> None:
+    """Leave a summary that says how far the run came; the error itself goes on."""
+    reason = str(error) or type(error).__name__
+    try:
+        run.write_summary(summarise(run.path, mission, records, status, reason).to_mapping())
+    except Exception:
+        # The first error is the one to report; this one often has the same cause (a full disk).
+        logger.exception("%s: no summary could be written", run.path)

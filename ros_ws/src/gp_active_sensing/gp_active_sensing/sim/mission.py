@@ -1,0 +1,238 @@
+"""A simulated mission as a sequence of events, taken live or from the journal of an earlier run.
+
+Both ways lead through the same bookkeeping, and the belief is asked at the same moments, so a
+resumed mission is equal to the bit to one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import (
+    decision_event,
+    dropout_event,
+    end_event,
+    miss_event,
+    moved_event,
+    plan_of,
+    reading_event,
+    reading_of,
+)
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.metrics import nlpd, rmspe
+from gp_active_sensing.records import stage_record
+from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.world import World
+from gp_active_sensing.types import Cost, Plan, Route
+
+__all__ = ["Mission"]
+
+
+class Mission:
+    """Ask, drive, read, tell: one event at a time.
+
+    Args:
+        scenario: what is simulated.
+        world: its map, truth and sensor.
+        loop: the engine, before its first reading.
+    """
+
+    def __init__(self, scenario: Scenario, world: World, loop: SensingLoop) -> None:
+        self.scenario = scenario
+        self.world = world
+        self.loop = loop
+        self.probe = world.probe()
+        self.stage = 0
+        self.driven = Cost(0.0, 0.0)
+        self.reason = ""
+        """Why the mission ended; "" while it goes on."""
+        self.dropouts = 0
+        self._visits: Counter[int] = Counter()
+        self._plan: Plan | None = None
+        self._to_read: list[tuple[int, int]] | None = None
+        self._asked = 0
+        self._got: list[float] = []
+
+    @property
+    def ended(self) -> bool:
+        """No further event will come."""
+        return bool(self.reason)
+
+    # -- live ----------------------------------------------------------------------------------
+
+    def step(self) -> dict[str, Any]:
+        """Do the next thing and return its event; not to be called once the mission has ended."""
+        if self._plan is None:
+            return self._decide()
+        if self._to_read is None:
+            return self._drive(self._plan)
+        return self._read(self._to_read)
+
+    def _decide(self) -> dict[str, Any]:
+        plan = self.loop.ask(self.probe.at)
+        # What the journal gives back after a restart, so that a restart changes nothing.
+        self.loop.policy_state = _as_read_back(self.loop.policy_state)
+        if plan.waypoint is None:
+            self.reason = plan.reason or "nothing is left to observe"
+            return end_event(self.reason)
+        self._begin_stage(plan)
+        return decision_event(self.stage, plan, self.loop.policy_state, at=self.probe.at)
+
+    def _drive(self, plan: Plan) -> dict[str, Any]:
+        cost = self.probe.cost(Route(plan.path, plan.cost))
+        self._move(plan, cost)
+        return moved_event(cost)
+
+    def _read(self, to_read: list[tuple[int, int]]) -> dict[str, Any]:
+        location, stamp_ns = to_read[0]
+        if self._asked == self.scenario.sensor.readings:
+            return self._give_up_or_again(location)
+        visit = self._visits[location]
+        reading = self.world.sensor.read(location, visit, stamp_ns)
+        if reading is None:
+            self._note_dropout(location)
+            return dropout_event(location, stamp_ns=stamp_ns, visit=visit)
+        self.loop.tell([reading])
+        self._note_reading(location, reading.value)
+        return reading_event(reading, visit=visit)
+
+    def _give_up_or_again(self, location: int) -> dict[str, Any]:
+        again = self.loop.miss(location)
+        self._note_miss(again)
+        return miss_event(location, again=again)
+
+    # -- from the journal ----------------------------------------------------------------------
+
+    def replay(self, event: Mapping[str, Any]) -> None:
+        """Take an event of an earlier run without planning, driving or sensing again.
+
+        Raises:
+            RunError: the event does not follow from the ones before it.
+        """
+        try:
+            self._take(str(event.get("event")), event)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            msg = f"journal: an event cannot be used ({error!r}): {dict(event)}"
+            raise RunError(msg) from error
+
+    def _take(self, kind: str, event: Mapping[str, Any]) -> None:
+        plan = self._plan
+        if kind == "decision":
+            decided = plan_of(event)
+            if plan is not None or not decided.path:
+                raise self._out_of_order(event)
+            self.loop.replay_decision(event["policy_state"])
+            self._begin_stage(decided)
+        elif kind == "moved":
+            if plan is None or self._to_read is not None:
+                raise self._out_of_order(event)
+            self._move(plan, Cost(float(event["metres"]), float(event["seconds"])))
+        elif kind in ("reading", "dropout", "miss"):
+            location = int(event["location"])
+            if not self._to_read or self._to_read[0][0] != location:
+                raise self._out_of_order(event)
+            if kind == "reading":
+                reading = reading_of(event)
+                self.loop.tell([reading])
+                self._note_reading(location, reading.value)
+            elif kind == "dropout":
+                self._note_dropout(location)
+            else:
+                self._note_miss(self.loop.miss(location))
+        elif kind == "end":
+            self.reason = str(event["reason"])
+
+    def _out_of_order(self, event: Mapping[str, Any]) -> RunError:
+        return RunError(
+            f"journal: event {event.get('event')!r} does not follow from the ones before it "
+            f"(stage {self.stage}): {dict(event)}; the journal is damaged, start the run anew"
+        )
+
+    # -- both ----------------------------------------------------------------------------------
+
+    def _begin_stage(self, plan: Plan) -> None:
+        self.stage += 1
+        self._plan = plan
+        self._to_read = None
+        self._asked = 0
+        self._got = []
+
+    def _move(self, plan: Plan, cost: Cost) -> None:
+        """Drive the plan's path, and note which places are to be read when [ns]."""
+        started = self.driven.seconds
+        self.probe.drive(Route(plan.path, cost))
+        passed: list[tuple[int, int]] = []
+        elapsed = 0.0
+        while not self.probe.arrived:
+            dt = self.probe.seconds_to_next
+            elapsed += dt
+            stamp = round(1e9 * (started + min(elapsed, cost.seconds)))
+            passed.extend((place, stamp) for place in self.probe.advance(dt))
+        self.loop.moved(cost)
+        self.driven = self.driven.plus(cost)
+        on_the_way = self.scenario.sensor.on_the_way
+        self._to_read = passed if on_the_way else passed[-1:]
+
+    def _note_reading(self, location: int, value: float) -> None:
+        self._visits[location] += 1
+        self._asked += 1
+        self._got.append(value)
+        self._next_if_done()
+
+    def _note_dropout(self, location: int) -> None:
+        self._visits[location] += 1
+        self._asked += 1
+        self.dropouts += 1
+        self._next_if_done()
+
+    def _note_miss(self, again: bool) -> None:
+        self._asked = 0
+        if not again and self._to_read:
+            self._to_read = []
+
+    def _next_if_done(self) -> None:
+        """Go on to the next place of the path; a goal without a reading stays (a miss follows)."""
+        to_read = self._to_read
+        if not to_read or self._asked < self.scenario.sensor.readings:
+            return
+        at_goal = len(to_read) == 1
+        if at_goal and not self._got:
+            return
+        self._to_read = to_read[1:]
+        self._asked = 0
+        if not at_goal:
+            self._got = []
+
+    def finish_stage(self) -> dict[str, Any] | None:
+        """Return the record of the stage that is complete now, None when none is."""
+        plan = self._plan
+        if plan is None or self._to_read is None or self._to_read:
+            return None
+        self._plan = None
+        goal = plan.path[-1]
+        belief = self.loop.belief
+        mean, variance = belief.predict()
+        truth, observed = self.world.truth, belief.observed
+        topology = self.world.topology
+        return stage_record(
+            stage=self.stage,
+            plan=plan,
+            name=topology.names[goal],
+            position=topology.positions[goal].tolist(),
+            value=sum(self._got) / len(self._got) if self._got else None,
+            weights=belief.weights.tolist(),
+            rmspe=rmspe(mean, truth, observed),
+            nlpd=nlpd(mean, variance, truth, observed),
+            observed=int(observed.sum()),
+            set_aside=goal in self.loop.set_aside,
+            driven_metres=self.driven.metres,
+            driven_seconds=self.driven.seconds,
+        )
+
+
+def _as_read_back(state: Any) -> Any:
+    return json.loads(json.dumps(state))

@@ -1,0 +1,160 @@
+"""A probe that moves along the geometry of a map."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Cost, FloatArray, Route
+
+__all__ = ["SimulatedProbe"]
+
+
+@dataclass(frozen=True)
+class _Leg:
+    """The way to the end of one place: a line, its length so far, where the place begins."""
+
+    place: int
+    points: FloatArray
+    lengths: FloatArray
+    begins: float
+
+    @property
+    def metres(self) -> float:
+        return float(self.lengths[-1])
+
+
+class SimulatedProbe:
+    """Moves along routes at a speed; a place counts as passed when the end of its line is reached.
+
+    Args:
+        topology: the map.
+        start: place it stands at (at the end of its line), None = nowhere: the first route begins
+            where its first place begins.
+        speed: metres per second, or "limit" for the speed the map gives each route.
+    """
+
+    def __init__(
+        self, topology: Topology, start: int | None = None, speed: float | str = "limit"
+    ) -> None:
+        if speed != "limit" and not (isinstance(speed, int | float) and speed > 0):
+            msg = f"speed of the probe: expected a number above 0 [m/s] or 'limit', got {speed!r}"
+            raise ValueError(msg)
+        self.topology = topology
+        self.speed = speed
+        self.at = start
+        """The last place whose end was reached, None = none yet."""
+        self._legs: list[_Leg] = []
+        self._done = 0.0
+        self._rate = math.inf
+        self._pose: tuple[float, float, float] | None = None
+        if start is not None:
+            x, y, heading = topology.goals[start]
+            self._pose = (float(x), float(y), float(heading))
+
+    @property
+    def pose(self) -> tuple[float, float, float]:
+        """x, y [m] and heading [rad]; that of place 0 for a probe that is nowhere yet."""
+        if self._pose is not None:
+            return self._pose
+        x, y, heading = self.topology.goals[0]
+        return float(x), float(y), float(heading)
+
+    @property
+    def arrived(self) -> bool:
+        """The whole route is driven (or there was none)."""
+        return not self._legs
+
+    @property
+    def driving(self) -> int | None:
+        """The place being driven, None when arrived."""
+        return self._legs[0].place if self._legs else None
+
+    @property
+    def may_read(self) -> int | None:
+        """The place a reading taken now belongs to: the one driven, in the second half of its line.
+
+        None in a first half, and when arrived.
+        """
+        if not self._legs:
+            return None
+        leg = self._legs[0]
+        half = 0.5 * (leg.begins + leg.metres)
+        return leg.place if self._done >= half else None
+
+    @property
+    def seconds_to_next(self) -> float:
+        """Time until the end of the place being driven; 0 when arrived [s]."""
+        if not self._legs:
+            return 0.0
+        left = self._legs[0].metres - self._done
+        return left / self._rate if left > 0.0 else 0.0
+
+    def cost(self, route: Route) -> Cost:
+        """Return what driving a route costs at the probe's own speed."""
+        if isinstance(self.speed, str):
+            return route.cost
+        return Cost(route.cost.metres, route.cost.metres / self.speed)
+
+    def drive(self, route: Route) -> None:
+        """Begin a route; one that is not finished is given up where the probe is."""
+        here = None if self._pose is None else np.array(self._pose[:2])
+        self._legs = []
+        self._done = 0.0
+        for place in route.path:
+            line = np.asarray(self.topology.geometry(place), dtype=np.float64)
+            points = line if here is None else np.vstack([here, line])
+            steps = np.hypot(*np.diff(points, axis=0).T)
+            lengths = np.concatenate([[0.0], np.cumsum(steps)])
+            begins = float(lengths[1]) if here is not None else 0.0
+            self._legs.append(_Leg(place, points, lengths, begins))
+            here = line[-1]
+        metres = sum(leg.metres for leg in self._legs)
+        if not isinstance(self.speed, str):
+            self._rate = float(self.speed)
+        elif route.cost.seconds > 0.0 and metres > 0.0:
+            self._rate = metres / route.cost.seconds
+        else:
+            self._rate = math.inf
+        if self._legs:
+            self._place_on(self._legs[0])
+
+    def advance(self, dt_seconds: float) -> tuple[int, ...]:
+        """Move for a time [s] and return the places whose end was reached, in order."""
+        if math.isnan(dt_seconds) or dt_seconds < 0.0:
+            msg = f"a probe moves forward in time, got {dt_seconds} s"
+            raise ValueError(msg)
+        passed: list[int] = []
+        left = dt_seconds
+        while self._legs:
+            needed = self.seconds_to_next
+            if needed > left:
+                self._done += left * self._rate
+                self._place_on(self._legs[0])
+                break
+            left -= needed
+            leg = self._legs.pop(0)
+            self._done = 0.0
+            self.at = leg.place
+            x, y, heading = self.topology.goals[leg.place]
+            self._pose = (float(x), float(y), float(heading))
+            passed.append(leg.place)
+        return tuple(passed)
+
+    def _place_on(self, leg: _Leg) -> None:
+        """Set the pose to where the leg is driven by now."""
+        done = min(self._done, leg.metres)
+        x = float(np.interp(done, leg.lengths, leg.points[:, 0]))
+        y = float(np.interp(done, leg.lengths, leg.points[:, 1]))
+        step = min(int(np.searchsorted(leg.lengths, done, side="right")), len(leg.points) - 1)
+        while step < len(leg.points) - 1 and leg.lengths[step] == leg.lengths[step - 1]:
+            step += 1
+        heading = self._pose[2] if self._pose is not None else 0.0
+        if step > 0:
+            dx, dy = leg.points[step] - leg.points[step - 1]
+            if dx or dy:
+                heading = math.atan2(dy, dx)
+        self._pose = (x, y, heading)

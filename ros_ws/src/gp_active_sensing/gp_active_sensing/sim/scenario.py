@@ -1,0 +1,292 @@
+"""A scenario: everything that describes a simulated mission, as one frozen dataclass tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import (
+    Param,
+    apply_overrides,
+    from_mapping,
+    load_yaml,
+    param,
+    to_mapping,
+)
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.kernels import kernels
+from gp_active_sensing.planning import build_policy, policies
+from gp_active_sensing.planning.base import Policy
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.types import Budget, PlanLimit
+
+__all__ = [
+    "BudgetConfig",
+    "FieldConfig",
+    "LimitConfig",
+    "ProbeConfig",
+    "Scenario",
+    "SensorConfig",
+    "load_scenario",
+    "scenario_from_mapping",
+    "with_policy",
+]
+
+HUGE = 1e12
+"""Largest size of anything added to a value: sums stay far from infinity."""
+
+
+@dataclass(frozen=True)
+class FieldConfig:
+    """The truth: what the sensor would read without noise."""
+
+    kind: str = param(
+        "gp", help="a draw from a Gaussian process, or a table", choices=("gp", "table")
+    )
+    quantity: str = param("value", help="what the field is, for reports")
+    unit: str = param("", help="unit of the field's values, for reports")
+    kernel: str = param("se", help="covariance function of the draw (gp)")
+    length_scale: float | tuple[float, ...] | None = param(
+        None,
+        help="length-scale of the draw, or one per feature (gp)",
+        unit="feature units, metres on a map",
+        above=0.0,
+    )
+    signal_std: float = param(
+        1.0, help="standard deviation of the draw (gp)", unit="field unit", low=0.0, high=HUGE
+    )
+    mean: float = param(
+        0.0, help="constant added to the draw (gp)", unit="field unit", low=-HUGE, high=HUGE
+    )
+    file: str | None = param(None, help="CSV file: a shipped map's table, or a path (table)")
+    id_column: str = param("id", help="column with the names of the places (table)")
+    value_column: str = param("value", help="column with the values (table)")
+    scale: float = param(
+        1.0,
+        help="factor on the values (table)",
+        unit="field unit per table unit",
+        low=-HUGE,
+        high=HUGE,
+    )
+    offset: float = param(
+        0.0, help="added after scaling (table)", unit="field unit", low=-HUGE, high=HUGE
+    )
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.kernel not in kernels:
+            hint = suggest(self.kernel, kernels)
+            problems.append(
+                f"kernel: unknown kernel {self.kernel!r}.{hint} "
+                f"Registered: {', '.join(kernels.names())}"
+            )
+        if self.kind == "gp" and self.length_scale is None:
+            problems.append("length_scale: is required for a field of kind gp")
+        if self.kind == "gp" and self.file is not None:
+            problems.append("file: is for a field of kind table, this one is of kind gp")
+        if self.kind == "table" and not self.file:
+            problems.append("file: is required for a field of kind table")
+        if problems:
+            raise ConfigError(problems)
+
+
+@dataclass(frozen=True)
+class SensorConfig:
+    """What the sensor makes of the truth; all draws are keyed by (seed, place, visit)."""
+
+    noise_std: float = param(
+        0.1, help="standard deviation of the noise", unit="field unit", low=0.0, high=HUGE
+    )
+    bias: float = param(0.0, help="added to every reading", unit="field unit", low=-HUGE, high=HUGE)
+    dropout: float = param(0.0, help="probability of no reading", low=0.0, high=1.0)
+    outlier: float = param(0.0, help="probability that a reading is an outlier", low=0.0, high=1.0)
+    outlier_size: float = param(
+        0.0, help="added to or taken off an outlier", unit="field unit", low=0.0, high=HUGE
+    )
+    readings: int = param(1, help="readings asked for at each visit", low=1, high=10_000)
+    on_the_way: bool = param(True, help="read the places that are crossed, too")
+    retries: int = param(
+        2, help="visits repeated when one gives no reading, before the place is set aside", low=0
+    )
+    report_variance: bool = param(
+        False, help="readings carry the sensor's noise variance; otherwise the belief's is used"
+    )
+
+    def __post_init__(self) -> None:
+        if self.report_variance and self.noise_std == 0.0:
+            msg = "report_variance: needs noise_std above 0, a reading's variance cannot be 0"
+            raise ConfigError(msg)
+
+
+@dataclass(frozen=True)
+class ProbeConfig:
+    """Where the probe begins and how fast it is."""
+
+    start: int | str | None = param(
+        None, help="place it stands at first: a name in quotes, or an index; null = any is first"
+    )
+    speed: float | str = param(
+        "limit",
+        help="constant speed, or limit = what the map says",
+        unit="m/s",
+        above=0.0,
+        high=1000.0,
+        choices=("limit",),
+    )
+
+
+@dataclass(frozen=True)
+class BudgetConfig:
+    """Limit on the mission, any together; null = no such limit."""
+
+    readings: int | None = param(None, help="newly observed places", low=1)
+    metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
+    seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
+
+    def budget(self) -> Budget:
+        """Return the loop's budget."""
+        return Budget(self.readings, self.metres, self.seconds)
+
+
+@dataclass(frozen=True)
+class LimitConfig:
+    """Limit on the computing of one decision, whichever is reached first; null = no such limit."""
+
+    seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
+    expansions: int | None = param(
+        None, help="planner expansions; gives the same plan on every machine", low=0
+    )
+
+    def limit(self) -> PlanLimit:
+        """Return the loop's limit."""
+        return PlanLimit(self.seconds, self.expansions)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A simulated mission."""
+
+    map: MapConfig
+    field: FieldConfig
+    belief: BeliefConfig
+    name: str = param("scenario", help="used in the name of the run directory")
+    description: str = param("", help="one or two sentences, for reports")
+    seed: int = param(0, help="key of every random draw", low=0)
+    sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
+    probe: ProbeConfig = dataclasses.field(default_factory=ProbeConfig)
+    policy: dict[str, Any] = dataclasses.field(
+        default_factory=lambda: {"name": "bal"},
+        metadata={
+            "param": Param(help="name of the policy and its parameters; `policies` lists them")
+        },
+    )
+    budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
+    limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
+
+    def __post_init__(self) -> None:
+        if not self.name or any(c in self.name for c in "/\\\0") or self.name.startswith("."):
+            msg = f"name: expected a word that can be part of a file name, got {self.name!r}"
+            raise ConfigError(msg)
+
+    def build_policy(self) -> Policy:
+        """Return the policy described by the scenario. Raises ConfigError."""
+        return build_policy(self.policy)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data that `scenario_from_mapping` accepts."""
+        return to_mapping(self)
+
+
+def load_scenario(
+    name_or_path: str | Path, *, overrides: Sequence[str] = (), policy: str | None = None
+) -> Scenario:
+    """Read a scenario.
+
+    Args:
+        name_or_path: name of a shipped scenario ("town"), or path of a YAML file.
+        overrides: ``a.b=value`` with YAML values, applied last.
+        policy: name of a policy to use instead; parameters it also knows are kept.
+
+    Raises:
+        ResourceError: no such scenario; the message lists the shipped ones and the nearest match.
+        ConfigError: every wrong key and value, with its path.
+    """
+    path = find_resource("sim", str(name_or_path))
+    mapping = load_yaml(path)
+    mapping.setdefault("name", path.stem)
+    if policy is not None:
+        mapping = with_policy(mapping, policy)
+    mapping = apply_overrides(mapping, overrides)
+    return scenario_from_mapping(mapping, source=str(path), base_dir=path.parent)
+
+
+def scenario_from_mapping(
+    mapping: Mapping[str, Any], *, source: str = "", base_dir: Path | None = None
+) -> Scenario:
+    """Build a scenario from plain data.
+
+    Args:
+        mapping: sections as in a scenario file.
+        source: where the data came from, for messages.
+        base_dir: folder that relative file names are looked up in first.
+
+    Raises:
+        ConfigError: every wrong key and value, with its path.
+    """
+    problems: list[str] = []
+    scenario: Scenario | None = None
+    try:
+        scenario = from_mapping(Scenario, _with_files(mapping, base_dir), source=source)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    chosen = mapping.get("policy") if isinstance(mapping, Mapping) else None
+    policy: Any = None
+    if chosen is None or isinstance(chosen, Mapping):
+        try:
+            policy = build_policy(dict(chosen) if chosen else {"name": "bal"})
+        except ConfigError as error:
+            problems.extend(_under("policy", problem) for problem in error.problems)
+    if problems or scenario is None:
+        raise ConfigError(problems, source=source)
+    name = scenario.policy.get("name")
+    # The run's configuration then says every parameter, also those left at their defaults.
+    return dataclasses.replace(scenario, policy={"name": name, **to_mapping(policy)})
+
+
+def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return scenario data with another policy; parameters that it does not know are left out.
+
+    Raises:
+        UnknownNameError: no such policy.
+    """
+    factory: Any = policies.factory(name)
+    known = {field.name for field in dataclasses.fields(factory)}
+    old = mapping.get("policy")
+    kept: dict[str, Any] = {}
+    if isinstance(old, Mapping):
+        kept = {k: v for k, v in old.items() if k in known}
+    return {**mapping, "policy": {"name": name, **kept}}
+
+
+def _under(section: str, problem: str) -> str:
+    return problem if problem.startswith(f"{section}.") else f"{section}: {problem}"
+
+
+def _with_files(mapping: Any, base_dir: Path | None) -> Any:
+    """Make file names relative to the scenario absolute, so a run's copy means the same files."""
+    if base_dir is None or not isinstance(mapping, Mapping):
+        return mapping
+    result = dict(mapping)
+    for section in ("map", "field"):
+        inner = result.get(section)
+        if not isinstance(inner, Mapping):
+            continue
+        file = inner.get("file")
+        if isinstance(file, str) and file and (base_dir / file).is_file():
+            result[section] = {**inner, "file": str((base_dir / file).resolve())}
+    return result

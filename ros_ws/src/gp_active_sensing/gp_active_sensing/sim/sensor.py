@@ -1,0 +1,60 @@
+"""A sensor that is noisy, sometimes silent and sometimes wrong, the same way every time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gp_active_sensing.sim.scenario import SensorConfig
+from gp_active_sensing.types import FloatArray, Reading
+
+__all__ = ["SimulatedSensor"]
+
+_STREAM = 0x5E2501
+"""Keeps the sensor's draws apart from others keyed by the same seed."""
+
+
+class SimulatedSensor:
+    """Readings of a known truth.
+
+    Every draw is keyed by (seed, place, visit), so neither the order of visits nor what else is
+    drawn changes a reading.
+
+    Args:
+        truth: (n,) noise-free values.
+        config: noise, bias, dropouts and outliers.
+        seed: key of the draws.
+        names: (n,) names of the places, for the readings' source.
+    """
+
+    def __init__(
+        self, truth: FloatArray, config: SensorConfig, seed: int, names: Sequence[str] = ()
+    ) -> None:
+        self.truth = truth
+        self.config = config
+        self.seed = seed
+        self.names = tuple(names)
+
+    def read(self, location: int, visit: int, stamp_ns: int) -> Reading | None:
+        """Return the reading number `visit` (from 0) of a place, None when the sensor is silent.
+
+        ``z = f + bias + noise_std ε (+ or - outlier_size)``
+        """
+        config = self.config
+        rng = np.random.default_rng([self.seed, location, visit, _STREAM])
+        # All are drawn, whatever the probabilities: changing one leaves the others as they were.
+        silent, wild, up = rng.random(3)
+        noise = float(rng.standard_normal())
+        if silent < config.dropout:
+            return None
+        value = float(self.truth[location]) + config.bias + config.noise_std * noise
+        if wild < config.outlier:
+            value += config.outlier_size if up < 0.5 else -config.outlier_size
+        return Reading(
+            stamp_ns=stamp_ns,
+            location=location,
+            value=value,
+            noise_variance=config.noise_std**2 if config.report_variance else None,
+            source="simulated sensor",
+        )

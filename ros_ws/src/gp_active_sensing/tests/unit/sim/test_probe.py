@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.sim import SimulatedProbe
+from gp_active_sensing.topology import MapConfig, build_topology, make_grid, make_line
+from gp_active_sensing.types import Cost, Route
+
+LINE = make_line(10, 5.0)
+NOTHING = np.zeros(10, dtype=bool)
+
+
+def test_drives_along_the_line_and_passes_each_place() -> None:
+    probe = SimulatedProbe(LINE, 0, 2.0)
+    probe.drive(Route((1, 2, 3), Cost(15.0, 15.0)))
+    assert probe.driving == 1
+    assert probe.advance(1.0) == ()
+    assert probe.pose == pytest.approx((2.0, 0.0, 0.0))
+    assert probe.seconds_to_next == pytest.approx(1.5)
+    assert probe.advance(4.0) == (1, 2)
+    assert probe.at == 2
+    assert probe.pose == pytest.approx((10.0, 0.0, 0.0))
+    assert not probe.arrived
+    assert probe.advance(100.0) == (3,)
+    assert probe.arrived
+    assert (probe.driving, probe.seconds_to_next, probe.at) == (None, 0.0, 3)
+    assert probe.advance(1.0) == ()
+
+
+def test_speed_limit_takes_the_time_of_the_route() -> None:
+    probe = SimulatedProbe(LINE, 0, "limit")
+    route = Route((1, 2), Cost(10.0, 40.0))
+    assert probe.cost(route) == route.cost
+    probe.drive(route)
+    assert probe.advance(39.9) == (1,)
+    assert probe.advance(0.2) == (2,)
+
+
+def test_own_speed_counts_own_time() -> None:
+    assert SimulatedProbe(LINE, 0, 4.0).cost(Route((1, 2), Cost(10.0, 99.0))) == Cost(10.0, 2.5)
+
+
+def test_a_probe_that_is_nowhere_begins_at_its_first_place() -> None:
+    probe = SimulatedProbe(LINE)
+    assert probe.at is None
+    probe.drive(Route((7,), Cost(0.0, 0.0)))
+    assert probe.advance(0.0) == (7,)
+    assert probe.pose[:2] == pytest.approx(tuple(LINE.positions[7]))
+
+
+def test_standing_place_can_be_observed_without_moving() -> None:
+    probe = SimulatedProbe(LINE, 4)
+    probe.drive(Route((4,), Cost(0.0, 0.0)))
+    assert probe.advance(0.0) == (4,)
+
+
+def test_a_new_route_begins_where_the_old_one_was_left() -> None:
+    probe = SimulatedProbe(LINE, 0, 1.0)
+    probe.drive(Route((1,), Cost(5.0, 5.0)))
+    probe.advance(3.0)
+    probe.drive(Route((0,), Cost(5.0, 5.0)))
+    assert probe.pose[0] == pytest.approx(3.0)
+    assert probe.pose[2] == pytest.approx(math.pi)
+    assert probe.advance(3.0 + 1e-9) == (0,)
+
+
+def test_headings_on_a_grid() -> None:
+    grid = make_grid(2, 2, 1.0)
+    probe = SimulatedProbe(grid, 0, 1.0)
+    up = next(p for p in range(4) if tuple(grid.positions[p]) == (0.0, 1.0))
+    probe.drive(Route((up,), Cost(1.0, 1.0)))
+    assert probe.pose[2] == pytest.approx(math.pi / 2)
+
+
+def test_on_the_town_the_driven_length_is_the_route() -> None:
+    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    start = 0
+    observed = np.zeros(town.n, dtype=bool)
+    goal = int(town.candidates(start, observed)[0])
+    route = town.route(start, goal, observed)
+    probe = SimulatedProbe(town, start, 10.0)
+    probe.drive(route)
+    poses = [probe.pose]
+    reading: list[int | None] = [probe.may_read]
+    while not probe.arrived:
+        probe.advance(0.25)
+        poses.append(probe.pose)
+        reading.append(probe.may_read)
+    driven = sum(math.dist(a[:2], b[:2]) for a, b in pairwise(poses))
+    # Lanes begin and end a few metres from the junctions that the route's length counts from.
+    assert driven == pytest.approx(route.cost.metres, rel=0.15)
+    assert probe.pose == pytest.approx(tuple(town.goals[goal]))
+    # A reading belongs to the segment in its second half only.
+    first = reading.index(goal)
+    assert reading[:first] == [None] * first
+    assert first == pytest.approx(len(reading) / 2, rel=0.25)
+    assert reading[first:-1] == [goal] * (len(reading) - 1 - first)
+    assert reading[-1] is None
+
+
+@pytest.mark.parametrize("speed", [0, -1.0, "fast", None])
+def test_bad_speeds(speed: object) -> None:
+    with pytest.raises(ValueError, match="expected a number above 0"):
+        SimulatedProbe(LINE, 0, speed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dt", [-1.0, math.nan])
+def test_time_goes_forward(dt: float) -> None:
+    with pytest.raises(ValueError, match="forward in time"):
+        SimulatedProbe(LINE, 0).advance(dt)

@@ -1,0 +1,137 @@
+"""A run killed anywhere goes on to exactly the same end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import Scenario, run_scenario
+from gp_active_sensing.sim.driver import run_scenario as drive
+from tests.unit.sim.scenarios import GRID, scenario
+
+HARD = scenario(
+    GRID,
+    sensor={"dropout": 0.4, "readings": 2, "retries": 1, "outlier": 0.1, "outlier_size": 9.0},
+    policy={"name": "ie"},
+    budget={"readings": 8},
+)
+PLAIN = scenario(GRID)
+TIMES = ("plan_seconds", "planning", "run_dir", "versions")
+
+
+def without_times(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {k: without_times(v) for k, v in data.items() if k not in TIMES}
+    return [without_times(v) for v in data] if isinstance(data, list) else data
+
+
+@pytest.fixture(scope="module", params=["plain", "hard"])
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    what = PLAIN if request.param == "plain" else HARD
+    out = tmp_path_factory.mktemp(request.param) / "whole"
+    return what, out, run_scenario(what, out).to_mapping()
+
+
+def cut(source: Path, target: Path, journal_bytes: int) -> None:
+    """Copy a run as a kill would have left it."""
+    target.mkdir()
+    shutil.copy(source / "config.yaml", target)
+    (target / "journal.jsonl").write_bytes((source / "journal.jsonl").read_bytes()[:journal_bytes])
+    # Records are flushed after the event, so they may be short by one, or cut short.
+    (target / "records.jsonl").write_bytes((source / "records.jsonl").read_bytes()[:-7])
+
+
+def final(out: Path) -> tuple[Any, Any]:
+    run = RunDirectory.open(out)
+    return without_times(run.records()), without_times(run.events())
+
+
+def test_killed_at_every_event_and_within_lines(whole: Any, tmp_path: Path) -> None:
+    what, out, summary = whole
+    data = (out / "journal.jsonl").read_bytes()
+    ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+    points = [0, *ends, *(end - 5 for end in ends), *(end + 9 for end in ends[:-1])]
+    for number, size in enumerate(points):
+        target = tmp_path / str(number)
+        cut(out, target, size)
+        again = run_scenario(what, target, resume=True).to_mapping()
+        assert without_times(again) == without_times(summary), f"cut at byte {size}"
+        assert final(target) == final(out), f"cut at byte {size}"
+
+
+def test_the_belief_is_equal_to_the_bit(whole: Any, tmp_path: Path) -> None:
+    what, out, _ = whole
+    data = (out / "journal.jsonl").read_bytes()
+    cut(out, tmp_path / "half", len(data) // 2)
+    run_scenario(what, tmp_path / "half", resume=True)
+    last = [RunDirectory.open(d).records()[-1] for d in (out, tmp_path / "half")]
+    assert last[0]["weights"] == last[1]["weights"]
+    assert last[0]["rmspe"] == last[1]["rmspe"]
+    assert np.isfinite(last[0]["nlpd"])
+
+
+def test_resuming_twice_changes_nothing(whole: Any, tmp_path: Path) -> None:
+    what, out, summary = whole
+    shutil.copytree(out, tmp_path / "copy")
+    again = run_scenario(what, tmp_path / "copy", resume=True).to_mapping()
+    assert without_times(again) == without_times(summary)
+    assert (tmp_path / "copy" / "journal.jsonl").read_bytes() == (
+        out / "journal.jsonl"
+    ).read_bytes()
+
+
+def test_killed_before_anything_was_written(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".config.yaml.part").write_text("map:")
+    summary = drive(PLAIN, tmp_path / "run", resume=True)
+    assert summary.status == "finished"
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="does not exist"):
+        drive(PLAIN, tmp_path / "run", resume=True)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.png").write_bytes(b"cat")
+    with pytest.raises(RunError, match="is not a run directory"):
+        drive(PLAIN, tmp_path / "photos", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("other", "key"),
+    [
+        (scenario(GRID, seed=4), "seed"),
+        (scenario(GRID, budget={"readings": 9}), "budget.readings"),
+        (scenario(GRID, policy={"samples": 4}), "policy.samples"),
+    ],
+)
+def test_another_configuration_is_refused(tmp_path: Path, other: Scenario, key: str) -> None:
+    drive(PLAIN, tmp_path / "run")
+    with pytest.raises(RunError, match=f"different: {key}"):
+        drive(other, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "message"),
+    [
+        (2, "not json", "line 3: expected a JSON object"),
+        (2, "[1, 2]", "line 3: expected an object"),
+        (2, {"event": "reading", "location": 1, "stamp_ns": 0, "value": 1.0}, "does not follow"),
+        (3, {"event": "decision"}, "is not a decision"),
+        (3, {"event": "reading", "location": "x"}, "cannot be used"),
+    ],
+)
+def test_a_damaged_journal_is_refused(tmp_path: Path, line: int, change: Any, message: str) -> None:
+    drive(PLAIN, tmp_path / "run")
+    path = tmp_path / "run" / "journal.jsonl"
+    lines = path.read_text().splitlines()
+    lines[line] = change if isinstance(change, str) else json.dumps(change)
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(RunError, match=message):
+        drive(PLAIN, tmp_path / "run", resume=True)

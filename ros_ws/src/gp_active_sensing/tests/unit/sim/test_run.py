@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import Scenario, run_name, run_scenario, scenario_from_mapping
+from gp_active_sensing.types import Clock
+from tests.unit.sim.scenarios import GRID, scenario
+
+
+def ticking() -> Clock:
+    """A clock of this test's own: every call is a millisecond later."""
+    ticks: Iterator[int] = iter(range(10**9))
+    return lambda: next(ticks) * 1e-3
+
+
+def run(what: Scenario, out: Path, **more: Any) -> dict[str, Any]:
+    return run_scenario(what, out, clock=ticking(), **more).to_mapping()
+
+
+def events_of(out: Path) -> list[dict[str, Any]]:
+    return RunDirectory.open(out).events()
+
+
+def test_a_run_leaves_everything_in_its_directory(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "run"
+    seen: list[int] = []
+    summary = run(scenario(), out, on_stage=lambda record: seen.append(record["stage"]))
+    assert seen == [1, 2, 3, 4, 5, 6]
+    assert summary["status"] == "finished"
+    assert "budget" in summary["reason"]
+    assert summary["observed"] == summary["stages"] == 6
+    assert "noise-free" in summary["errors_against"]
+    assert json.loads((out / "summary.json").read_text()) == summary
+    assert scenario_from_mapping(yaml.safe_load((out / "config.yaml").read_text())) == scenario()
+    records = RunDirectory.open(out).records()
+    contract = "stage location position value weights lower upper expanded plan_seconds"
+    for record in records:
+        assert set(f"{contract} deadline_hit rmspe".split()) <= set(record)
+        assert record["lower"] <= record["upper"]
+        assert sum(record["weights"]) == pytest.approx(1.0)
+    assert records[-1]["rmspe"] == summary["rmspe"]
+    kinds = [event["event"] for event in events_of(out)]
+    assert kinds == ["start", *["decision", "moved", "reading"] * 6, "end"]
+
+
+def test_the_same_run_twice_is_equal(tmp_path: Path) -> None:
+    first, second = (run(scenario(GRID), tmp_path / name) for name in "ab")
+    assert {**first, "run_dir": ""} == {**second, "run_dir": ""}
+
+
+def test_rmspe_is_against_the_noise_free_truth(tmp_path: Path) -> None:
+    from gp_active_sensing.belief import build_belief
+    from gp_active_sensing.sim import build_world
+
+    what = scenario(sensor={"noise_std": 3.0})
+    summary = run(what, tmp_path / "run")
+    world = build_world(what)
+    belief = build_belief(what.belief, world.topology.features)
+    for event in events_of(tmp_path / "run"):
+        if event["event"] == "reading":
+            belief.observe(event["location"], event["value"])
+    mean, _ = belief.predict()
+    left = ~belief.observed
+    expected = float(np.sqrt(np.mean((mean - world.truth)[left] ** 2)))
+    assert summary["rmspe"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_field_far_from_zero_is_learned_as_well(tmp_path: Path) -> None:
+    """Mean 33 and standard deviation 14, the mean not known, against the same field about 0."""
+    errors = []
+    for mean in (0.0, 33.0):
+        what = scenario(
+            map={"count": 60},
+            field={"length_scale": 3.0, "signal_std": 14.0, "mean": mean},
+            belief={"length_scales": [1, 3, 9], "signal_std": [14.0], "mean_std": None},
+            policy={"name": "random"},
+            budget={"readings": 20},
+        )
+        errors.append(run(what, tmp_path / str(mean))["rmspe"])
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+    assert errors[1] < 14.0
+
+
+def test_ends_early_when_everything_is_observed(tmp_path: Path) -> None:
+    summary = run(scenario(budget={"readings": 100}, policy={"name": "random"}), tmp_path / "run")
+    assert summary["observed"] == 12
+    assert "observed" in summary["reason"]
+    assert summary["rmspe"] is None
+    assert summary["nlpd"] is None
+    assert summary["rmse"] < 1.0
+
+
+def test_budgets_in_metres_and_seconds(tmp_path: Path) -> None:
+    driven = run(scenario(GRID, budget={"readings": None, "metres": 45.0}), tmp_path / "metres")
+    assert driven["metres"] == 40.0
+    timed = run(
+        scenario(GRID, budget={"readings": None, "seconds": 25.0}, probe={"speed": "limit"}),
+        tmp_path / "seconds",
+    )
+    assert timed["seconds"] <= 25.0
+
+
+def test_a_place_without_readings_is_tried_again_then_set_aside(tmp_path: Path) -> None:
+    what = scenario(sensor={"dropout": 1.0, "retries": 2}, budget={"readings": 2})
+    summary = run(what, tmp_path / "run")
+    # No place ever gives a reading: each is visited three times and said.
+    assert summary["observed"] == 0
+    assert len(summary["set_aside"]) == 12
+    assert summary["dropouts"] == 36
+    kinds = [event["event"] for event in events_of(tmp_path / "run")][1:9]
+    assert kinds == ["decision", "moved", "dropout", "miss", "dropout", "miss", "dropout", "miss"]
+    records = RunDirectory.open(tmp_path / "run").records()
+    assert all(record["value"] is None and record["set_aside"] for record in records)
+
+
+def test_several_readings_a_visit(tmp_path: Path) -> None:
+    what = scenario(sensor={"readings": 3, "dropout": 0.4})
+    summary = run(what, tmp_path / "run")
+    assert summary["readings"] + summary["dropouts"] >= 3 * summary["observed"]
+    visits = [
+        (event["location"], event["visit"])
+        for event in events_of(tmp_path / "run")
+        if event["event"] in ("reading", "dropout")
+    ]
+    assert len(set(visits)) == len(visits)
+
+
+def corridor(**sensor: Any) -> Scenario:
+    """A line of adjacent places, walked from its middle: observed ones must be crossed."""
+    return scenario(
+        GRID,
+        map={"kind": "line", "count": 5, "columns": 0, "rows": 0, "moves": "adjacent"},
+        probe={"start": 2, "speed": 1.0},
+        policy={"name": "random"},
+        budget={"readings": 5},
+        sensor=sensor,
+    )
+
+
+def test_places_on_the_way_are_read_and_cost_no_budget(tmp_path: Path) -> None:
+    with_them = run(corridor(), tmp_path / "a")
+    without = run(corridor(on_the_way=False), tmp_path / "b")
+    assert with_them["observed"] == without["observed"] == 5
+    assert with_them["readings"] > without["readings"] == 5
+
+
+def test_stamps_are_times_of_arrival(tmp_path: Path) -> None:
+    run(corridor(), tmp_path / "run")
+    stamps = [e["stamp_ns"] for e in events_of(tmp_path / "run") if e["event"] == "reading"]
+    assert stamps == sorted(stamps)
+    assert stamps[-1] == round(1e9 * run(corridor(), tmp_path / "again")["seconds"])
+
+
+def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
+    run(scenario(), tmp_path / "run")
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    with pytest.raises(RunError, match=r"is not empty.*--resume"):
+        run(scenario(), tmp_path / "run")
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
+
+
+def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(RunError, match=r"cannot make the run directory: .*[Nn]ot a directory"):
+        run(scenario(), tmp_path / "file" / "run")
+
+
+def test_an_interrupted_run_says_so_in_its_summary(tmp_path: Path) -> None:
+    def stop(record: Any) -> None:
+        if record["stage"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario(), tmp_path / "run", on_stage=stop)
+    summary = RunDirectory.open(tmp_path / "run").summary()
+    assert (summary["status"], summary["stages"]) == ("interrupted", 3)
+
+
+def test_run_name_has_scenario_policy_seed_and_time() -> None:
+    now = datetime(2031, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+    assert run_name(scenario(), now) == "small-bal-seed3-20310203T040506Z"

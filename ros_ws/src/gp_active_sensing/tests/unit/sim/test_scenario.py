@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gp_active_sensing.catalogue import key_table
+from gp_active_sensing.errors import ConfigError, ResourceError, UnknownNameError
+from gp_active_sensing.resources import find_resource, list_resources
+from gp_active_sensing.sim import Scenario, build_world, load_scenario, scenario_from_mapping
+from gp_active_sensing.sim.scenario import with_policy
+from tests.unit.sim.scenarios import LINE, mapping, scenario
+
+SHIPPED = [name for name in list_resources("sim") if name.endswith(".yaml")]
+
+
+def problems_of(data: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        scenario_from_mapping(data)  # type: ignore[arg-type]
+    return "\n".join(caught.value.problems)
+
+
+def test_round_trip_keeps_every_value() -> None:
+    built = scenario()
+    plain = yaml.safe_load(yaml.safe_dump(built.to_mapping()))
+    assert scenario_from_mapping(plain) == built
+
+
+def test_defaults_of_the_policy_are_written_out() -> None:
+    assert scenario().to_mapping()["policy"]["discretisation"] == "cells"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_scenarios_build_their_world(name: str) -> None:
+    built = load_scenario(name)
+    world = build_world(built)
+    assert world.truth.shape == (world.topology.n,)
+    assert built.name == Path(name).stem
+    assert built.limit.expansions is not None, "a shipped scenario is the same on every machine"
+
+
+def test_all_problems_at_once_with_their_paths() -> None:
+    text = problems_of(
+        mapping(
+            sensor={"noise_std": -1, "dropout": 1.5, "nosie": 2},
+            budget={"readings": 0},
+            limit={"seconds": -1},
+            policy={"name": "bla"},
+            seed=-1,
+        )
+    )
+    for expected in (
+        "sensor.noise_std: must be 0 or more",
+        "sensor.dropout: must be 1 or less",
+        "sensor.nosie: unknown key. Did you mean 'noise_std'?",
+        "budget.readings: must be 1 or more",
+        "limit.seconds: must be 0 or more",
+        "policy: unknown policy 'bla'",
+        "seed: must be 0 or more",
+    ):
+        assert expected in text
+
+
+@pytest.mark.parametrize("readings", [0, -3])
+@pytest.mark.parametrize("key", ["readings", "metres", "seconds"])
+def test_budget_must_be_positive(key: str, readings: int) -> None:
+    assert f"budget.{key}: must be" in problems_of(mapping(budget={key: readings}))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300, "much", None, True])
+@pytest.mark.parametrize("key", ["noise_std", "bias", "outlier_size"])
+def test_a_sensor_that_could_give_no_number_is_refused(key: str, bad: object) -> None:
+    assert f"sensor.{key}: " in problems_of(mapping(sensor={key: bad}))
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "expected"),
+    [
+        ("map", {"kind": "lien"}, "map.kind: expected one of .*Did you mean 'line'"),
+        ("field", {"kernel": "matern53"}, "field.kernel: unknown kernel .*Did you mean 'matern5"),
+        ("belief", {"kernel": "sé"}, "belief.kernel: unknown kernel"),
+        ("field", {"length_scale": None}, "field.length_scale: is required"),
+        ("field", {"file": "x.csv"}, "field.file: is for a field of kind table"),
+        ("field", {"kind": "table"}, "field.file: is required"),
+        ("policy", {"name": "ball"}, "policy: unknown policy 'ball'. Did you mean 'bal'"),
+        ("policy", {"name": None}, "policy: unknown policy None"),
+        ("policy", {"horizn": 2}, "policy.horizn: unknown key. Did you mean 'horizon'"),
+        ("policy", {"horizon": 0}, "policy.horizon: must be 1 or more"),
+        ("policy", ["bal"], "policy: expected a mapping"),
+        ("probe", {"speed": -2}, "probe.speed: must be more than 0"),
+        ("probe", {"speed": "fast"}, "probe.speed: expected"),
+        ("sensor", {"noise_std": 0, "report_variance": True}, "sensor.report_variance: needs"),
+        ("name", "a/b", "name: expected a word"),
+        ("sensr", {}, "sensr: unknown key. Did you mean 'sensor'"),
+    ],
+)
+def test_what_is_wrong_is_named(section: str, values: object, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        scenario_from_mapping(mapping(**{section: values}))
+
+
+@pytest.mark.parametrize("data", [None, [], "line", {}])
+def test_not_a_scenario(data: object) -> None:
+    assert "map: is required" in problems_of(data) or "expected a mapping" in problems_of(data)
+
+
+def test_a_missing_scenario_lists_the_shipped_ones() -> None:
+    with pytest.raises(ResourceError, match=r"(?s)Did you mean 'town.*line\.yaml.*town\.yaml"):
+        load_scenario("twon")
+
+
+def test_a_file_that_is_not_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("map: [unclosed")
+    with pytest.raises(ConfigError, match=r"broken\.yaml: is not valid YAML"):
+        load_scenario(path)
+
+
+def test_overrides_come_last_and_are_checked() -> None:
+    built = load_scenario("line", overrides=["budget.readings=3", "policy.horizon=3"])
+    assert built.budget.readings == 3
+    assert built.policy["horizon"] == 3
+    with pytest.raises(ConfigError, match=r"budget\.readngs: unknown key"):
+        load_scenario("line", overrides=["budget.readngs=3"])
+
+
+def test_another_policy_keeps_the_parameters_it_knows() -> None:
+    assert with_policy(LINE, "bal")["policy"] == LINE["policy"]
+    assert load_scenario("line", policy="random").policy == {"name": "random"}
+    with pytest.raises(UnknownNameError, match="Did you mean 'random'"):
+        load_scenario("line", policy="randon")
+
+
+def test_files_beside_the_scenario_are_found_from_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "values.csv").write_text(
+        "id,value\n" + "".join(f"{i},{2 * i}\n" for i in range(12))
+    )
+    data = mapping(field={"kind": "table", "file": "values.csv", "length_scale": None})
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(data))
+    built = load_scenario(tmp_path / "mine.yaml")
+    assert built.field.file == str(tmp_path / "values.csv")
+    assert build_world(built).truth[5] == 10.0
+
+
+@pytest.mark.parametrize("start", ["nowhere", 99, -1])
+def test_unknown_start(start: object) -> None:
+    with pytest.raises(ConfigError, match=r"probe\.start: .*(no place|has places)"):
+        build_world(scenario(probe={"start": start}))
+
+
+def test_readme_lists_every_key() -> None:
+    readme = find_resource("sim", "line.yaml").with_name("README.md").read_text(encoding="utf-8")
+    table = key_table(Scenario)
+    assert table in readme, f"sim/README.md is stale; its table of keys must be:\n{table}"

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
+from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.topology import make_line
+
+LINE = make_line(6, 1.0)
+
+
+def table(path: Path, text: str, **more: Any) -> FieldConfig:
+    file = path / "table.csv"
+    file.write_text(text)
+    return FieldConfig(kind="table", file=str(file), **more)
+
+
+def test_draws_have_the_covariance_of_the_kernel() -> None:
+    config = FieldConfig(length_scale=2.0, signal_std=3.0, kernel="matern32")
+    draws = np.array([build_truth(config, LINE, seed) for seed in range(4000)])
+    expected = 9.0 * build_kernel("matern32").correlation(
+        LINE.features, LINE.features, np.array([2.0])
+    )
+    # The standard error of a covariance of 4000 draws is at most 9 sqrt(2 / 4000) = 0.2.
+    np.testing.assert_allclose(np.cov(draws.T), expected, atol=0.8)
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.2)
+
+
+def test_mean_shifts_the_same_draw_and_seeds_differ() -> None:
+    plain = build_truth(FieldConfig(length_scale=2.0), LINE, 5)
+    shifted = build_truth(FieldConfig(length_scale=2.0, mean=33.0), LINE, 5)
+    np.testing.assert_allclose(shifted - 33.0, plain, atol=1e-12)
+    assert not np.allclose(plain, build_truth(FieldConfig(length_scale=2.0), LINE, 6))
+
+
+def test_a_smooth_field_needs_no_jitter() -> None:
+    # The correlation matrix is singular to rounding.
+    truth = build_truth(FieldConfig(length_scale=1e4), make_line(200, 0.01), 0)
+    assert np.isfinite(truth).all()
+    assert np.ptp(truth) < 1e-3
+
+
+def test_length_scales_must_fit_the_features() -> None:
+    with pytest.raises(ConfigError, match=r"field\.length_scale: expected 1 or \d entries"):
+        build_truth(FieldConfig(length_scale=(1.0, 2.0, 3.0, 4.0)), LINE, 0)
+
+
+def test_table_with_scale_and_offset(tmp_path: Path) -> None:
+    rows = "".join(f"{name},{i}\n" for i, name in enumerate(LINE.names))
+    config = table(tmp_path, "id,speed\n" + rows, value_column="speed", scale=3.6, offset=-1.0)
+    np.testing.assert_allclose(build_truth(config, LINE, 0), 3.6 * np.arange(6) - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,value\n0,1\n1,2\n2,\n3,4\n5,6\n", r"no value in column 'value' for 2 of 6 .*: 2, 4"),
+        ("id,values\n0,1\n", "expected a column 'value'. Did you mean 'values'"),
+        ("", "expected a column 'id'"),
+        ("id,value\n0,nan\n", r"line 2 \(place '0'\): expected a finite number, got 'nan'"),
+        ("id,value\n0,1\n1,x\n", r"line 3 \(place '1'\): expected a finite number, got 'x'"),
+        ("id,value\n0,1\n0,2\n", r"line 3 \(place '0'\): the place has a value already"),
+        ("id,value\n0\n", "no value in column"),
+    ],
+)
+def test_broken_tables_say_where(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(MapError, match=message):
+        build_truth(table(tmp_path, text), LINE, 0)
+
+
+def test_a_table_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match=r"field\.file: "):
+        build_truth(FieldConfig(kind="table", file="nothing.csv"), LINE, 0)
+
+
+def test_a_table_that_is_not_text(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(b"\xff\xfe\x00id")
+    with pytest.raises(MapError, match="cannot be read as a CSV table"):
+        build_truth(FieldConfig(kind="table", file=str(file)), LINE, 0)
+
+
+# -- sensor ----------------------------------------------------------------------------------------
+
+TRUTH = np.linspace(10.0, 20.0, 200)
+
+
+def readings(config: SensorConfig, seed: int = 1) -> list[float | None]:
+    sensor = SimulatedSensor(TRUTH, config, seed)
+    found = [sensor.read(place, visit, 7) for place in range(200) for visit in range(5)]
+    return [None if reading is None else reading.value for reading in found]
+
+
+def test_readings_depend_on_seed_place_and_visit_only() -> None:
+    sensor = SimulatedSensor(TRUTH, SensorConfig(noise_std=1.0), 1)
+    first = sensor.read(3, 0, 0)
+    sensor.read(9, 4, 0)
+    again = sensor.read(3, 0, 0)
+    assert first is not None
+    assert first == again
+    others = [
+        sensor.read(3, 1, 0),
+        SimulatedSensor(TRUTH, SensorConfig(noise_std=1.0), 2).read(3, 0, 0),
+    ]
+    assert all(other is not None and other.value != first.value for other in others)
+
+
+def test_noise_and_bias_have_the_stated_size() -> None:
+    values = np.array(readings(SensorConfig(noise_std=2.0, bias=5.0)), dtype=np.float64)
+    errors = values - np.repeat(TRUTH, 5)
+    assert errors.mean() == pytest.approx(5.0, abs=0.3)
+    assert errors.std() == pytest.approx(2.0, abs=0.2)
+
+
+def test_dropouts_and_outliers_have_the_stated_shares() -> None:
+    config = SensorConfig(noise_std=0.0, dropout=0.3, outlier=0.2, outlier_size=100.0)
+    values = readings(config)
+    kept = [(v, t) for v, t in zip(values, np.repeat(TRUTH, 5), strict=True) if v is not None]
+    assert len(kept) / 1000 == pytest.approx(0.7, abs=0.06)
+    errors = np.array([v - t for v, t in kept])
+    assert np.isin(np.round(errors, 9), [-100.0, 0.0, 100.0]).all()
+    assert (errors != 0).mean() == pytest.approx(0.2, abs=0.06)
+    assert {-100.0, 100.0} <= set(np.round(errors, 9))
+
+
+def test_a_dropout_leaves_the_other_readings_as_they_were() -> None:
+    with_all, with_some = readings(SensorConfig()), readings(SensorConfig(dropout=0.5))
+    assert all(b is None or a == b for a, b in zip(with_all, with_some, strict=True))
+
+
+def test_certain_dropout_and_reported_variance() -> None:
+    silent = SimulatedSensor(TRUTH, SensorConfig(dropout=1.0), 0)
+    assert all(silent.read(p, 0, 0) is None for p in range(50))
+    reading = SimulatedSensor(TRUTH, SensorConfig(noise_std=2.0, report_variance=True), 0).read(
+        0, 0, 123
+    )
+    assert reading is not None
+    assert (reading.noise_variance, reading.stamp_ns, reading.location) == (4.0, 123, 0)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.catalogue import describe_fields, describe_policies, key_table
+from gp_active_sensing.config import (
+    apply_overrides,
+    from_mapping,
+    load_yaml,
+    param,
+    to_mapping,
+)
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning import policies
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: float = param(1.0, help="how big", unit="m", above=0.0, high=10.0)
+    kind: str = param("red", help="colour", choices=("red", "green"))
+
+
+@dataclass(frozen=True)
+class Outer:
+    count: int = param(help="how many", low=1)
+    inner: Inner = field(default_factory=Inner)
+    values: tuple[float, ...] = param((1.0,), help="some", low=0.0, min_items=1)
+    pair: tuple[float, float] = param((0.0, 0.0), help="two")
+    mixed: float | tuple[float, ...] | None = param(None, help="one, several or none")
+    flag: bool = param(False, help="yes or no")
+    more: dict[str, Any] = param({}, help="anything")  # noqa: RUF009  what is tested
+
+    def __post_init__(self) -> None:
+        if self.count == 13:
+            raise ConfigError(["count: 13 is unlucky"])
+
+
+def problems(data: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        from_mapping(Outer, data, path="top", source="file.yaml")
+    assert str(caught.value).startswith("file.yaml: ")
+    return list(caught.value.problems)
+
+
+def test_everything_given_is_kept() -> None:
+    data = {
+        "count": 2,
+        "inner": {"size": 3, "kind": "green"},
+        "values": [1, 2],
+        "pair": [1, 2],
+        "mixed": [1, 2.5],
+        "flag": True,
+        "more": {"a": [1]},
+    }
+    built = from_mapping(Outer, data)
+    assert built.inner == Inner(3.0, "green")
+    assert built.values == (1.0, 2.0)
+    assert built.mixed == (1.0, 2.5)
+    assert from_mapping(Outer, to_mapping(built)) == built
+
+
+def test_defaults() -> None:
+    built = from_mapping(Outer, {"count": 1})
+    assert built == Outer(1)
+    assert from_mapping(Outer, {"count": 1, "mixed": 2}).mixed == 2.0
+    assert from_mapping(Outer, {"count": 1, "inner": None}).inner == Inner()
+
+
+def test_all_problems_come_at_once() -> None:
+    found = problems(
+        {"inner": {"size": 0, "kind": "grene", "sise": 1}, "values": [], "flag": "yes", "x": 1}
+    )
+    assert len(found) == 7
+    text = "\n".join(found)
+    for expected in (
+        "top.x: unknown key",
+        "top.count: is required and missing (how many)",
+        "top.inner.sise: unknown key. Did you mean 'size'?",
+        "top.inner.size: must be more than 0 [m], got 0",
+        "top.inner.kind: expected one of red, green, got 'grene'. Did you mean 'green'?",
+        "top.values: expected at least 1 entries, got 0",
+        "top.flag: expected true or false, got str 'yes'",
+    ):
+        assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"count": 1.5}, "top.count: expected a whole number, got 1.5"),
+        ({"count": True}, "top.count: expected a whole number, got bool True"),
+        ({"count": "3"}, "top.count: expected a whole number, got str '3'"),
+        ({"count": None}, "top.count: expected a whole number, got NoneType"),
+        ({"count": 13}, "top.count: 13 is unlucky"),
+        ({"values": [1, math.nan]}, "top.values[1]: expected a finite number, got nan"),
+        ({"values": [1, math.inf]}, "top.values[1]: expected a finite number, got inf"),
+        ({"values": [1, -2]}, "top.values[1]: must be 0 or more, got -2"),
+        ({"values": 3}, "top.values: expected a list, got int 3"),
+        ({"values": "12"}, "top.values: expected a list, got str '12'"),
+        ({"pair": [1]}, "top.pair: expected 2 entries, got 1"),
+        ({"inner": [1]}, "top.inner: expected a mapping, got list"),
+        ({"inner": {"size": 11}}, "top.inner.size: must be 10 or less [m], got 11"),
+        ({"inner": {"kind": 3}}, "top.inner.kind: expected text, got int 3 (quote it in YAML)"),
+        ({"more": [1]}, "top.more: expected a mapping, got list"),
+        ({"mixed": "x"}, "top.mixed: expected a number, got str 'x'"),
+    ],
+)
+def test_wrong_values(change: dict[str, Any], expected: str) -> None:
+    assert any(p.startswith(expected) for p in problems({"count": 1, **change}))
+
+
+def test_a_default_list_is_not_shared() -> None:
+    first, second = Outer(1), Outer(1)
+    first.more["a"] = 1
+    assert second.more == {}
+
+
+# -- YAML and overrides ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: [1", "is not valid YAML"),
+        ("- 1", "expected a mapping at the top, got list"),
+        ("", "expected a mapping at the top, got NoneType"),
+        ("a: !!python/object/apply:os.getcwd []", "is not valid YAML"),
+    ],
+)
+def test_broken_yaml(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=expected) as caught:
+        load_yaml(path)
+    assert caught.value.source == str(path)
+
+
+def test_unreadable_yaml(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_yaml(tmp_path / "nothing.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xff")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_yaml(tmp_path / "binary.yaml")
+
+
+def test_overrides_leave_the_original_alone() -> None:
+    data = {"a": {"b": 1}, "c": 2}
+    changed = apply_overrides(data, ["a.b=[1, 2]", "a.d=null", "e.f.g=yes", "c=text=with="])
+    assert changed == {
+        "a": {"b": [1, 2], "d": None},
+        "c": "text=with=",
+        "e": {"f": {"g": True}},
+    }
+    assert data == {"a": {"b": 1}, "c": 2}
+
+
+def test_wrong_overrides_come_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        apply_overrides({"c": 2}, ["novalue", "=3", "c.d=1", "x=[1"])
+    assert len(caught.value.problems) == 4
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def test_describe_fields() -> None:
+    found = {entry["name"]: entry for entry in describe_fields(Inner)}
+    assert found["size"] == {
+        "name": "size",
+        "type": "number",
+        "default": 1.0,
+        "required": False,
+        "unit": "m",
+        "bounds": "> 0; ≤ 10",
+        "help": "how big",
+    }
+    assert found["kind"]["bounds"] == "red, green"
+
+
+def test_key_table_has_a_row_for_every_key() -> None:
+    table = key_table(Outer)
+    rows = [row.split("|")[1].strip() for row in table.splitlines()[2:]]
+    assert rows == [
+        "`count`", "`inner.size`", "`inner.kind`", "`values`", "`pair`", "`mixed`", "`flag`",
+        "`more`",
+    ]  # fmt: skip
+    assert "| `count` | whole number | required |" in table
+    assert "number or list of number or null" in table
+
+
+def test_every_policy_is_described_with_help_for_each_parameter() -> None:
+    found = describe_policies()
+    assert [entry["name"] for entry in found] == policies.names()
+    for entry in found:
+        assert entry["help"]
+        assert all(parameter["help"] for parameter in entry["parameters"])

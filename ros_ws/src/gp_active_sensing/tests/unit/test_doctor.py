@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.doctor import CORE, OPTIONAL, Check, examine
+
+
+def by_name(checks: tuple[Check, ...]) -> dict[str, Check]:
+    return {check.name: check for check in checks}
+
+
+def test_everything_needed_is_here() -> None:
+    diagnosis = examine()
+    assert diagnosis.core_works
+    found = by_name(diagnosis.checks)
+    assert {"Python", "ROS 2", "shipped scenarios", "shipped maps", *CORE, *OPTIONAL} <= set(found)
+    assert "town.yaml" in found["shipped scenarios"].found
+    assert "town.geojson" in found["shipped maps"].found
+    assert found["numpy"].found[0].isdigit()
+
+
+def test_a_missing_core_package_says_how_to_install_it() -> None:
+    diagnosis = examine(can_import=lambda module: module != "scipy")
+    assert not diagnosis.core_works
+    check = by_name(diagnosis.checks)["scipy"]
+    assert check.status == "missing"
+    assert "pip install" in check.remedy
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_a_missing_extra_does_not_stop_the_core(name: str) -> None:
+    module, extra, _ = OPTIONAL[name]
+    diagnosis = examine(can_import=lambda wanted: wanted != module)
+    assert diagnosis.core_works
+    check = by_name(diagnosis.checks)[name]
+    assert check.status == "missing"
+    assert f"gp_active_sensing[{extra}]" in check.remedy
+
+
+def test_python_that_is_too_old() -> None:
+    diagnosis = examine(python=(3, 9))
+    assert not diagnosis.core_works
+    assert by_name(diagnosis.checks)["Python"].remedy == "use Python 3.10 or newer"
+
+
+def ros_here(monkeypatch: pytest.MonkeyPatch, *, missing: tuple[str, ...], wheels: bool) -> None:
+    from gp_active_sensing.ros import environment
+
+    real = environment.inspect_ros
+    monkeypatch.setattr(
+        environment,
+        "inspect_ros",
+        lambda: real(
+            can_import=lambda name: name not in missing,
+            wheel_version=lambda: "7.1.6" if wheels else None,
+        ),
+    )
+
+
+def test_ros_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gp_active_sensing.ros.environment import REQUIRED
+
+    monkeypatch.setenv("AMENT_PREFIX_PATH", "")
+    ros_here(monkeypatch, missing=REQUIRED, wheels=False)
+    check = by_name(examine().checks)["ROS 2"]
+    assert check.status == "missing"
+    assert "source" in check.remedy
+    assert examine().core_works
+
+
+def test_ros_wheels_and_a_sourced_ros_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "share" / "rclpy").mkdir(parents=True)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    ros_here(monkeypatch, missing=(), wheels=True)
+    check = by_name(examine().checks)["ROS 2"]
+    assert check.status == "error"
+    assert str(tmp_path) in check.remedy
+    assert "must not be mixed" in check.remedy
+    assert examine().core_works

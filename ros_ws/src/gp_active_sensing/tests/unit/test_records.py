@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import (
+    decision_event,
+    dropout_event,
+    end_event,
+    miss_event,
+    moved_event,
+    plan_of,
+    reading_event,
+    reading_of,
+    start_event,
+)
+from gp_active_sensing.records import RunDirectory, stage_record
+from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
+
+PLAN = Plan(
+    (4, 5),
+    1.25,
+    1.5,
+    17,
+    0.1,
+    deadline_hit=True,
+    path=(2, 4),
+    cost=Cost(12.5, 3.0),
+    horizon=2,
+    candidates=(CandidateValue(4, 1.25, 1.5), CandidateValue(6, 0.5, 1.0)),
+)
+READING = Reading(123, 4, 0.1 + 0.2, 0.5, "sensor", (1.0, 2.0))
+
+
+def new(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "a" / "run", {"name": "x", "list": [1, 2.5]})
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    with new(tmp_path) as run:
+        run.append_event(start_event(seed=1))
+        run.append_event(reading_event(READING))
+        run.append_record({"stage": 1, "weights": np.array([0.5, 0.5]), "n": np.int64(3)})
+        run.write_summary({"ok": np.bool_(True)})
+    again = RunDirectory.open(run.path)
+    assert again.config == {"name": "x", "list": [1, 2.5]}
+    assert [e["event"] for e in again.events()] == ["start", "reading"]
+    assert reading_of(again.events()[1]) == READING
+    assert again.records() == [{"stage": 1, "weights": [0.5, 0.5], "n": 3}]
+    assert again.summary() == {"ok": True}
+    assert again.cut_short == []
+
+
+def test_every_line_is_on_disk_at_once(tmp_path: Path) -> None:
+    run = new(tmp_path)
+    run.append_event({"event": "start"})
+    assert (run.path / "journal.jsonl").read_text() == '{"event": "start"}\n'
+    run.close()
+
+
+def test_nothing_written_yet(tmp_path: Path) -> None:
+    run = new(tmp_path)
+    assert (run.events(), run.records(), run.summary()) == ([], [], {})
+    assert not run.drop_cut_line()
+
+
+@pytest.mark.parametrize("rest", [b'{"event": "rea', b"\xff\xfe", b'{"event": "whole"}'])
+def test_a_half_written_last_line_is_reported_and_can_be_removed(
+    tmp_path: Path, rest: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with new(tmp_path) as run:
+        run.append_event({"event": "start"})
+    path = run.path / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + rest)
+    again = RunDirectory.open(run.path)
+    assert again.events() == [{"event": "start"}]
+    assert again.cut_short == ["journal.jsonl"]
+    assert "half-written" in caplog.text
+    assert again.drop_cut_line()
+    assert path.read_bytes() == whole
+    again.append_event({"event": "end"})
+    assert [e["event"] for e in again.events()] == ["start", "end"]
+    again.close()
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", "3"])
+def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, line: str) -> None:
+    run = new(tmp_path)
+    (run.path / "records.jsonl").write_text(f"{{}}\n{line}\n{{}}\n")
+    with pytest.raises(RunError, match=r"records\.jsonl, line 2: expected"):
+        run.records()
+
+
+def test_numbers_that_json_cannot_say(tmp_path: Path) -> None:
+    with new(tmp_path) as run:
+        run.append_event(reading_event(Reading(0, 1, math.nan)))
+        run.append_record({"upper": math.inf})
+    text = (run.path / "journal.jsonl").read_text() + (run.path / "records.jsonl").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert math.isnan(reading_of(run.events()[0]).value)
+
+
+def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
+    run = new(tmp_path)
+    with pytest.raises(RunError, match="is not empty"):
+        RunDirectory.create(run.path, {})
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot make the run directory"):
+        RunDirectory.create(tmp_path / "file" / "run", {})
+    with pytest.raises(RunError, match="does not exist"):
+        RunDirectory.open(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RunError, match="is not a run directory"):
+        RunDirectory.open(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", "\x00"])
+def test_a_configuration_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    run = new(tmp_path)
+    (run.path / "config.yaml").write_text(text)
+    with pytest.raises(RunError, match=r"config\.yaml"):
+        RunDirectory.open(run.path)
+
+
+def test_writing_into_a_directory_that_went_away(tmp_path: Path) -> None:
+    run = new(tmp_path)
+    (run.path / "config.yaml").unlink()
+    run.path.rmdir()
+    run.path.touch()
+    with pytest.raises(RunError, match="cannot write"):
+        run.append_event({"event": "start"})
+    with pytest.raises(RunError, match="cannot write"):
+        run.write_summary({})
+
+
+def test_summary_is_whole_or_an_error(tmp_path: Path) -> None:
+    run = new(tmp_path)
+    run.write_summary({"a": 1})
+    run.write_summary({"a": 2})
+    assert run.summary() == {"a": 2}
+    assert [p.name for p in run.path.iterdir() if p.name.endswith(".part")] == []
+    (run.path / "summary.json").write_text("[1]")
+    with pytest.raises(RunError, match="expected an object"):
+        run.summary()
+
+
+def test_plans_and_readings_survive_the_journal() -> None:
+    event = json.loads(json.dumps(decision_event(3, PLAN, {"order": [1, 2]})))
+    assert plan_of(event) == PLAN
+    assert event["policy_state"] == {"order": [1, 2]}
+    assert reading_of(json.loads(json.dumps(reading_event(READING, visit=2)))) == READING
+    bare = Reading(1, None, 2.0)
+    assert reading_of(reading_event(bare)) == bare
+
+
+def test_other_events() -> None:
+    assert moved_event(Cost(1.0, 2.0)) == {"event": "moved", "metres": 1.0, "seconds": 2.0}
+    assert miss_event(3, again=True)["again"] is True
+    assert dropout_event(3, visit=1) == {"event": "dropout", "location": 3, "visit": 1}
+    assert end_event("done")["reason"] == "done"
+
+
+@pytest.mark.parametrize("event", [{}, {"stamp_ns": 1}, {"stamp_ns": 1, "value": "much"}])
+def test_events_that_are_no_readings(event: dict[str, object]) -> None:
+    with pytest.raises(RunError, match="is not a reading"):
+        reading_of(event)
+
+
+def test_stage_record_has_the_keys_of_the_contract() -> None:
+    record = stage_record(
+        stage=2, plan=PLAN, name="c", position=(1, 2), value=3.5, weights=[0.25, 0.75], extra=1
+    )
+    assert record["location"] == 4
+    assert (record["lower"], record["upper"], record["expanded"]) == (1.25, 1.5, 17)
+    assert record["plan_seconds"] == 0.1
+    assert record["rmspe"] is None
+    assert record["path"] == [2, 4]
+    assert record["extra"] == 1
+    nothing = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason="all done")
+    with pytest.raises(ValueError, match="all done"):
+        stage_record(stage=1, plan=nothing, name="", position=(0, 0), value=None, weights=[])
