@@ -11,9 +11,6 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# One core: BLAS reads these when numpy is loaded, which no module has done yet.
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 BENCHMARKS = ("town", "belief", "draws", "import")
 
 
@@ -44,6 +41,9 @@ def main() -> int:
     parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
     options = parser.parse_args()
     sys.path.insert(0, str(HERE))
+    from gp_active_sensing.threads import one_blas_thread
+
+    one_blas_thread()  # before anything loads numpy
     from gp_active_sensing.versions import versions
 
     found = ", ".join(f"{name} {version}" for name, version in versions().items())

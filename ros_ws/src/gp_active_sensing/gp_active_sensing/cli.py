@@ -16,6 +16,7 @@ import click
 
 from gp_active_sensing import __version__
 from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.threads import one_blas_thread
 
 __all__ = ["main"]
 
@@ -194,6 +195,7 @@ def report(run_dir: Path) -> None:
 
 def main() -> None:
     """Entry point of the command."""
+    one_blas_thread()
     _cli(prog_name="gp-active-sensing")
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import gp_active_sensing
+from gp_active_sensing.threads import one_blas_thread
 
-# Equal to the bit only with one BLAS thread. Nothing above loads numpy, which reads these.
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
+one_blas_thread()  # nothing above loads numpy
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]
 

@@ -162,7 +162,7 @@ def test_a_probe_off_the_map_and_a_belief_that_does_not_fit_are_errors() -> None
     with pytest.raises(ValueError, match="0 … 19"):
         loop.ask(20)
     other = build_belief(BeliefConfig(length_scales=(1.0,)), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="3 places, map .* has 20"):
+    with pytest.raises(ValueError, match=r"3 places, map .* has 20"):
         SensingLoop(loop.topology, other, loop.policy)
 
 

@@ -108,7 +108,7 @@ def test_preview_follows_the_first_move() -> None:
 
 
 def test_pending_covariance_is_that_of_a_reading_there() -> None:
-    topology, belief = line(6)
+    _, belief = line(6)
     belief.observe(0, 2.0)
     where = np.array([1, 3, 5])
     pending = joint_given_pending(belief, where, (2, 4, 2, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -38,9 +40,7 @@ def test_mixture_entropy_is_the_integral(seed: int) -> None:
         return -p * np.log(p) if p > 0 else 0.0
 
     points = np.unique((means[:, None] + std[:, None] * np.array([-9, -3, 0, 3, 9])).ravel())
-    expected = sum(
-        integrate.quad(integrand, a, b)[0] for a, b in zip(points[:-1], points[1:], strict=True)
-    )
+    expected = sum(integrate.quad(integrand, a, b)[0] for a, b in itertools.pairwise(points))
     found = mixture_entropy(weights, means, std**2)
     assert found == pytest.approx(expected, abs=2e-4)
 
