@@ -162,6 +162,7 @@ class Sequence:
         if existing is not None:
             return existing
         problem, x = self.problem, int(self.locations[self.candidates[a]])
+        problem.check()
         visited = self.visited | {x}
         free = problem.topology.free
         key = (None if free else x, visited)
