@@ -1,0 +1,304 @@
+"""Messages -> numbers: any field of any message type, stamps, poses. No node, no executor."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
+from gp_active_sensing.ros.poses import Pose
+
+__all__ = [
+    "FieldPath",
+    "Value",
+    "ValueReader",
+    "find_message_type",
+    "geodetic_to_local",
+    "heading_of",
+    "pose_reader",
+    "stamp_ns",
+]
+
+_TYPE_NAME = re.compile(r"^([a-z][a-z0-9_]*)/(?:msg/)?([A-Z][A-Za-z0-9]*)$")
+_STEP = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)((?:\[-?\d+\])*)$")
+_ELEMENT = re.compile(r"^(?:sequence<(.+?)(?:, *\d+)?>|(.+)\[\d+\])$")
+_NUMBERS = re.compile(r"^(?:u?int(?:8|16|32|64)|float|double|octet|boolean|long double)$")
+
+
+def find_message_type(name: str) -> Any:
+    """Return a message class by its name, such as ``sensor_msgs/msg/Temperature``.
+
+    Raises:
+        ConfigError: not a type name, or no such message in the package.
+        MissingDependencyError: the package is not installed.
+    """
+    match = _TYPE_NAME.match(name)
+    if match is None:
+        msg = f"message type {name!r}: expected package/msg/Name, such as sensor_msgs/msg/Imu"
+        raise ConfigError(msg)
+    package, short = match.groups()
+    try:
+        module = importlib.import_module(f"{package}.msg")
+    except ImportError as error:
+        msg = (
+            f"message type {name!r}: the package {package} cannot be imported ({error}); install "
+            f"it (ros-$ROS_DISTRO-{package.replace('_', '-')}) and source its workspace"
+        )
+        raise MissingDependencyError(msg) from error
+    cls = getattr(module, short, None)
+    if cls is None:
+        known = [n for n in dir(module) if not n.startswith("_")]
+        msg = f"message type {name!r}: {package} has no message {short}.{suggest(short, known)}"
+        raise ConfigError(msg)
+    return cls
+
+
+def stamp_ns(stamp: Any) -> int:
+    """Return a ``builtin_interfaces/Time`` in nanoseconds."""
+    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+@dataclass(frozen=True)
+class FieldPath:
+    """Where a number is inside a message: ``twist.twist.linear.x``, ``data[3]``, ``ranges[-1]``.
+
+    Checked against the message type before the first message comes; only the length of an
+    array is not known until then.
+    """
+
+    text: str
+    steps: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @classmethod
+    def parse(cls, text: str, message_type: Any, key: str = "field") -> FieldPath:
+        """Return the path, checked against a message type.
+
+        Raises:
+            ConfigError: not a path, an unknown field (with the nearest), or not a number.
+        """
+        where = f"{key}: {text!r} of {_type_name(message_type)}"
+        steps: list[tuple[str, tuple[int, ...]]] = []
+        cls_now, kind = message_type, ""
+        for part in text.split("."):
+            match = _STEP.match(part)
+            if match is None:
+                msg = f"{where}: expected names separated by dots, with [i] for an array element"
+                raise ConfigError(msg)
+            name, indices = match.group(1), tuple(int(i) for i in re.findall(r"-?\d+", match[2]))
+            if cls_now is None:
+                msg = f"{where}: {steps[-1][0]!r} is a {kind}, it has no field {name!r}"
+                raise ConfigError(msg)
+            fields = cls_now.get_fields_and_field_types()
+            if name not in fields:
+                hint = suggest(name, fields)
+                msg = f"{where}: no field {name!r}.{hint} Known: {', '.join(fields)}"
+                raise ConfigError(msg)
+            kind = fields[name]
+            for _ in indices:
+                kind = _element(kind, f"{where}: {name!r}")
+            cls_now = find_message_type(kind) if _TYPE_NAME.match(kind) else None
+            steps.append((name, indices))
+        if not _NUMBERS.match(kind):
+            hint = " Add [i] for one element" if _ELEMENT.match(kind) else " Name a field of it"
+            msg = f"{where}: expected a number, the field is a {kind}.{hint}"
+            raise ConfigError(msg)
+        return cls(text, tuple(steps))
+
+    def read(self, message: Any) -> float:
+        """Return the number; NaN when an array of this message is too short."""
+        value = message
+        for name, indices in self.steps:
+            value = getattr(value, name)
+            for index in indices:
+                if not -len(value) <= index < len(value):
+                    return math.nan
+                value = value[index]
+        return float(value[0] if isinstance(value, bytes) else value)
+
+    def write(self, message: Any, value: float) -> None:
+        """Set a number in a message (of a simulated sensor)."""
+        target = message
+        for name, indices in self.steps[:-1]:
+            target = getattr(target, name)
+            for index in indices:
+                target = target[index]
+        name, indices = self.steps[-1]
+        if indices:
+            array = getattr(target, name)
+            for index in indices[:-1]:
+                array = array[index]
+            array[indices[-1]] = type(array[indices[-1]])(value)
+        else:
+            setattr(target, name, type(getattr(target, name))(value))
+
+
+def _element(kind: str, where: str) -> str:
+    match = _ELEMENT.match(kind)
+    if match is None:
+        msg = f"{where} is a {kind}, not an array; leave the [i] out"
+        raise ConfigError(msg)
+    return match.group(1) or match.group(2)
+
+
+def _type_name(message_type: Any) -> str:
+    return f"{message_type.__module__.split('.')[0]}/msg/{message_type.__name__}"
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a message of topic ``reading`` says; stamp None = it has no header."""
+
+    stamp_ns: int | None
+    value: float
+    noise_variance: float | None
+
+
+class ValueReader:
+    """Takes value, variance and stamp out of messages of one type.
+
+    Args:
+        type: name of the message type.
+        field: path of the value.
+        variance_field: path of the variance, "" = none.
+        noise_variance: for messages without one.
+        scale, offset: ``value = scale * field + offset``; the variance is scaled by scale².
+
+    Raises:
+        ConfigError: unknown type or field.
+    """
+
+    def __init__(
+        self,
+        type: str,
+        field: str,
+        variance_field: str = "",
+        *,
+        noise_variance: float | None = None,
+        scale: float = 1.0,
+        offset: float = 0.0,
+    ) -> None:
+        self.message_type = find_message_type(type)
+        self._field = FieldPath.parse(field, self.message_type, "reading.field")
+        self._variance = (
+            FieldPath.parse(variance_field, self.message_type, "reading.variance_field")
+            if variance_field
+            else None
+        )
+        self._constant = noise_variance
+        self._scale, self._offset = scale, offset
+        self.has_stamp = "header" in self.message_type.get_fields_and_field_types()
+
+    def read(self, message: Any) -> Value:
+        """Return what a message says; bad numbers are passed on, to be rejected and counted."""
+        stamp = stamp_ns(message.header.stamp) if self.has_stamp else None
+        value = self._scale * self._field.read(message) + self._offset
+        variance = self._constant
+        if self._variance is not None:
+            own = self._variance.read(message)
+            if own != 0.0:  # the convention of sensor_msgs: 0 = not known
+                variance = own * self._scale**2
+        return Value(stamp, value, variance)
+
+
+def heading_of(x: float, y: float, z: float, w: float) -> float:
+    """Return the yaw of a quaternion [rad]; NaN for one that is all zero."""
+    if x == y == z == w == 0.0:
+        return math.nan
+    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+def pose_reader(
+    type: str,
+    *,
+    datum: Sequence[float] | None = None,
+    frame: str = "map",
+) -> Callable[[Any], Pose]:
+    """Return the function that reads poses out of messages of one type.
+
+    Args:
+        type: Odometry, PoseStamped, PoseWithCovarianceStamped or NavSatFix, with the package.
+        datum: latitude and longitude of the map's origin, for NavSatFix [degree].
+        frame: of the positions computed from a NavSatFix, whose own frame is the antenna's.
+
+    Raises:
+        ConfigError: another type, or no datum.
+    """
+    short = type.rsplit("/", maxsplit=1)[-1]
+    if short == "NavSatFix":
+        if datum is None:
+            msg = "pose.datum: is required for sensor_msgs/msg/NavSatFix: [latitude, longitude]"
+            raise ConfigError(msg)
+        origin = (float(datum[0]), float(datum[1]))
+
+        def read_fix(message: Any) -> Pose:
+            good = message.status.status != -1  # STATUS_NO_FIX; drivers often leave it unset
+            x, y = (
+                geodetic_to_local(message.latitude, message.longitude, origin)
+                if good
+                else (math.nan, math.nan)
+            )
+            return Pose(stamp_ns(message.header.stamp), frame, x, y, math.nan)
+
+        return read_fix
+    nested = {"Odometry": True, "PoseWithCovarianceStamped": True, "PoseStamped": False}
+    if short not in nested:
+        msg = f"pose.type: expected {', '.join((*nested, 'NavSatFix'))}, got {type!r}"
+        raise ConfigError(msg)
+    inner = nested[short]
+
+    def read_pose(message: Any) -> Pose:
+        pose = message.pose.pose if inner else message.pose
+        q = pose.orientation
+        return Pose(
+            stamp_ns(message.header.stamp),
+            message.header.frame_id,
+            pose.position.x,
+            pose.position.y,
+            heading_of(q.x, q.y, q.z, q.w),
+        )
+
+    return read_pose
+
+
+_SEMI_MAJOR = 6378137.0
+_FLATTENING = 1.0 / 298.257223563
+
+
+def geodetic_to_local(
+    latitude: float, longitude: float, datum: tuple[float, float]
+) -> tuple[float, float]:
+    """Return (east, north) of a WGS 84 position in the plane that touches the datum [m].
+
+    Through earth-centred coordinates at height 0, so it is exact for the plane; over 10 km the
+    plane itself is some centimetres short. NaN in, NaN out.
+
+    Args:
+        latitude: degrees north.
+        longitude: degrees east.
+        datum: (latitude, longitude) of the origin.
+    """
+    lat0, lon0 = (math.radians(v) for v in datum)
+    x0, y0, z0 = _earth_centred(lat0, lon0)
+    x, y, z = _earth_centred(math.radians(latitude), math.radians(longitude))
+    dx, dy, dz = x - x0, y - y0, z - z0
+    east = -math.sin(lon0) * dx + math.cos(lon0) * dy
+    north = (
+        -math.sin(lat0) * math.cos(lon0) * dx
+        - math.sin(lat0) * math.sin(lon0) * dy
+        + math.cos(lat0) * dz
+    )
+    return east, north
+
+
+def _earth_centred(latitude: float, longitude: float) -> tuple[float, float, float]:
+    e2 = _FLATTENING * (2.0 - _FLATTENING)
+    n = _SEMI_MAJOR / math.sqrt(1.0 - e2 * math.sin(latitude) ** 2)
+    return (
+        n * math.cos(latitude) * math.cos(longitude),
+        n * math.cos(latitude) * math.sin(longitude),
+        n * (1.0 - e2) * math.sin(latitude),
+    )

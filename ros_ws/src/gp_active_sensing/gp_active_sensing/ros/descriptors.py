@@ -1,0 +1,220 @@
+"""One configuration field as a ROS parameter: its type, descriptor, and values both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any
+
+import yaml
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.parameter import Parameter
+
+from gp_active_sensing.config import Param, from_mapping, param, param_of
+
+__all__ = ["READ_ONLY", "Leaf", "leaves_of"]
+
+READ_ONLY = frozenset({"scenario", "policy.name", "autostart"})
+"""Decide which other parameters exist, or are used once: only given at the start."""
+
+_KINDS: dict[Any, Parameter.Type] = {
+    bool: Parameter.Type.BOOL,
+    int: Parameter.Type.INTEGER,
+    float: Parameter.Type.DOUBLE,
+    str: Parameter.Type.STRING,
+}
+_ARRAYS: dict[Any, Parameter.Type] = {
+    bool: Parameter.Type.BOOL_ARRAY,
+    int: Parameter.Type.INTEGER_ARRAY,
+    float: Parameter.Type.DOUBLE_ARRAY,
+    str: Parameter.Type.STRING_ARRAY,
+}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A parameter.
+
+    Args:
+        name: dotted name.
+        hint: type of the field.
+        info: unit, bounds, help.
+        default: the dataclass's default; None when it has none.
+    """
+
+    name: str
+    hint: Any
+    info: Param
+    default: Any
+
+    @property
+    def optional(self) -> bool:
+        """None is a value of the field."""
+        return type(None) in self._options or self.hint is type(None)
+
+    @property
+    def _options(self) -> tuple[Any, ...]:
+        union = typing.get_origin(self.hint) in (typing.Union, types.UnionType)
+        return typing.get_args(self.hint) if union else (self.hint,)
+
+    @property
+    def _inner(self) -> tuple[Any, ...]:
+        return tuple(option for option in self._options if option is not type(None))
+
+    @property
+    def kind(self) -> Parameter.Type | None:
+        """The parameter's fixed type; None when values of several types are possible."""
+        if len(self._inner) != 1:
+            return None
+        (hint,) = self._inner
+        if hint in _KINDS:
+            return _KINDS[hint]
+        if typing.get_origin(hint) in (tuple, list):
+            items = {a for a in typing.get_args(hint) if a is not Ellipsis}
+            if len(items) == 1:
+                return _ARRAYS.get(items.pop())
+        return None
+
+    def descriptor(self) -> ParameterDescriptor:
+        """Return type, range, unit and help in ROS's words."""
+        info = self.info
+        unit = f" [{info.unit}]" if info.unit else ""
+        limits = []
+        if info.choices:
+            limits.append(f"one of {', '.join(info.choices)}")
+        if info.low is not None:
+            limits.append(f"{info.low:g} or more")
+        if info.above is not None:
+            limits.append(f"more than {info.above:g}")
+        if info.high is not None:
+            limits.append(f"{info.high:g} or less")
+        if info.min_items:
+            limits.append(f"at least {info.min_items} entries")
+        if self.kind is None:
+            limits.append("a number, a list of numbers, or a text with the value in YAML")
+        if self.optional:
+            limits.append("may be left unset")
+        descriptor = ParameterDescriptor(
+            name=self.name,
+            description=f"{info.help}{unit}",
+            additional_constraints="; ".join(limits),
+            read_only=self.name in READ_ONLY,
+            dynamic_typing=self.kind is None,
+        )
+        # NaN stands for "none" of an optional number and is in no range.
+        bounded = any(v is not None for v in (info.low, info.above, info.high))
+        if bounded and not self.optional:
+            self._add_range(descriptor)
+        return descriptor
+
+    def _add_range(self, descriptor: ParameterDescriptor) -> None:
+        low = self.info.low if self.info.low is not None else self.info.above
+        high = self.info.high
+        if self.kind == Parameter.Type.DOUBLE:
+            largest = sys.float_info.max
+            descriptor.floating_point_range = [
+                FloatingPointRange(
+                    from_value=-largest if low is None else float(low),
+                    to_value=largest if high is None else float(high),
+                )
+            ]
+        elif self.kind == Parameter.Type.INTEGER:
+            descriptor.integer_range = [
+                IntegerRange(
+                    from_value=-(2**63) if low is None else math.ceil(low),
+                    to_value=2**63 - 1 if high is None else math.floor(high),
+                    step=1,
+                )
+            ]
+
+    def encode(self, value: Any) -> Any:
+        """Return a configuration value as a parameter's value; None = not set."""
+        if value is None:
+            return None
+        plain = _listed(value)
+        if isinstance(plain, list):
+            if not plain:
+                return None  # ROS cannot tell the type of an empty list
+            if any(isinstance(item, list) for item in plain):
+                return yaml.safe_dump(plain, default_flow_style=True).strip()
+            if self.kind == Parameter.Type.DOUBLE_ARRAY or self.kind is None:
+                return [_as_float(item) for item in plain]
+            return plain
+        if self.kind == Parameter.Type.INTEGER and isinstance(plain, float) and plain.is_integer():
+            return int(plain)
+        return _as_float(plain) if self.kind in (Parameter.Type.DOUBLE, None) else plain
+
+    def decode(self, value: Any) -> Any:
+        """Return a parameter's value as plain configuration data."""
+        if isinstance(value, float) and math.isnan(value) and self.optional:
+            return None
+        if value == "" and self.optional:
+            return None
+        if isinstance(value, str) and self.kind is None and str not in self._inner:
+            try:
+                return yaml.safe_load(value)
+            except yaml.YAMLError:
+                return value
+        return _listed(value)
+
+    def check(self, value: Any) -> str:
+        """Return what is wrong with a parameter's value, "" when nothing is."""
+        last = self.name.rsplit(".", maxsplit=1)[-1]
+        alone = dataclasses.make_dataclass(
+            "Alone", [(last, self.hint, dataclasses.field(metadata={"param": self.info}))]
+        )
+        path = self.name.rpartition(".")[0]
+        try:
+            from_mapping(alone, {last: self.decode(value)}, path=path)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+
+def leaves_of(root: type, sections: Mapping[str, type | None]) -> Iterator[Leaf]:
+    """Walk a configuration dataclass.
+
+    Args:
+        root: the dataclass.
+        sections: for each field that is an open mapping, the dataclass of its entries besides
+            ``name``; None when the name is not known.
+    """
+    yield from _walk(root, "", sections)
+
+
+def _walk(cls: type, prefix: str, sections: Mapping[str, type | None]) -> Iterator[Leaf]:
+    hints = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        if not field.init:
+            continue
+        name, hint = f"{prefix}{field.name}", hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            yield from _walk(typing.cast(type, hint), f"{name}.", sections)
+        elif name in sections:
+            help_ = param_of(field).help
+            yield Leaf(f"{name}.name", str, param_of(param("", help=help_)), None)
+            inner = sections[name]
+            if inner is not None:
+                yield from _walk(inner, f"{name}.", {})
+        else:
+            yield Leaf(name, hint, param_of(field), _default(field))
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not MISSING else None
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _as_float(value: Any) -> Any:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole else value

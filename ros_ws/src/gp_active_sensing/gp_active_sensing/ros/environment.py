@@ -1,0 +1,194 @@
+"""Is there a ROS 2 that can be used? Checked before rclpy is imported; needs no ROS itself.
+
+Two ways lead to rclpy: a sourced installation (``/opt/ros/...``) or the wheels of the extra
+``[ros]``. With both, two copies of the same C libraries are loaded in an order nobody controls;
+that is refused with an explanation instead of left to crash later.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gp_active_sensing.errors import MissingDependencyError
+
+__all__ = ["REQUIRED", "RosEnvironment", "inspect_ros", "require_ros", "require_ros_in"]
+
+REQUIRED = (
+    "rclpy",
+    "std_msgs",
+    "std_srvs",
+    "geometry_msgs",
+    "sensor_msgs",
+    "nav_msgs",
+    "visualization_msgs",
+    "diagnostic_msgs",
+    "lifecycle_msgs",
+    "rosgraph_msgs",
+)
+"""Python packages the nodes import."""
+
+_PROGRAMS = ("active_sensing", "simulator", "bag_player")
+_SEARCH_PATHS = ("AMENT_PREFIX_PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True)
+class RosEnvironment:
+    """What was found.
+
+    Args:
+        wheels: version of the rclpy wheel in this Python environment, None without one.
+        sourced: prefixes of sourced ROS installations.
+        missing: required packages that cannot be imported.
+        wheels_exist: wheels exist for this platform (Linux on x86_64).
+    """
+
+    wheels: str | None
+    sourced: tuple[str, ...]
+    missing: tuple[str, ...]
+    wheels_exist: bool = True
+
+    @property
+    def mixed(self) -> bool:
+        """Wheels and a sourced installation together."""
+        return self.wheels is not None and bool(self.sourced)
+
+    @property
+    def usable(self) -> bool:
+        """The nodes can run."""
+        return not self.missing and not self.mixed
+
+    @property
+    def summary(self) -> str:
+        """One line for `doctor`."""
+        if self.mixed:
+            return f"mixed: wheels {self.wheels} and {', '.join(self.sourced)}"
+        origin = f"wheels {self.wheels}" if self.wheels else ", ".join(self.sourced)
+        if not self.missing:
+            return f"found ({origin or 'on the Python path'})"
+        if origin:
+            return f"incomplete ({origin}): missing {', '.join(self.missing)}"
+        return "not found"
+
+    @property
+    def advice(self) -> str:
+        """What to do, or "" when the nodes can run."""
+        if self.mixed:
+            return (
+                f"the ROS wheels (ros-rclpy {self.wheels}) are installed in {sys.prefix} and a ROS "
+                f"installation is sourced ({', '.join(self.sourced)}); their libraries must not be "
+                "mixed. Use one: open a shell that does not source ROS, or a Python environment "
+                "without the extra [ros] (pip uninstall ros-rclpy)"
+            )
+        if not self.missing:
+            return ""
+        if self.sourced:
+            packages = " ".join(
+                f"ros-$ROS_DISTRO-{name.replace('_', '-')}" for name in self.missing
+            )
+            return (
+                f"the sourced ROS ({', '.join(self.sourced)}) lacks {', '.join(self.missing)} for "
+                f"Python {platform.python_version()}: sudo apt install {packages}, and use the "
+                "Python version that this ROS was built for"
+            )
+        source = (
+            "source a ROS 2 installation (Jazzy or newer), e.g. source /opt/ros/jazzy/setup.bash"
+        )
+        if self.wheels_exist:
+            return f"pip install 'gp_active_sensing[ros]', or {source}"
+        return f"{source} (the pip wheels exist for Linux on x86_64 only)"
+
+
+def inspect_ros(
+    environ: Mapping[str, str] | None = None,
+    *,
+    can_import: Callable[[str], bool] | None = None,
+    wheel_version: Callable[[], str | None] | None = None,
+    system: tuple[str, str] | None = None,
+) -> RosEnvironment:
+    """Look for ROS 2 without importing it.
+
+    Args:
+        environ: environment variables; None = this process's.
+        can_import: says whether a package can be imported; None = ask the import system.
+        wheel_version: gives the version of the rclpy wheel; None = ask the installed metadata.
+        system: (operating system, machine); None = this one.
+    """
+    environ = os.environ if environ is None else environ
+    can_import = _can_import if can_import is None else can_import
+    wheels = (_wheel_version if wheel_version is None else wheel_version)()
+    system = (platform.system(), platform.machine()) if system is None else system
+    return RosEnvironment(
+        wheels=wheels,
+        sourced=_sourced(environ),
+        missing=tuple(name for name in REQUIRED if not can_import(name)),
+        wheels_exist=system == ("Linux", "x86_64"),
+    )
+
+
+def require_ros(found: RosEnvironment | None = None) -> None:
+    """Do nothing when the nodes can run.
+
+    Raises:
+        MissingDependencyError: no ROS, an incomplete one, or two mixed; the message says what to
+            do about it.
+    """
+    found = inspect_ros() if found is None else found
+    if found.usable:
+        return
+    head = "two ROS installations at once" if found.mixed else f"ROS 2 is {found.summary}"
+    msg = f"{head}: {found.advice}"
+    raise MissingDependencyError(msg)
+
+
+def require_ros_in(module: str) -> None:
+    """Check ahead of a node's imports of ROS: one line for who runs it, an error for who imports.
+
+    Args:
+        module: ``__name__`` of the node's module.
+
+    Raises:
+        MissingDependencyError: as `require_ros`, when the module is imported by something else.
+        SystemExit: the same message, when the node is what is being run.
+    """
+    try:
+        require_ros()
+    except MissingDependencyError as error:
+        script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
+        if module != "__main__" and script not in _PROGRAMS:
+            raise
+        msg = f"error: {error}"
+        raise SystemExit(msg) from None
+
+
+def _can_import(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _wheel_version() -> str | None:
+    try:
+        return importlib.metadata.version("ros-rclpy")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the prefixes of ROS installations on the search paths, in order, each once."""
+    prefixes: dict[str, None] = {}
+    for variable in _SEARCH_PATHS:
+        for entry in environ.get(variable, "").split(os.pathsep):
+            parts = Path(entry).parts
+            if parts[:3] == ("/", "opt", "ros") and len(parts) > 3:
+                prefixes[str(Path(*parts[:4]))] = None
+            elif variable == "AMENT_PREFIX_PATH" and (Path(entry) / "share" / "rclpy").is_dir():
+                prefixes[entry] = None
+    return tuple(prefixes)

@@ -1,0 +1,236 @@
+"""Poses and raw readings -> readings with a place, told to the loop or counted as rejected."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Collection
+from typing import Any
+
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.events import reading_event
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.ros.inbox import Arrival, RawReading
+from gp_active_sensing.ros.latency import Latency
+from gp_active_sensing.ros.matching import MapMatcher, Match
+from gp_active_sensing.ros.poses import Pose, PoseTrack, heading_between
+from gp_active_sensing.ros.visits import Held, Visits
+from gp_active_sensing.types import Clock, Reading
+
+__all__ = ["Intake"]
+
+logger = logging.getLogger(__name__)
+
+WAITING = 1000
+"""Most readings that wait for their pose."""
+
+
+class Intake:
+    """Finds the place of each reading and tells it to the loop; nothing is lost uncounted.
+
+    Args:
+        loop: the engine.
+        matcher: finds places.
+        track: looks up poses.
+        coverage: part of a road segment that must be driven for its readings to count.
+        pose_wait: how long a reading waits for a pose that is not older than itself [s, real time].
+        clock: monotonic seconds.
+        journal: takes an event for each accepted reading.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        matcher: MapMatcher,
+        track: PoseTrack,
+        *,
+        coverage: float,
+        pose_wait: float = 0.0,
+        clock: Clock,
+        journal: Callable[[dict[str, Any]], None] = lambda event: None,
+    ) -> None:
+        self.loop = loop
+        self.matcher = matcher
+        self.track = track
+        self.visits = Visits(coverage, self._follows)
+        self.latency = Latency()
+        self.rejected: Counter[str] = Counter()
+        self.here: Match | None = None
+        self.off_map = False
+        self.expected: Collection[int] = ()
+        self.metres = 0.0
+        self.open = True
+        """False once the mission is over: readings are then counted, not used."""
+        self._pose_wait = pose_wait
+        self._waiting: deque[Held] = deque()
+        self._moved_from: Pose | None = None
+        self._clock = clock
+        self._journal = journal
+
+    @property
+    def waiting(self) -> int:
+        """Readings that wait for a pose."""
+        return len(self._waiting)
+
+    def take(self, arrivals: Collection[Arrival]) -> list[Reading]:
+        """Use what came; return the readings that were accepted."""
+        ready: list[Held] = []
+        for what, received in arrivals:
+            if isinstance(what, Pose):
+                ready += self._take_pose(what, received)
+            else:
+                ready += self._take_reading(what, received)
+        for held in list(self._waiting):
+            if self._has_its_pose(held):
+                self._waiting.remove(held)
+                ready += self._place(held)
+        for held in self.visits.left:
+            self._reject("partial_visit", held.reading, "too little of its road was driven")
+        self.visits.left.clear()
+        return self._tell(ready)
+
+    def restart_clock(self) -> None:
+        """Forget what belongs to a time before the clock went back."""
+        for held in self._waiting:
+            self._reject("clock_backwards", held.reading, "the clock went back")
+        self._waiting.clear()
+        self.visits.clear()
+        for held in self.visits.left:
+            self._reject("clock_backwards", held.reading, "the clock went back")
+        self.visits.left.clear()
+        self.track.clear()
+        self._moved_from = None
+
+    # -- poses ---------------------------------------------------------------------------------
+
+    def _take_pose(self, pose: Pose, received: float) -> list[Held]:
+        frame = self.loop.topology.frame
+        if pose.frame.lstrip("/") != frame:
+            self._count("wrong_frame", f"pose in frame {pose.frame!r}, the map is in {frame!r}")
+            return []
+        if not (math.isfinite(pose.x) and math.isfinite(pose.y)):
+            self._count("pose_not_finite", f"pose at ({pose.x}, {pose.y})")
+            return []
+        before = self.track.newest
+        pose = self._with_heading(pose, before)
+        if not self.track.add(pose):
+            return []
+        if before is not None:
+            self.metres += math.hypot(pose.x - before.x, pose.y - before.y)
+        match = self._match(pose)
+        self.off_map = match is None
+        if match is None:
+            self._count("pose_off_map", f"pose at ({pose.x:.1f}, {pose.y:.1f})")
+            return []
+        self.here = match
+        if not self.matcher.is_line(match.place):
+            return []
+        return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+
+    def _with_heading(self, pose: Pose, before: Pose | None) -> Pose:
+        """Fill in a heading that is not known from the movement."""
+        if math.isfinite(pose.heading):
+            return pose
+        heading = heading_between(self._moved_from, pose)
+        if math.isfinite(heading) or self._moved_from is None:
+            self._moved_from = pose
+        elif before is not None:
+            heading = before.heading
+        return Pose(pose.stamp_ns, pose.frame, pose.x, pose.y, heading)
+
+    def _match(self, pose: Pose) -> Match | None:
+        expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
+        return self.matcher.match(pose.x, pose.y, pose.heading, expected)
+
+    def _follows(self, before: int, after: int) -> bool:
+        return after in self.loop.topology.neighbours(before)
+
+    # -- readings ------------------------------------------------------------------------------
+
+    def _take_reading(self, raw: RawReading, received: float) -> list[Held]:
+        reading = Reading(raw.stamp_ns, None, raw.value, raw.noise_variance, raw.source)
+        held = Held(reading, received)
+        bad_variance = raw.noise_variance is not None and not (
+            math.isfinite(raw.noise_variance) and raw.noise_variance > 0
+        )
+        if not math.isfinite(raw.value) or bad_variance:
+            return [held]  # the loop rejects it with the right word, wherever it was taken
+        if not self._has_its_pose(held):
+            if len(self._waiting) >= WAITING:
+                self._reject("no_pose", self._waiting.popleft().reading, "too many readings wait")
+            self._waiting.append(held)
+            return []
+        return self._place(held)
+
+    def _has_its_pose(self, held: Held) -> bool:
+        """Say whether no better pose is worth waiting for."""
+        stamp_ns = held.reading.stamp_ns
+        if not self.track.may_come(stamp_ns):
+            return True
+        waited = self._clock() - held.received
+        return self.track.at(stamp_ns) is not None and waited >= self._pose_wait
+
+    def _place(self, held: Held) -> list[Held]:
+        reading = held.reading
+        pose = self.track.at(reading.stamp_ns)
+        if pose is None:
+            self._reject(
+                "no_pose", reading, "no pose at its time; compare the stamps of both topics"
+            )
+            return []
+        match = self._match(pose)
+        position = (pose.x, pose.y)
+        location = None if match is None else match.place
+        placed = Reading(
+            reading.stamp_ns,
+            location,
+            reading.value,
+            reading.noise_variance,
+            reading.source,
+            position,
+        )
+        if (
+            location is not None
+            and self.matcher.is_line(location)
+            and not self.loop.belief.observed[location]
+        ):
+            return self.visits.hold(location, placed, held.received)
+        return [Held(placed, held.received)]
+
+    def _tell(self, ready: list[Held]) -> list[Reading]:
+        if not ready:
+            return []
+        readings = [held.reading for held in ready]
+        if not self.open:
+            self.rejected["mission_over"] += len(readings)
+            return []
+        report = self.loop.tell(readings)
+        bad = {id(rejection.reading) for rejection in report.rejected}
+        for rejection in report.rejected:
+            self.rejected[rejection.reason] += 1
+        accepted = [reading for reading in readings if id(reading) not in bad]
+        if accepted:
+            self._follow_up()
+        now = self._clock()
+        for held in ready:
+            if id(held.reading) not in bad:
+                self.latency.add(now - held.received)
+                self._journal(reading_event(held.reading))
+        return accepted
+
+    def _follow_up(self) -> None:
+        """Bring the belief up to date now, in small steps, rather than later in one large one."""
+        try:
+            self.loop.belief.weights  # noqa: B018  computed on being asked
+        except ActiveSensingError as error:
+            self.rejected["belief_error"] += 1
+            logger.error("the belief cannot be computed: %s", error)
+
+    def _count(self, reason: str, what: str) -> None:
+        self.rejected[reason] += 1
+        if self.rejected[reason] in (1, 10, 100) or self.rejected[reason] % 1000 == 0:
+            logger.warning("%s is not used (%s, %d so far)", what, reason, self.rejected[reason])
+
+    def _reject(self, reason: str, reading: Reading, why: str) -> None:
+        self._count(reason, f"reading {reading.value:g} at {reading.stamp_ns} ns: {why}; it")

@@ -1,0 +1,110 @@
+"""Pose -> place: the nearest one, by heading where roads lie on top of each other.
+
+`Topology.snap` answers this for a single position. A moving probe knows more: which way it faces,
+where it was a moment ago and where it is being sent; without that, a pose at a crossing belongs to
+any of the roads that meet there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import shapely
+
+from gp_active_sensing.topology.base import Topology
+
+__all__ = ["MapMatcher", "Match"]
+
+_PREFERENCE = 5.0
+"""How much farther [m] a place may be than another and still be taken, when it is expected."""
+_WRONG_WAY = 40.0
+"""What facing against a road counts like [m]; across it, half."""
+
+
+class Match(NamedTuple):
+    """A place and how far along its line the pose is, 0 at the start to 1 at the end."""
+
+    place: int
+    fraction: float
+
+
+class MapMatcher:
+    """Finds the place of poses.
+
+    Args:
+        topology: the map.
+        snap_distance: farthest distance of a pose from its place [m]; None = 30 m on roads,
+            otherwise the distance between neighbouring places.
+    """
+
+    def __init__(self, topology: Topology, snap_distance: float | None = None) -> None:
+        lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
+        self.has_lines = any(len(line) > 1 for line in lines)
+        self.spacing = _spacing(topology)
+        if snap_distance is None:
+            snap_distance = 30.0 if self.has_lines else self.spacing
+        self.snap_distance = snap_distance
+        self._shapes = np.array(
+            [shapely.LineString(li) if len(li) > 1 else shapely.Point(li[0]) for li in lines]
+        )
+        self._lengths = shapely.length(self._shapes)
+        self._tree = shapely.STRtree(self._shapes)
+
+    def is_line(self, place: int) -> bool:
+        """Say whether a place is driven along (a road segment) rather than stood on."""
+        return bool(self._lengths[place] > 0.0)
+
+    def match(
+        self, x: float, y: float, heading: float = math.nan, expected: Collection[int] = ()
+    ) -> Match | None:
+        """Return the place of a pose, None when none is near enough.
+
+        Args:
+            x: metres in the map's frame.
+            y: metres in the map's frame.
+            heading: radians, NaN = not known.
+            expected: where the probe was a moment ago and where it is going.
+        """
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return None
+        point = shapely.Point(x, y)
+        near = self._tree.query(point, predicate="dwithin", distance=self.snap_distance)
+        best: tuple[float, int, float] | None = None
+        for place in near.tolist():
+            shape = self._shapes[place]
+            score = float(shapely.distance(shape, point))
+            fraction = 1.0
+            if self._lengths[place] > 0.0:
+                along = float(shapely.line_locate_point(shape, point))
+                fraction = along / float(self._lengths[place])
+                if math.isfinite(heading):
+                    turn = math.cos(heading - self._direction(place, along))
+                    score += 0.5 * _WRONG_WAY * (1.0 - turn)
+                if place in expected:
+                    score -= _PREFERENCE
+            if best is None or (score, place) < best[:2]:
+                best = (score, place, fraction)
+        return None if best is None else Match(best[1], best[2])
+
+    def _direction(self, place: int, along: float) -> float:
+        """Return the direction of a line at a distance from its start [rad]."""
+        shape, length = self._shapes[place], float(self._lengths[place])
+        step = min(0.5, 0.5 * length)
+        a = shapely.line_interpolate_point(shape, max(0.0, min(along, length) - step))
+        b = shapely.line_interpolate_point(shape, min(length, along + step))
+        return math.atan2(b.y - a.y, b.x - a.x)
+
+
+def _spacing(topology: Topology) -> float:
+    """Return the median distance from a place to its nearest neighbour [m]; 1 for one place."""
+    points = np.array([shapely.Point(x, y) for x, y in topology.positions])
+    if topology.n < 2:
+        return 1.0
+    tree = shapely.STRtree(points)
+    _, distances = tree.query_nearest(
+        points, exclusive=True, return_distance=True, all_matches=False
+    )
+    return max(float(np.median(distances)), 1e-6) if len(distances) else 1.0

@@ -1,0 +1,292 @@
+"""What every node needs to stay alive: guards around rclpy's lifecycle, callbacks and signals.
+
+rclpy of Jazzy lets four things go wrong that should not: an invalid lifecycle request raises out of
+``spin()``; an exception in ``on_configure`` disappears without a word; an exception in a callback
+ends ``spin()``; SIGTERM during ``spin()`` sometimes raises. Each guard below answers one of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import signal
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, TypeVar
+
+import rclpy
+from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import ROSInterruptException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.publisher import Publisher
+from rclpy.service import Service
+from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
+
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.ros.logs import forward_logs
+
+__all__ = ["GuardedNode", "run_node", "steady_clock"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+RCLError = rclpy_implementation.RCLError
+SPIN_SECONDS = 0.1
+"""How long the executor waits at most before a signal is seen."""
+
+
+def steady_clock() -> Clock:
+    """Return a clock that neither simulated time nor the calendar touches, for housekeeping."""
+    return Clock(clock_type=ClockType.STEADY_TIME)
+
+
+class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
+    """A lifecycle node that reports what goes wrong and lives on.
+
+    Subclasses override `configure`, `activate`, `deactivate` and `release`; these may raise.
+    An `ActiveSensingError` refuses the transition with its message; anything else is logged with
+    its traceback, the node is released and goes back to unconfigured.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        self.callback_errors: Counter[str] = Counter()
+        self.exit_code: int | None = None
+        self._owned: list[Any] = []
+        super().__init__(name, **options)
+        self._stop_forwarding = forward_logs(self.get_logger())
+
+    # -- for subclasses ------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        """Read the parameters and make everything that `activate` needs."""
+
+    def activate(self) -> None:
+        """Begin to work."""
+
+    def deactivate(self) -> None:
+        """Stop working; keep what was learnt."""
+
+    def release(self) -> None:
+        """Give back everything; must work after a half-finished `configure` too."""
+
+    def end(self, code: int = 0) -> None:
+        """Ask `run_node` to end the process once the current callback is done."""
+        if self.exit_code is None:
+            self.exit_code = code
+
+    def own(self, entity: Any) -> Any:
+        """Remember a subscription, publisher, service or timer, for `disown`; return it."""
+        self._owned.append(entity)
+        return entity
+
+    def disown(self) -> None:
+        """Destroy everything that was given to `own`."""
+        for entity in self._owned:
+            for destroy, kind in (
+                (self.destroy_subscription, Subscription),
+                (self.destroy_publisher, Publisher),
+                (self.destroy_service, Service),
+                (self.destroy_timer, Timer),
+            ):
+                if isinstance(entity, kind):
+                    destroy(entity)
+        self._owned.clear()
+
+    def stop_forwarding_logs(self) -> None:
+        """Leave Python's logging as it was before this node."""
+        self._stop_forwarding()
+
+    # -- guard: exceptions in transitions ------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Run `configure`."""
+        result = self._transition(self.configure, "configure")
+        if result == TransitionCallbackReturn.FAILURE:
+            self._transition(self.release, "clean up after a failed configure")
+        return result if result != TransitionCallbackReturn.SUCCESS else super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Run `activate`; publishers are enabled first, so that it can publish."""
+        enabled = super().on_activate(state)
+        result = self._transition(self.activate, "activate")
+        return result if result != TransitionCallbackReturn.SUCCESS else enabled
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Run `deactivate`; publishers are disabled after it."""
+        result = self._transition(self.deactivate, "deactivate")
+        disabled = super().on_deactivate(state)
+        return result if result != TransitionCallbackReturn.SUCCESS else disabled
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Run `release`."""
+        result = self._transition(self.release, "clean up")
+        return result if result != TransitionCallbackReturn.SUCCESS else super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Run `deactivate` where needed, then `release`, and end the process."""
+        if state.label == "active":
+            self._transition(self.deactivate, "deactivate")
+        result = self._transition(self.release, "shut down")
+        self.end(0)
+        return result if result != TransitionCallbackReturn.SUCCESS else super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Give everything back, so that the node can be configured again."""
+        return self._transition(self.release, "clean up after an error")
+
+    def _transition(self, action: Callable[[], None], what: str) -> TransitionCallbackReturn:
+        try:
+            action()
+        except ActiveSensingError as error:
+            self.get_logger().error(f"cannot {what}: {error}")
+            return TransitionCallbackReturn.FAILURE
+        except Exception:
+            self.get_logger().error(f"cannot {what}:\n{traceback.format_exc()}")
+            return TransitionCallbackReturn.ERROR
+        return TransitionCallbackReturn.SUCCESS
+
+    # -- guard: invalid transitions (the name is rclpy's own, mangled) ---------------------------
+
+    def _LifecycleNodeMixin__on_change_state(self, request: Any, response: Any) -> Any:  # noqa: N802,RUF100
+        """Answer an invalid lifecycle request with success=False instead of dying of it."""
+        try:
+            return super()._LifecycleNodeMixin__on_change_state(request, response)
+        except RCLError as error:
+            asked = request.transition.label or f"transition {request.transition.id}"
+            state = self._state_machine.current_state[1]
+            reason = str(error).split("\n", maxsplit=1)[0]
+            self.get_logger().warning(f"{asked} is not possible in state {state}: {reason}")
+            response.success = False
+            return response
+
+    # -- guard: exceptions in callbacks ----------------------------------------------------------
+
+    def guarded(self, callback: F, name: str = "") -> F:
+        """Return `callback` wrapped so that an exception is logged and counted, not raised.
+
+        A service callback that raises answers with its response as far as it was filled, with
+        ``success`` false and the reason in ``message`` where the type has them.
+        """
+        label = name or getattr(callback, "__name__", "callback")
+
+        @functools.wraps(callback)
+        def wrapper(*args: Any) -> Any:
+            try:
+                return callback(*args)
+            except Exception as error:
+                self.callback_errors[label] += 1
+                if self.callback_errors[label] == 1:
+                    self.get_logger().error(f"{label} failed:\n{traceback.format_exc()}")
+                else:
+                    count = self.callback_errors[label]
+                    self.get_logger().error(f"{label} failed again ({count} times): {error!r}")
+                return _failed_response(args, error)
+
+        return wrapper  # type: ignore[return-value]
+
+    def create_subscription(
+        self, msg_type: Any, topic: str, callback: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Subscribe with a guarded callback."""
+        guarded = self.guarded(callback, f"callback of topic {topic}")
+        return super().create_subscription(msg_type, topic, guarded, *args, **options)
+
+    def create_timer(self, period: float, callback: Any, *args: Any, **options: Any) -> Any:
+        """Create a timer with a guarded callback."""
+        guarded = self.guarded(callback) if callback is not None else None
+        return super().create_timer(period, guarded, *args, **options)
+
+    def create_service(
+        self, srv_type: Any, name: str, callback: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Offer a service with a guarded callback."""
+        guarded = self.guarded(callback, f"service {name}")
+        return super().create_service(srv_type, name, guarded, *args, **options)
+
+
+def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
+    """Return the response of a service callback that failed; None for other callbacks."""
+    if len(args) != 2:
+        return None
+    response = args[1]
+    if hasattr(response, "success") and hasattr(response, "message"):
+        response.success = False
+        response.message = f"{type(error).__name__}: {error}"
+    return response
+
+
+# -- guard: signals ----------------------------------------------------------------------------
+
+
+def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = None) -> int:
+    """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up.
+
+    rclpy's own signal handlers tear the context down under a running ``spin()``; ours only leave
+    a note, so that the node can still publish and write its last words.
+
+    Args:
+        factory: makes the node once rclpy is initialised.
+        args: command line arguments; None = of this process.
+
+    Returns:
+        Exit code: 0 after a signal or a finished mission, 1 when the node could not be made or
+        asked to fail.
+    """
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    # Set explicitly: a shell starts background jobs with SIGINT ignored.
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    node: GuardedNode | None = None
+    try:
+        rclpy.init(
+            args=None if args is None else list(args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        node = factory()
+        _spin(node, received)
+        return node.exit_code or 0
+    except (KeyboardInterrupt, ExternalShutdownException, ROSInterruptException):
+        return 0
+    except ActiveSensingError as error:
+        logging.getLogger(__name__).error("%s", error)
+        return 1
+    finally:
+        if node is not None:
+            _close(node)
+        rclpy.try_shutdown()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _spin(node: GuardedNode, received: list[int]) -> None:
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while rclpy.ok() and not received and node.exit_code is None:
+            try:
+                executor.spin_once(timeout_sec=SPIN_SECONDS)
+            except RCLError:
+                if rclpy.ok():  # otherwise the context went away while waiting: the end
+                    raise
+    finally:
+        executor.remove_node(node)
+        executor.shutdown(timeout_sec=1.0)
+
+
+def _close(node: GuardedNode) -> None:
+    """Deactivate and release whatever state the node is in, and destroy it."""
+    for action, what in ((node.deactivate, "deactivate"), (node.release, "release")):
+        try:
+            action()
+        except Exception:
+            sys.stderr.write(f"cannot {what} at the end:\n{traceback.format_exc()}")
+    node.stop_forwarding_logs()
+    node.destroy_node()

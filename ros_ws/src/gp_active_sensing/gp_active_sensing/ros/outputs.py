@@ -1,0 +1,191 @@
+"""Results -> messages. Free functions; no node, no executor."""
+
+from __future__ import annotations
+
+import array
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Point, PoseStamped
+from nav_msgs.msg import Path
+from sensor_msgs.msg import PointCloud2, PointField
+from std_msgs.msg import ColorRGBA, Float64MultiArray, Header, MultiArrayDimension
+from visualization_msgs.msg import Marker, MarkerArray
+
+from gp_active_sensing.belief import HyperParameters
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = [
+    "diagnostic_status",
+    "field_cloud",
+    "map_markers",
+    "plan_path",
+    "time_of",
+    "waypoint_message",
+    "weights_message",
+]
+
+_ROADS = (0.55, 0.55, 0.6, 0.6)
+_VISITED = (0.15, 0.5, 0.9, 1.0)
+_PLANNED = (0.95, 0.45, 0.05, 1.0)
+
+
+def time_of(stamp_ns: int) -> Time:
+    """Return nanoseconds as a message."""
+    seconds, nanoseconds = divmod(max(0, int(stamp_ns)), 1_000_000_000)
+    return Time(sec=seconds, nanosec=nanoseconds)
+
+
+def waypoint_message(goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int) -> PoseStamped:
+    """Return a waypoint.
+
+    Args:
+        goal: (3,) x, y [m] and heading [rad].
+        frame: of the position.
+        stamp_ns: when it was decided.
+    """
+    message = PoseStamped(header=Header(stamp=time_of(stamp_ns), frame_id=frame))
+    message.pose.position.x = float(goal[0])
+    message.pose.position.y = float(goal[1])
+    message.pose.orientation.z = math.sin(0.5 * float(goal[2]))
+    message.pose.orientation.w = math.cos(0.5 * float(goal[2]))
+    return message
+
+
+def plan_path(topology: Topology, places: Sequence[int], stamp_ns: int) -> Path:
+    """Return the way over some places in order, along the map's geometry."""
+    path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
+    poses: list[PoseStamped] = []
+    for place in places:
+        line = topology.geometry(place)
+        for i, point in enumerate(line):
+            if i + 1 < len(line):
+                step = line[i + 1] - point
+                heading = math.atan2(step[1], step[0])
+            else:
+                heading = float(topology.goals[place][2])
+            goal = (float(point[0]), float(point[1]), heading)
+            poses.append(waypoint_message(goal, topology.frame, stamp_ns))
+    path.poses = poses
+    return path
+
+
+def field_cloud(
+    topology: Topology, mean: FloatArray, std: FloatArray, stamp_ns: int
+) -> PointCloud2:
+    """Return the field at every place as points with x, y, z, mean, std (float32).
+
+    Args:
+        topology: the map.
+        mean: (n,) in the unit of the readings.
+        std: (n,) in the same unit.
+        stamp_ns: time of the belief.
+    """
+    names = ("x", "y", "z", "mean", "std")
+    table = np.zeros((topology.n, len(names)), dtype="<f4")
+    table[:, :2] = topology.positions
+    table[:, 3] = mean
+    table[:, 4] = std
+    return PointCloud2(
+        header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame),
+        height=1,
+        width=topology.n,
+        fields=[
+            PointField(name=name, offset=4 * i, datatype=PointField.FLOAT32, count=1)
+            for i, name in enumerate(names)
+        ],
+        is_bigendian=False,
+        point_step=4 * len(names),
+        row_step=4 * len(names) * topology.n,
+        # rclpy copies an array as a block and bytes element by element.
+        data=array.array("B", table.tobytes()),
+        is_dense=bool(np.isfinite(table).all()),
+    )
+
+
+def map_markers(
+    topology: Topology, observed: BoolArray, planned: Sequence[int], stamp_ns: int
+) -> MarkerArray:
+    """Return the map, the visited places and the planned way as three markers."""
+    header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
+    everything = range(topology.n)
+    visited = np.flatnonzero(observed).tolist()
+    markers = [
+        _marker(header, 0, "topology", topology, everything, _ROADS, 1.0),
+        _marker(header, 1, "visited", topology, visited, _VISITED, 2.0),
+        _marker(header, 2, "planned", topology, planned, _PLANNED, 3.0),
+    ]
+    return MarkerArray(markers=markers)
+
+
+def _marker(
+    header: Header,
+    number: int,
+    namespace: str,
+    topology: Topology,
+    places: Iterable[int],
+    colour: tuple[float, float, float, float],
+    width: float,
+) -> Marker:
+    lines = any(len(topology.geometry(place)) > 1 for place in range(topology.n))
+    marker = Marker(header=header, ns=namespace, id=number, action=Marker.ADD)
+    marker.type = Marker.LINE_LIST if lines else Marker.POINTS
+    marker.pose.orientation.w = 1.0
+    size = width * (3.0 if lines else _spacing(topology) * 0.1)
+    marker.scale.x = size
+    marker.scale.y = size
+    marker.color = ColorRGBA(r=colour[0], g=colour[1], b=colour[2], a=colour[3])
+    points: list[Point] = []
+    for place in places:
+        line = [Point(x=float(x), y=float(y), z=0.1 * number) for x, y in topology.geometry(place)]
+        if lines:
+            points.extend(end for step in itertools.pairwise(line) for end in step)
+        else:
+            points.extend(line)
+    marker.points = points
+    return marker
+
+
+def _spacing(topology: Topology) -> float:
+    """Return a length of the order of the distance between neighbouring places [m]."""
+    extent = np.ptp(topology.positions, axis=0)
+    return max(float(np.max(extent)) / max(1.0, math.sqrt(topology.n)), 1e-3)
+
+
+def weights_message(
+    weights: Sequence[float] | FloatArray, hyperparameters: Sequence[HyperParameters]
+) -> Float64MultiArray:
+    """Return the belief over hyper-parameters; each dimension's label names one candidate.
+
+    A dimension of size 1 a candidate is how labels fit into this message: entry i of ``data``
+    belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``.
+    """
+    message = Float64MultiArray()
+    for candidate in hyperparameters:
+        scales = "/".join(f"{ell:g}" for ell in candidate.length_scales)
+        label = (
+            f"length_scale={scales} signal_std={candidate.signal_std:g} "
+            f"noise_std={candidate.noise_std:g}"
+        )
+        message.layout.dim.append(MultiArrayDimension(label=label, size=1, stride=1))
+    message.data = array.array("d", [float(w) for w in weights])
+    return message
+
+
+def diagnostic_status(
+    name: str, hardware_id: str, level: int, summary: str, values: Mapping[str, object]
+) -> DiagnosticStatus:
+    """Return a status; `level` is 0 ok, 1 warning, 2 error."""
+    status = DiagnosticStatus(name=name, hardware_id=hardware_id, message=summary)
+    status.level = bytes([level])
+    status.values = [KeyValue(key=key, value=_shown(value)) for key, value in values.items()]
+    return status
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

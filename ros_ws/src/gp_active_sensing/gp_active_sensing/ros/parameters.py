@@ -1,0 +1,208 @@
+"""ROS parameters made from the configuration dataclasses: names, types, ranges and help.
+
+A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields become
+``policy.<field>``. Conventions where ROS knows less than YAML:
+
+- None: the parameter is *not set*. To take back a value that a scenario sets, give ``.nan`` for a
+  number, ``""`` for a text.
+- Lists of lists and "one of several types": a list of numbers, or a text with the value in YAML,
+  such as ``"[[0, 1], [2, 3]]"``.
+- Whole numbers are taken where numbers are expected.
+
+Nothing raises while parameters are declared: wrong values are kept and reported together, by
+`ParameterTree.config`.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+from rclpy.parameter import Parameter
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.ros.descriptors import Leaf, leaves_of
+
+__all__ = ["ParameterTree"]
+
+_FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
+
+
+class ParameterTree:
+    """The parameters of a node.
+
+    The node must be made with ``automatically_declare_parameters_from_overrides=True``: what was
+    given on the command line and in files is then known before anything is declared.
+
+    Args:
+        node: the node.
+        root: dataclass of the whole configuration.
+        live: names that may change while the node is configured.
+    """
+
+    def __init__(self, node: Any, root: type, *, live: tuple[str, ...] = ()) -> None:
+        self._node = node
+        self._root = root
+        self._live = frozenset(live)
+        self._leaves: dict[str, Leaf] = {}
+        self._wrong: dict[str, Any] = {}
+        self._problems: list[str] = []
+        self.locked: Callable[[], bool] = lambda: False
+        """Says whether the node is configured, so that only live parameters may change."""
+        self.given = self._take_overrides()
+        node.add_on_set_parameters_callback(self._on_set)
+
+    def problem(self, text: str) -> None:
+        """Add a problem found while preparing the declaration."""
+        self._problems.append(text)
+
+    def declare(self, defaults: Mapping[str, Any], **sections: type | None) -> None:
+        """Declare every parameter.
+
+        Args:
+            defaults: nested plain data that replaces the dataclasses' own defaults.
+            sections: dataclass of each section that is an open mapping in the root (policy).
+        """
+        self._leaves = {leaf.name: leaf for leaf in leaves_of(self._root, sections)}
+        flat = _flatten(defaults, self._leaves)
+        for name, leaf in self._leaves.items():
+            if name in self.given:
+                value = leaf.encode(leaf.decode(self.given[name]))
+                if self._try_to_declare(leaf, value):
+                    continue
+            if not self._try_to_declare(leaf, leaf.encode(flat.get(name, leaf.default))):
+                self._try_to_declare(leaf, None)
+            if name in self.given:  # only now: declaring counts as setting a right value
+                self._wrong[name] = self.given[name]
+        self._note_unknown()
+
+    def mapping(self) -> dict[str, Any]:
+        """Return the values as nested plain data, for `from_mapping`."""
+        result: dict[str, Any] = {}
+        for name, leaf in self._leaves.items():
+            if name in self._wrong:
+                value = self._wrong[name]
+            else:
+                parameter = self._node.get_parameter_or(name)
+                value = parameter.value if parameter is not None else None
+                if value is None:
+                    if not leaf.optional:
+                        continue  # left to the dataclass: its default, or "is required"
+                else:
+                    value = leaf.decode(value)
+            target = result
+            *parents, last = name.split(".")
+            for parent in parents:
+                target = target.setdefault(parent, {})
+            target[last] = value
+        return result
+
+    def config(self, check: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+        """Build the configuration.
+
+        Args:
+            check: looks at the mapping too (the policy's part); its problems are added.
+
+        Raises:
+            ConfigError: every problem there is, each with its parameter's name.
+        """
+        mapping = self.mapping()
+        problems = list(self._problems)
+        built: Any = None
+        try:
+            built = from_mapping(self._root, mapping)
+        except ConfigError as error:
+            problems.extend(error.problems)
+        try:
+            if check is not None:
+                check(mapping)
+        except ConfigError as error:
+            problems.extend(p for p in error.problems if p not in problems)
+        if problems:
+            raise ConfigError(problems, source="parameters")
+        return built
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _take_overrides(self) -> dict[str, Any]:
+        given = {}
+        for name, parameter in self._node.get_parameters_by_prefix("").items():
+            if name.split(".", maxsplit=1)[0] not in _FOREIGN:
+                given[name] = _plain(parameter.value)
+                self._node.undeclare_parameter(name)
+        return given
+
+    def _try_to_declare(self, leaf: Leaf, value: Any) -> bool:
+        descriptor = leaf.descriptor()
+        first: Any = value
+        if value is None:
+            first = None if descriptor.dynamic_typing else leaf.kind
+        elif leaf.kind is not None and Parameter.Type.from_parameter_value(value) != leaf.kind:
+            return False
+        try:
+            self._node.declare_parameter(leaf.name, first, descriptor, ignore_override=True)
+        except (InvalidParameterTypeException, InvalidParameterValueException):
+            return False
+        return True
+
+    def _note_unknown(self) -> None:
+        ours = {name.split(".", maxsplit=1)[0] for name in self._leaves if "." in name}
+        for name in self.given:
+            if name in self._leaves:
+                continue
+            hint = suggest(name, self._leaves)
+            text = f"{name}: unknown parameter.{hint}"
+            if hint or name.split(".", maxsplit=1)[0] in ours:
+                self._problems.append(text)
+            else:  # a file may hold what is meant for other nodes
+                self._node.get_logger().warning(f"{text} It is not used")
+
+    def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
+        problems = [text for p in parameters if (text := self._refusal(p))]
+        if problems:
+            return SetParametersResult(successful=False, reason="; ".join(problems))
+        for parameter in parameters:
+            self._wrong.pop(parameter.name, None)
+        return SetParametersResult(successful=True)
+
+    def _refusal(self, parameter: Parameter) -> str:
+        """Return why a parameter may not be set, "" when it may."""
+        leaf = self._leaves.get(parameter.name)
+        if leaf is None or parameter.name not in self._declared():
+            return ""
+        if self.locked() and parameter.name not in self._live:
+            return (
+                f"{parameter.name} is read when the node is configured: "
+                "deactivate and clean up the node first, then set it and configure again"
+            )
+        return leaf.check(_plain(parameter.value))
+
+    def _declared(self) -> set[str]:
+        return {name for name in self._leaves if self._node.has_parameter(name)}
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter's value as YAML would have given it."""
+    if isinstance(value, array.array | list | tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _flatten(data: Mapping[str, Any], leaves: Mapping[str, Leaf]) -> dict[str, Any]:
+    """Return nested data by dotted parameter name; what is no parameter is left out."""
+    flat: dict[str, Any] = {}
+
+    def walk(inner: Mapping[str, Any], prefix: str) -> None:
+        for key, value in inner.items():
+            name = f"{prefix}{key}"
+            if name in leaves:
+                flat[name] = value
+            elif isinstance(value, Mapping):
+                walk(value, f"{name}.")
+
+    walk(data, "")
+    return flat

@@ -1,0 +1,108 @@
+"""Where was the probe when a reading was taken? Poses of the last while, looked up by stamp."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass
+
+__all__ = ["Pose", "PoseTrack", "heading_between"]
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Where the probe was: metres in `frame`, heading in radians (NaN = not known)."""
+
+    stamp_ns: int
+    frame: str
+    x: float
+    y: float
+    heading: float
+
+
+class PoseTrack:
+    """Poses in order of their stamps.
+
+    Args:
+        max_age: longest time between a reading and the pose before it [s].
+        history: how long poses are kept [s].
+        capacity: most poses kept, however fast they come.
+    """
+
+    def __init__(self, max_age: float, history: float, capacity: int = 50_000) -> None:
+        self._max_age_ns = round(1e9 * max_age)
+        self._history_ns = round(1e9 * history)
+        self._capacity = capacity
+        self._stamps: list[int] = []
+        self._poses: list[Pose] = []
+
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    @property
+    def newest(self) -> Pose | None:
+        """The pose with the latest stamp."""
+        return self._poses[-1] if self._poses else None
+
+    def clear(self) -> None:
+        """Forget everything (the clock went back)."""
+        self._stamps.clear()
+        self._poses.clear()
+
+    def add(self, pose: Pose) -> bool:
+        """Add a pose with finite coordinates; say whether it is the newest one now."""
+        index = bisect.bisect_right(self._stamps, pose.stamp_ns)
+        self._stamps.insert(index, pose.stamp_ns)
+        self._poses.insert(index, pose)
+        newest = index == len(self._poses) - 1
+        self._forget(self._stamps[-1] - self._history_ns)
+        return newest
+
+    def _forget(self, before_ns: int) -> None:
+        old = bisect.bisect_left(self._stamps, before_ns)
+        old = max(old, len(self._stamps) - self._capacity)
+        # In bulk, so that a list that loses its front costs nothing on average.
+        if old > 256 or old > len(self._stamps) // 2:
+            del self._stamps[:old]
+            del self._poses[:old]
+
+    def at(self, stamp_ns: int) -> Pose | None:
+        """Return the pose at a time; None when there is none near enough (yet).
+
+        The newest pose at or before the time, if not older than `max_age`; where the next pose
+        is known too, in between the two.
+        """
+        after = bisect.bisect_right(self._stamps, stamp_ns)
+        if after == 0:
+            return None
+        before = self._poses[after - 1]
+        if stamp_ns - before.stamp_ns > self._max_age_ns:
+            return None
+        if after == len(self._poses):
+            return before
+        return _between(before, self._poses[after], stamp_ns)
+
+    def may_come(self, stamp_ns: int) -> bool:
+        """Say whether a better pose for this time may still arrive: none as new or newer has."""
+        return not self._stamps or self._stamps[-1] < stamp_ns
+
+
+def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
+    span = after.stamp_ns - before.stamp_ns
+    part = (stamp_ns - before.stamp_ns) / span if span > 0 else 0.0
+    turn = math.remainder(after.heading - before.heading, math.tau)
+    return Pose(
+        stamp_ns,
+        before.frame,
+        before.x + part * (after.x - before.x),
+        before.y + part * (after.y - before.y),
+        before.heading + part * turn,
+    )
+
+
+def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> float:
+    """Return the direction of movement, NaN when it is shorter than `least` [m]."""
+    if before is None:
+        return math.nan
+    dx, dy = after.x - before.x, after.y - before.y
+    return math.atan2(dy, dx) if math.hypot(dx, dy) >= least else math.nan

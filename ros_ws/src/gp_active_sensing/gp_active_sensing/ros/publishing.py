@@ -1,0 +1,141 @@
+"""What the node ``active_sensing`` says: waypoint, plan, field, belief, map, records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
+from rclpy.event_handler import PublisherEventCallbacks
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import Float64MultiArray
+from visualization_msgs.msg import MarkerArray
+
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros.build import Parts
+from gp_active_sensing.ros.diagnostics import Health
+from gp_active_sensing.ros.mission import PlanJob, Stage
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.types import BoolArray, FloatArray, Plan
+
+__all__ = ["Results"]
+
+_TOPICS: tuple[tuple[str, Any, Any], ...] = (
+    ("next_waypoint", PoseStamped, qos.latched()),
+    ("plan", Path, qos.latched()),
+    ("field", PointCloud2, qos.reliable(1)),
+    ("map", MarkerArray, qos.latched()),
+    ("length_scale_belief", Float64MultiArray, qos.reliable(10)),
+)
+
+
+class Results:
+    """The outputs of a mission (`worker.Outputs`); used from both of its threads.
+
+    Args:
+        node: publishes.
+        parts: the mission and its records.
+        exit_at_end: end the process when the mission is over.
+    """
+
+    def __init__(self, node: GuardedNode, parts: Parts, *, exit_at_end: bool) -> None:
+        self._node = node
+        self._parts = parts
+        self._exit_at_end = exit_at_end
+        self._topology = parts.mission.loop.topology
+        self._waypoint: PoseStamped | None = None
+        self.health = Health(node, parts)
+        self._publishers = {
+            topic: node.own(
+                node.create_publisher(kind, topic, profile, event_callbacks=self._events(topic))
+            )
+            for topic, kind, profile in _TOPICS
+        }
+
+    def now_ns(self) -> int:
+        """Return the time of the node's clock (simulated or not)."""
+        return int(self._node.get_clock().now().nanoseconds)
+
+    def _events(self, topic: str) -> PublisherEventCallbacks:
+        def matched(event: Any) -> None:
+            # A latched message reaches subscribers that ask for it; this reaches the others too.
+            if topic == "next_waypoint" and event.current_count_change > 0 and self._waypoint:
+                self._publish(topic, self._waypoint)
+
+        return PublisherEventCallbacks(
+            matched=self._node.guarded(matched),
+            incompatible_qos=self._node.guarded(self.health.incompatible(topic, publishing=True)),
+        )
+
+    def _publish(self, topic: str, message: Any) -> None:
+        self._publishers[topic].publish(message)
+
+    def send_waypoint(self, plan: Plan) -> None:
+        """Publish the waypoint and the way to it."""
+        self.send_again(plan.waypoints[0])
+        places = (*plan.path, *plan.waypoints[1:])
+        self._publish("plan", outputs.plan_path(self._topology, places, self.now_ns()))
+
+    def send_again(self, place: int) -> None:
+        """Publish the waypoint of a place."""
+        topology = self._topology
+        message = outputs.waypoint_message(topology.goals[place], topology.frame, self.now_ns())
+        self._waypoint = message
+        self._publish("next_waypoint", message)
+
+    def send_map(self, observed: BoolArray | None = None, planned: Sequence[int] = ()) -> None:
+        """Publish the map with what is observed and planned."""
+        if observed is None:
+            observed = self._parts.mission.loop.belief.observed
+        markers = outputs.map_markers(self._topology, observed, planned, self.now_ns())
+        self._publish("map", markers)
+
+    def send_results(self, job: PlanJob, planned: Sequence[int]) -> None:
+        """Publish field, belief and map, and record the stage that ended."""
+        mean, std = _predict(job.loop)
+        if job.finished is not None:
+            self._record(job.finished, job.loop, mean, std)
+        belief, now = job.loop.belief, self.now_ns()
+        self._publish("field", outputs.field_cloud(self._topology, mean, std, now))
+        weights = outputs.weights_message(belief.weights, belief.hyperparameters)
+        self._publish("length_scale_belief", weights)
+        self.send_map(belief.observed, planned or self._planned())
+
+    def _planned(self) -> Sequence[int]:
+        plan = self._parts.mission.plan
+        return () if plan is None else plan.path
+
+    def mission_ended(self) -> None:
+        """Write summary and report; the last waypoint stands."""
+        mission, recorder = self._parts.mission, self._parts.recorder
+        logger = self._node.get_logger()
+        logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
+        if recorder.save(mission, "finished") and recorder.run is not None:
+            page = recorder.report()
+            logger.info(f"records: {page or recorder.run.path}")
+        self.health.publish()  # so that listeners know before the process may end
+        if self._exit_at_end:
+            self._node.end(0)
+
+    def interrupted(self) -> None:
+        """Write the last words of a mission that is not over; the threads have stopped."""
+        mission, recorder = self._parts.mission, self._parts.recorder
+        ended = mission.state == "ended"
+        stage = mission.stop("the node was shut down")
+        if stage is not None:
+            self._record(stage, mission.loop, *_predict(mission.loop))
+        if not ended:
+            recorder.save(mission, "interrupted")
+
+    def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray, std: FloatArray) -> None:
+        line = self._parts.recorder.stage(stage, loop.belief, mean, std)
+        self._node.get_logger().info(line)
+
+
+def _predict(loop: SensingLoop) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of the field at every place."""
+    mean, variance = loop.belief.predict()
+    return mean, np.sqrt(np.maximum(variance, 0.0))

@@ -1,0 +1,86 @@
+"""Quality of service: which profile each topic has, and what to say when two do not match."""
+
+from __future__ import annotations
+
+import math
+
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSPolicyKind,
+    QoSProfile,
+    ReliabilityPolicy,
+)
+
+__all__ = ["advice", "latched", "policy_name", "reliable", "sensor"]
+
+MIN_DEPTH = 10
+MAX_DEPTH = 10_000
+
+
+def sensor(rate: float, *, reliable: bool = False) -> QoSProfile:
+    """Return the profile to subscribe to a stream: best-effort, a second of it kept.
+
+    Best-effort, because a reliable subscriber gets nothing from a best-effort publisher, which is
+    what sensor drivers are; a second, because Python beside a planner may be away that long.
+
+    Args:
+        rate: expected rate [Hz].
+        reliable: ask for every message all the same, where the publisher is known (a bag).
+    """
+    depth = min(MAX_DEPTH, max(MIN_DEPTH, math.ceil(rate)))
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.VOLATILE,
+    )
+
+
+def reliable(depth: int = 10) -> QoSProfile:
+    """Return the profile of results: reliable, for whoever listens now."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.VOLATILE,
+    )
+
+
+def latched() -> QoSProfile:
+    """Return the profile of the last word on something: late joiners get it too."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=1,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    )
+
+
+def policy_name(kind: int) -> str:
+    """Return the name of the policy an incompatible-QoS event complains about."""
+    try:
+        return str(QoSPolicyKind(kind).name)
+    except ValueError:
+        return f"policy {kind}"
+
+
+def advice(policy: str, *, publishing: bool) -> str:
+    """Return what to change about an incompatible policy.
+
+    Args:
+        policy: name from `policy_name`.
+        publishing: True when this node publishes the topic and the other side subscribes.
+    """
+    if policy == "RELIABILITY":
+        return (
+            "the subscriber asks for reliable delivery and the publisher offers best effort; "
+            "make the publisher reliable or the subscriber best effort"
+        )
+    if policy == "DURABILITY":
+        return (
+            "the subscriber wants messages from before it came (transient local) and the "
+            "publisher keeps none; make the subscriber volatile or the publisher transient local"
+        )
+    side = "subscriber" if publishing else "publisher"
+    return f"relax the {policy.lower()} of the {side}, or override it with qos_overrides"

@@ -1,0 +1,193 @@
+"""The records of a mission: journal, one record a stage, summary, report."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.events import start_event
+from gp_active_sensing.metrics import nlpd, rmspe
+from gp_active_sensing.records import RunDirectory, stage_record
+from gp_active_sensing.ros.mission import Mission, Stage
+from gp_active_sensing.sim.summary import length_scale_weights
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.versions import versions
+
+__all__ = ["Recorder"]
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Writes what happens into a run directory, if there is one; never stops the mission.
+
+    Args:
+        run: the directory; None = nothing is kept.
+        config: what the mission was configured with.
+        topology: the map.
+        truth: (n,) noise-free field where it is known (simulation).
+        unit: of the readings, for messages.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory | None,
+        config: Mapping[str, Any],
+        topology: Topology,
+        *,
+        truth: FloatArray | None = None,
+        unit: str = "",
+    ) -> None:
+        self.run = run
+        self.unit = unit
+        self.failures = 0
+        self.records: list[dict[str, Any]] = []
+        self._config = config
+        self._topology = topology
+        self._truth = truth
+        self._lock = threading.Lock()
+        self.event(start_event(seed=config.get("seed", 0), versions=versions(), driver="ros"))
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Add an event to the journal."""
+        self._write("append_event", event)
+
+    def stage(self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray) -> str:
+        """Add the record of a stage; return it as a line for the log."""
+        plan = stage.plan
+        goal = plan.waypoints[0]
+        name = self._topology.names[goal]
+        observed = belief.observed
+        error = score = None
+        if self._truth is not None:
+            error = rmspe(mean, self._truth, observed)
+            score = nlpd(mean, np.square(std), self._truth, observed)
+        record = stage_record(
+            stage=stage.number,
+            plan=plan,
+            name=name,
+            position=self._topology.positions[goal].tolist(),
+            value=stage.value,
+            weights=belief.weights.tolist(),
+            rmspe=error,
+            nlpd=score,
+            observed=int(observed.sum()),
+            set_aside=stage.value is None and not bool(observed[goal]),
+            driven_metres=stage.driven.metres,
+            driven_seconds=stage.driven.seconds,
+        )
+        self.records.append(record)
+        self._write("append_record", record)
+        return self._line(record, belief)
+
+    def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
+        best = length_scale_weights(belief)[0]
+        scale = "/".join(f"{ell:g}" for ell in best["length_scale"])
+        unit = f" {self.unit}" if self.unit else ""
+        value = record["value"]
+        error = record["rmspe"]
+        parts = [
+            f"stage {record['stage']}: {record['name']}",
+            "no reading, set aside" if value is None else f"read {value:.4g}{unit}",
+            f"length-scale {scale} with {best['weight']:.0%}",
+            f"gap {record['upper'] - record['lower']:.3g} nat",
+            f"planned in {record['plan_seconds']:.2f} s",
+        ]
+        if error is not None:
+            parts.append(f"RMSPE {error:.4g}{unit}")
+        return ", ".join(parts)
+
+    def summary(self, mission: Mission, status: str) -> dict[str, Any]:
+        """Return the summary of a mission as far as it has come."""
+        with mission.lock:
+            loop, intake = mission.loop, mission.intake
+            belief = loop.belief.copy()
+            counts, rejected = dict(loop.counts), dict(intake.rejected)
+        mean, variance = belief.predict()
+        seconds = np.array([r["plan_seconds"] for r in self.records] or [0.0])
+        summary: dict[str, Any] = {
+            "scenario": self._config.get("name", ""),
+            "policy": self._config.get("policy", {}).get("name", ""),
+            "seed": self._config.get("seed", 0),
+            "driver": "ros",
+            "status": status,
+            "reason": mission.reason,
+            "stages": len(self.records),
+            "places": self._topology.n,
+            "observed": int(belief.observed.sum()),
+            "readings": counts.get("accepted", 0),
+            "late": counts.get("late", 0),
+            "rejected": sum(rejected.values()),
+            "rejected_by_reason": rejected,
+            "dropped": dict(mission.inbox.dropped),
+            "missed": counts.get("missed", 0),
+            "set_aside": [self._topology.names[i] for i in sorted(loop.set_aside)],
+            "metres": mission.driven.metres,
+            "seconds": mission.driven.seconds,
+            "unit": self.unit,
+            "rmspe": None,
+            "nlpd": None,
+            "length_scales": list(length_scale_weights(belief)),
+            "planning": {
+                "median_seconds": float(np.median(seconds)),
+                "p99_seconds": float(np.percentile(seconds, 99)),
+                "max_seconds": float(seconds.max()),
+                "expansions": sum(int(r["expanded"]) for r in self.records),
+                "deadlines_hit": sum(bool(r["deadline_hit"]) for r in self.records),
+            },
+            "latency": {
+                "reading_to_belief": intake.latency.summary(),
+                "arrival_to_waypoint": mission.latency.summary(),
+            },
+            "versions": versions(),
+        }
+        if self._truth is not None:
+            summary["rmspe"] = rmspe(mean, self._truth, belief.observed)
+            summary["nlpd"] = nlpd(mean, variance, self._truth, belief.observed)
+        if self.run is not None:
+            summary["run_dir"] = str(self.run.path)
+        return summary
+
+    def save(self, mission: Mission, status: str) -> bool:
+        """Write the summary; say whether there is one now."""
+        return self.run is not None and self._write("write_summary", self.summary(mission, status))
+
+    def report(self) -> Path | None:
+        """Write the report page; None when it cannot be made (logged)."""
+        if self.run is None:
+            return None
+        try:
+            from gp_active_sensing.report import write_report
+
+            return write_report(self.run.path)
+        except (ActiveSensingError, ImportError, OSError) as error:
+            logger.warning("no report: %s", error)
+        except Exception:
+            logger.exception("no report; the records in %s are complete", self.run.path)
+        return None
+
+    def close(self) -> None:
+        """Close the files."""
+        if self.run is not None:
+            self.run.close()
+
+    def _write(self, what: str, data: Mapping[str, Any]) -> bool:
+        if self.run is None:
+            return False
+        try:
+            with self._lock:
+                getattr(self.run, what)(data)
+        except ActiveSensingError as error:
+            self.failures += 1
+            if self.failures in (1, 10, 100):
+                logger.error("%s (failure %d; the mission goes on)", error, self.failures)
+            return False
+        return True

@@ -1,0 +1,126 @@
+"""The two threads of a mission: one uses readings and keeps the state, one plans beside it."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gp_active_sensing.ros.mission import Mission, PlanJob
+from gp_active_sensing.types import Plan
+
+__all__ = ["Outputs", "Worker"]
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.05
+"""How long the mission thread sleeps at most when nothing comes [s, real time]."""
+JOIN_SECONDS = 30.0
+"""How long to wait for a plan that is being computed when the node is shut down."""
+
+
+class Outputs(Protocol):
+    """Where the results go; called from both threads."""
+
+    def send_waypoint(self, plan: Plan) -> None:
+        """Publish the waypoint and the way to it."""
+        ...
+
+    def send_again(self, place: int) -> None:
+        """Publish the waypoint once more: another visit is wanted."""
+        ...
+
+    def send_results(self, job: PlanJob, planned: Sequence[int]) -> None:
+        """Publish and record what the job's belief knows."""
+        ...
+
+    def mission_ended(self) -> None:
+        """Write the last words."""
+        ...
+
+
+class Worker:
+    """Runs a mission in two threads, which `stop` joins.
+
+    Args:
+        mission: what to run.
+        outputs: where the results go.
+        now_ns: the node's clock.
+    """
+
+    def __init__(self, mission: Mission, outputs: Outputs, now_ns: Callable[[], int]) -> None:
+        self._mission = mission
+        self._outputs = outputs
+        self._now_ns = now_ns
+        self._stopping = threading.Event()
+        self._jobs: queue.Queue[PlanJob | None] = queue.Queue()
+        self.errors: Counter[str] = Counter()
+        self._threads = [
+            threading.Thread(target=self._run_mission, name="mission", daemon=True),
+            threading.Thread(target=self._run_planner, name="planner", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Start both threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> bool:
+        """Stop and join both threads; say whether they ended in time."""
+        self._stopping.set()
+        self._mission.inbox.wake()
+        self._jobs.put(None)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(JOIN_SECONDS)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run_mission(self) -> None:
+        while not self._stopping.is_set():
+            self._mission.inbox.wait(TICK_SECONDS)
+            try:
+                step = self._mission.step(self._now_ns())
+                if step.job is not None:
+                    self._jobs.put(step.job)
+                if step.again is not None:
+                    self._outputs.send_again(step.again)
+            except Exception:
+                self._note("mission")
+                self._stopping.wait(TICK_SECONDS)  # not as fast as it can fail
+
+    def _run_planner(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if not job.decide:
+                self._show(job)
+                continue
+            try:
+                plan = job.loop.ask(job.at)
+            except Exception as error:
+                self._note("planner")
+                self._mission.failed(job, error)
+                continue
+            try:
+                if not self._mission.decided(job, plan):
+                    continue  # the next job carries what this one did not use
+                if plan.waypoint is not None:
+                    self._outputs.send_waypoint(plan)
+                    self._mission.inbox.wake()
+                self._outputs.send_results(job, plan.path)
+                if plan.waypoint is None:
+                    self._outputs.mission_ended()
+            except Exception:
+                self._note("results")
+
+    def _show(self, job: PlanJob) -> None:
+        try:
+            self._outputs.send_results(job, ())
+        except Exception:
+            self._note("results")
+
+    def _note(self, where: str) -> None:
+        self.errors[where] += 1
+        if self.errors[where] <= 3 or self.errors[where] % 100 == 0:
+            logger.exception("the %s thread failed (%d times)", where, self.errors[where])

@@ -1,0 +1,110 @@
+"""ROS for tests: a domain of its own, logs in a temporary folder, waits instead of sleeps."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMIT = 15.0
+"""Longest wait for something that should happen [s]."""
+
+
+def domain_id() -> int:
+    """Return a ROS domain (1 to 100) for this worker: workers started together have near pids."""
+    return 1 + os.getpid() % 100
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ros_environment(tmp_path_factory: pytest.TempPathFactory, package_root: Path) -> Iterator[None]:
+    """Set the variables that rclpy and child processes read."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("ROS_DOMAIN_ID", str(domain_id()))
+    patch.setenv("ROS_LOG_DIR", str(tmp_path_factory.mktemp("ros_logs")))
+    profile = package_root / "config" / "fastdds.xml"
+    patch.setenv("FASTRTPS_DEFAULT_PROFILES_FILE", str(profile))
+    yield
+    patch.undo()
+
+
+def wait_until(condition: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
+    """Wait for something to become true and return it."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if result := condition():
+            return result
+        time.sleep(0.005)
+    pytest.fail(f"waited {limit:g} s for {what}")
+
+
+class Ros:
+    """Nodes of a test in one executor, spun by a thread."""
+
+    def __init__(self) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self._rclpy = rclpy
+        self.executor = SingleThreadedExecutor()
+        self.nodes: list[Any] = []
+        self.failures: list[BaseException] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._spin, daemon=True)
+        self._thread.start()
+
+    def _spin(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.executor.spin_once(timeout_sec=0.05)
+            except Exception as error:  # what would end a node's process
+                self.failures.append(error)
+                return
+
+    def add(self, node: Any) -> Any:
+        """Add a node."""
+        self.nodes.append(node)
+        self.executor.add_node(node)
+        return node
+
+    def node(self, name: str = "tester") -> Any:
+        """Add a plain node."""
+        return self.add(self._rclpy.create_node(name))
+
+    def call(self, client: Any, request: Any, limit: float = LIMIT) -> Any:
+        """Call a service and return the answer."""
+        assert client.wait_for_service(timeout_sec=limit), "the service is not there"
+        future = client.call_async(request)
+        wait_until(future.done, "the service's answer", limit)
+        return future.result()
+
+    def close(self) -> None:
+        """Stop spinning and destroy the nodes."""
+        self._stopping.set()
+        self._thread.join(10.0)
+        for node in self.nodes:
+            for last in ("deactivate", "release", "stop_forwarding_logs"):
+                if hasattr(node, last):
+                    getattr(node, last)()
+            self.executor.remove_node(node)
+            node.destroy_node()
+        self.executor.shutdown()
+
+
+@pytest.fixture
+def ros(ros_environment: None) -> Iterator[Ros]:
+    """Give rclpy to one test and take it back afterwards."""
+    rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    from rclpy.signals import SignalHandlerOptions
+
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    harness = Ros()
+    try:
+        yield harness
+    finally:
+        harness.close()
+        rclpy.try_shutdown()

@@ -1,0 +1,138 @@
+"""A node that plays the probe for `active_sensing`, and listens to everything it says."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
+from nav_msgs.msg import Path as PathMessage
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import PointCloud2, Temperature
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from tests.ros.conftest import Ros, wait_until
+
+GRID = (
+    "map.kind:=grid",
+    "map.columns:=4",
+    "map.rows:=1",
+    "map.spacing:=10.0",
+    "belief.length_scales:=[20.0, 60.0]",
+    "belief.mean_std:=10.0",
+    "policy.name:=ie",
+    "reading.variance_field:=variance",
+)
+NAMES = {
+    "plan": PathMessage,
+    "field": PointCloud2,
+    "map": MarkerArray,
+    "length_scale_belief": Float64MultiArray,
+}
+
+
+def sensing(ros: Ros, *parameters: str, name: str = "active_sensing") -> ActiveSensingNode:
+    """Add a node ``active_sensing`` to the test."""
+    arguments = [word for text in (*GRID, *parameters) for word in ("-p", text)]
+    node: ActiveSensingNode = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
+    return node
+
+
+class Probe:
+    """Publishes poses and readings by hand, or drives to each waypoint when told to `obey`."""
+
+    def __init__(self, ros: Ros) -> None:
+        self.ros = ros
+        self.node = ros.node("probe")
+        self.waypoints: list[PoseStamped] = []
+        self.heard: dict[str, list[Any]] = {name: [] for name in NAMES}
+        self.values: dict[str, str] = {}
+        self.obedient = False
+        self._lock = threading.Lock()
+        node = self.node
+        self.poses = node.create_publisher(Odometry, "pose", qos.reliable(100))
+        self.readings = node.create_publisher(Temperature, "reading", qos.reliable(100))
+        self.clock = node.create_publisher(Clock, "/clock", 10)
+        node.create_subscription(PoseStamped, "next_waypoint", self._on_waypoint, qos.latched())
+        for topic, kind in NAMES.items():
+            profile = qos.latched() if topic in ("map", "plan") else qos.reliable()
+            node.create_subscription(kind, topic, self.heard[topic].append, profile)
+        node.create_subscription(
+            DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.reliable()
+        )
+        self._clients: dict[str, Any] = {}
+
+    def connect(self) -> Probe:
+        """Wait until the node listens."""
+        wait_until(self.poses.get_subscription_count, "a subscriber of pose")
+        wait_until(self.readings.get_subscription_count, "a subscriber of reading")
+        return self
+
+    def now_ns(self) -> int:
+        return int(self.node.get_clock().now().nanoseconds)
+
+    def pose(self, x: float, y: float = 0.0, *, frame: str = "map", t: int | None = None) -> None:
+        message = Odometry()
+        message.header.frame_id = frame
+        message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
+        message.pose.pose.position.x, message.pose.pose.position.y = x, y
+        message.pose.pose.orientation.w = 1.0
+        self.poses.publish(message)
+
+    def reading(self, value: float, *, variance: float = 0.0, t: int | None = None) -> None:
+        message = Temperature(temperature=value, variance=variance)
+        message.header.stamp = outputs.time_of(self.now_ns() if t is None else t)
+        self.readings.publish(message)
+
+    def tick(self, seconds: float) -> None:
+        self.clock.publish(Clock(clock=outputs.time_of(round(1e9 * seconds))))
+
+    def call(self, service: str) -> Any:
+        """Call one of the node's services."""
+        if service not in self._clients:
+            self._clients[service] = self.node.create_client(Trigger, f"/active_sensing/{service}")
+        return self.ros.call(self._clients[service], Trigger.Request())
+
+    def wait_value(self, key: str, value: str) -> None:
+        """Wait until /diagnostics says something."""
+        wait_until(lambda: self.values.get(key) == value, f"diagnostics {key} = {value}")
+
+    def _on_waypoint(self, message: PoseStamped) -> None:
+        self.waypoints.append(message)
+        if self.obedient:
+            x, y = message.pose.position.x, message.pose.position.y
+            t = self.now_ns()
+            self.pose(x, y, t=t)
+            self.reading(10.0 + math.sin(x), t=t)
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self.values.update({item.key: item.value for item in status.values})
+
+
+def write_scenario(path: Path, *, dropout: float = 0.0, budget: int = 5) -> Path:
+    """Write a tiny scenario on a grid."""
+    path.write_text(
+        f"""
+name: tiny
+seed: 3
+map: {{kind: grid, columns: 4, rows: 2, spacing: 10.0, speed: 5.0}}
+field: {{kind: gp, length_scale: 20.0, signal_std: 3.0, mean: 20.0, unit: degC}}
+sensor: {{noise_std: 0.2, dropout: {dropout}}}
+probe: {{start: 0}}
+belief: {{length_scales: [10.0, 20.0, 40.0], signal_std: [3.0], noise_std: [0.2], mean_std: 50.0}}
+policy: {{name: ie}}
+budget: {{readings: {budget}}}
+limit: {{expansions: 10}}
+""",
+        encoding="utf-8",
+    )
+    return path

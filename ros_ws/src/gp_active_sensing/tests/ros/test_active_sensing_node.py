@@ -1,0 +1,319 @@
+"""The node among real topics, with a probe played by the test."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from geometry_msgs.msg import PoseStamped
+from lifecycle_msgs.msg import Transition
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import Float64
+
+from gp_active_sensing.ros import qos
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import Probe, sensing
+from tests.ros.test_node_base import Lifecycle
+
+pytestmark = pytest.mark.ros
+
+
+def started(ros: Ros, *parameters: str) -> tuple[Any, Probe]:
+    """Return a node that has sent its first waypoint, and the probe, which stands at place 0."""
+    node = sensing(ros, *parameters)
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    return node, probe
+
+
+def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    node, probe = started(ros, "budget.readings:=3", f"run_dir:={run}")
+    probe.obedient = True
+    first = probe.waypoints[0]
+    probe._on_waypoint(first)
+    probe.wait_value("state", "ended")
+    wait_until((run / "summary.json").exists, "the summary")
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["status"] == "finished"
+    assert summary["reason"] == "the budget of readings is spent"
+    assert (summary["stages"], summary["observed"], summary["readings"]) == (3, 3, 3)
+    for latency in summary["latency"].values():
+        assert latency["count"] == 3
+        assert 0 < latency["median_ms"] <= latency["p99_ms"] < 1000
+    records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    assert [r["stage"] for r in records] == [1, 2, 3]
+    for record in records:
+        assert record["value"] == pytest.approx(10.0 + math.sin(record["position"][0]))
+        assert record["lower"] <= record["upper"]
+        assert record["rmspe"] is None, "no truth is known on a robot"
+    events = [
+        json.loads(line)["event"] for line in (run / "journal.jsonl").read_text().splitlines()
+    ]
+    assert events[0] == "start"
+    assert events[-1] == "end"
+    assert events.count("reading") == events.count("decision") == 3
+    assert wait_until((run / "report.html").exists, "the report")
+    # The last waypoint stands: nothing came after it.
+    assert len({(w.pose.position.x, w.header.stamp.nanosec) for w in probe.waypoints}) == 3
+    assert node.exit_code is None
+
+
+def test_what_is_published(ros: Ros) -> None:
+    _, probe = started(ros)
+    probe.obedient = True
+    probe._on_waypoint(probe.waypoints[0])
+    wait_until(lambda: len(probe.heard["field"]) >= 2, "two fields")
+    cloud = probe.heard["field"][-1]
+    assert (cloud.width, cloud.header.frame_id) == (4, "map")
+    weights = probe.heard["length_scale_belief"][-1]
+    assert [d.label.split()[0] for d in weights.layout.dim] == [
+        "length_scale=20",
+        "length_scale=60",
+    ]
+    assert sum(weights.data) == pytest.approx(1.0)
+    assert [m.ns for m in probe.heard["map"][-1].markers] == ["topology", "visited", "planned"]
+    waypoint = probe.waypoints[0]
+    path = probe.heard["plan"][0]
+    assert path.poses[-1].pose.position == waypoint.pose.position
+    assert waypoint.header.frame_id == "map"
+
+
+def test_bad_messages_are_counted_and_the_mission_goes_on(ros: Ros) -> None:
+    node, probe = started(ros)
+    t = probe.now_ns()
+    probe.reading(math.nan, t=t)
+    probe.reading(math.inf, t=t)
+    probe.reading(1.0, variance=-2.0, t=t)
+    probe.pose(0.0, frame="odom")
+    probe.pose(math.nan)
+    probe.pose(1e5, t=t + 5_000_000_000)
+    probe.reading(1.0, t=t + 5_000_000_000)
+    for reason, count in (
+        ("not_finite", "2"),
+        ("bad_variance", "1"),
+        ("wrong_frame", "1"),
+        ("pose_not_finite", "1"),
+        ("pose_off_map", "1"),
+        ("off_map", "1"),
+    ):
+        probe.wait_value(f"rejected_{reason}", count)
+    assert probe.values["readings_accepted"] == "0"
+    probe.pose(10.0, t=t + 6_000_000_000)
+    probe.reading(5.0, t=t + 6_000_000_000)
+    probe.wait_value("readings_accepted", "1")
+    assert not node.callback_errors
+    assert not ros.failures
+
+
+def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
+    node, probe = started(ros)
+    loop = node._parts.mission.loop
+    quick = loop.policy
+
+    class Slow:
+        def plan(self, *args: Any, **options: Any) -> Any:
+            time.sleep(1.5)
+            return quick.plan(*args, **options)
+
+    loop.policy = Slow()
+    probe.obedient = True
+    probe._on_waypoint(probe.waypoints[0])
+    wait_until(lambda: node._parts.mission.job_running, "a plan being computed")
+    probe.obedient = False
+    before, begun = loop.counts["accepted"], time.monotonic()
+    probe.reading(5.0)
+    wait_until(lambda: loop.counts["accepted"] > before, "the reading to be used")
+    assert time.monotonic() - begun < 0.75
+    assert node._parts.mission.job_running, "the plan is still being computed"
+
+
+# -- who comes late --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", [qos.latched(), QoSProfile(depth=10)], ids=["latched", "plain"])
+def test_a_late_joiner_gets_the_waypoint(ros: Ros, profile: QoSProfile) -> None:
+    _, probe = started(ros)
+    late: list[PoseStamped] = []
+    ros.node("late").create_subscription(PoseStamped, "next_waypoint", late.append, profile)
+    wait_until(lambda: late, "the waypoint of before")
+    assert late[0] == probe.waypoints[0]
+
+
+def test_incompatible_quality_of_service_is_reported(
+    ros: Ros, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, probe = started(ros)
+    got: list[Any] = []
+    ros.node("picky").create_subscription(PointCloud2, "field", got.append, qos.latched())
+    probe.wait_value("qos_field: DURABILITY", "1")
+    assert "make the subscriber volatile" in capfd.readouterr().err
+
+
+def test_topics_nobody_publishes_are_named(ros: Ros, capfd: pytest.CaptureFixture[str]) -> None:
+    sensing(ros)
+    said = ""
+
+    def both() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return "topic /pose: nobody" in said and "topic /reading: nobody" in said
+
+    wait_until(both, "a word about the missing topics")
+
+
+# -- services and lifecycle ------------------------------------------------------------------------
+
+
+def test_services(ros: Ros, tmp_path: Path) -> None:
+    _, probe = started(ros, f"run_dir:={tmp_path / 'run'}")
+    assert probe.call("start").message == "the mission is running already"
+    assert probe.call("pause").success
+    probe.wait_value("state", "paused")
+    sent = len(probe.waypoints)
+    probe.pose(10.0)
+    probe.reading(1.0)
+    probe.wait_value("readings_accepted", "1")
+    assert len(probe.waypoints) == sent
+    refused = probe.call("pause")
+    assert not refused.success
+    assert "paused, not running" in refused.message
+    assert probe.call("resume").success
+    wait_until(lambda: len(probe.waypoints) > sent, "the next waypoint")
+    saved = probe.call("save")
+    assert saved.success
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "running"
+
+
+def test_nothing_can_be_saved_without_a_directory(ros: Ros) -> None:
+    _, probe = started(ros)
+    answer = probe.call("save")
+    assert not answer.success
+    assert "run_dir" in answer.message
+
+
+def test_begin_false_waits_for_start(ros: Ros) -> None:
+    sensing(ros, "mission.begin:=false")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    probe.reading(3.0)
+    probe.wait_value("readings_accepted", "1")
+    wait_until(lambda: probe.heard["field"], "the field, shown without a decision")
+    assert probe.waypoints == []
+    assert probe.call("start").success
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+
+
+def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
+    node = sensing(ros, "autostart:=false", f"run_dir:={tmp_path / 'run'}")
+    lifecycle = Lifecycle(ros, "active_sensing")
+    assert lifecycle.state == "unconfigured"
+    assert lifecycle.do(Transition.TRANSITION_CONFIGURE)
+    probe = Probe(ros).connect()
+    assert "not active" in probe.call("start").message
+    (refused,) = node.set_parameters([Parameter("policy.name", value="random")])
+    assert not refused.successful
+    (refused,) = node.set_parameters([Parameter("mission.coverage", value=0.7)])
+    assert "deactivate and clean up" in refused.reason
+    (done,) = node.set_parameters([Parameter("mission.reading_timeout", value=3.0)])
+    assert done.successful
+    assert node._parts.mission.reading_timeout == 3.0
+    assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
+    assert node._parts.mission.state == "paused"
+    assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
+    assert node._parts.mission.state == "running"
+    assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
+    assert lifecycle.do(Transition.TRANSITION_CLEANUP)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert lifecycle.state == "unconfigured"
+    # The directory holds a run now: configuring again says so and the node lives.
+    assert not lifecycle.do(Transition.TRANSITION_CONFIGURE)
+    node.set_parameters([Parameter("run_dir", value=str(tmp_path / "second"))])
+    assert lifecycle.do(Transition.TRANSITION_CONFIGURE)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text"),
+    [
+        ("policy.name:=ball", "Did you mean 'bal'"),
+        ("reading.field:=temprature", "Did you mean 'temperature'"),
+        ("reading.type:=no_such_msgs/msg/Thing", "no_such_msgs cannot be imported"),
+        ("scenario:=no_such_scenario", "no_such_scenario"),
+        ("run_dir:=/dev/null/run", "/dev/null/run: cannot make the run directory"),
+    ],
+)
+def test_autostart_with_wrong_parameters_ends_with_the_reason(
+    ros: Ros, capfd: pytest.CaptureFixture[str], parameter: str, text: str
+) -> None:
+    node = sensing(ros, parameter)
+    wait_until(lambda: node.exit_code is not None, "the node to give up")
+    assert node.exit_code == 1
+    assert text in capfd.readouterr().err
+
+
+def test_a_message_type_without_header_is_stamped_on_arrival(ros: Ros) -> None:
+    node = sensing(
+        ros,
+        "reading.type:=std_msgs/msg/Float64",
+        "reading.field:=data",
+        "reading.variance_field:=''",
+    )
+    probe_node = ros.node("bare_probe")
+    publisher = probe_node.create_publisher(Float64, "reading", 10)
+    probe = Probe.__new__(Probe)
+    probe.node = probe_node
+    from nav_msgs.msg import Odometry
+
+    probe.poses = probe_node.create_publisher(Odometry, "pose", 10)
+    wait_until(publisher.get_subscription_count, "a subscriber of reading")
+    wait_until(probe.poses.get_subscription_count, "a subscriber of pose")
+    probe.pose(20.0)
+    publisher.publish(Float64(data=4.0))
+    wait_until(lambda: node._parts.mission.loop.counts["accepted"] == 1, "the reading to be used")
+    assert bool(node._parts.mission.loop.belief.observed[2])
+
+
+# -- the clock -------------------------------------------------------------------------------------
+
+
+def test_a_simulated_clock_that_goes_back_pauses_and_resume_goes_on(ros: Ros) -> None:
+    node = sensing(ros, "use_sim_time:=true")
+    probe = Probe(ros).connect()
+    wait_until(probe.clock.get_subscription_count, "a subscriber of the clock")
+    mission = node._parts.mission
+
+    def at(seconds: float) -> None:
+        probe.tick(seconds)
+        wait_until(
+            lambda: node.get_clock().now().nanoseconds == round(1e9 * seconds), "the time to come"
+        )
+
+    at(100.0)
+    probe.pose(0.0, t=100 * 10**9)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    assert probe.waypoints[0].header.stamp.sec == 100
+    at(20.0)
+    probe.wait_value("state", "paused")
+    assert "went back by 80.000 s" in mission.reason
+    probe.pose(10.0, t=20 * 10**9)
+    probe.reading(5.0, t=20 * 10**9)
+    probe.wait_value("readings_accepted", "1")
+    sent = len(probe.waypoints)
+    assert probe.call("resume").success
+    at(21.0)
+    wait_until(lambda: len(probe.waypoints) > sent, "the next waypoint, or the same again")
+    assert probe.waypoints[-1].header.stamp.sec in (20, 21)

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import math
+import struct
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu, LaserScan, NavSatFix, PointField, Temperature
+from std_msgs.msg import Float32, Float64MultiArray
+from visualization_msgs.msg import Marker
+
+from gp_active_sensing.belief import HyperParameters
+from gp_active_sensing.errors import ConfigError, MissingDependencyError
+from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros.conversions import (
+    FieldPath,
+    ValueReader,
+    find_message_type,
+    geodetic_to_local,
+    heading_of,
+    pose_reader,
+)
+from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, build_topology
+
+# -- types and fields --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["sensor_msgs/msg/Temperature", "sensor_msgs/Temperature"])
+def test_message_type_by_name(name: str) -> None:
+    assert find_message_type(name) is Temperature
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("Temperature", ConfigError, "expected package/msg/Name"),
+        ("sensor_msgs/msg/Temprature", ConfigError, "Did you mean 'Temperature'"),
+        ("no_such_msgs/msg/Thing", MissingDependencyError, r"ros-\$ROS_DISTRO-no-such-msgs"),
+        ("os/msg/../System", ConfigError, "expected package/msg/Name"),
+    ],
+)
+def test_wrong_message_type(name: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        find_message_type(name)
+
+
+def test_nested_field() -> None:
+    message = Odometry()
+    message.twist.twist.linear.x = 12.5
+    assert FieldPath.parse("twist.twist.linear.x", Odometry).read(message) == 12.5
+
+
+def test_array_elements() -> None:
+    message = Float64MultiArray(data=[1.0, 2.0, 3.0, 4.0])
+    assert FieldPath.parse("data[3]", Float64MultiArray).read(message) == 4.0
+    assert FieldPath.parse("data[-1]", Float64MultiArray).read(message) == 4.0
+    odometry = Odometry()
+    odometry.pose.covariance[7] = 0.25
+    assert FieldPath.parse("pose.covariance[7]", Odometry).read(odometry) == 0.25
+
+
+def test_field_of_an_array_of_messages() -> None:
+    message = Marker()
+    message.points = [outputs.Point(x=1.0), outputs.Point(x=2.0)]
+    assert FieldPath.parse("points[1].x", Marker).read(message) == 2.0
+
+
+def test_an_array_that_is_too_short_gives_nan() -> None:
+    path = FieldPath.parse("ranges[5]", LaserScan)
+    assert math.isnan(path.read(LaserScan(ranges=[1.0])))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "text"),
+    [
+        (Temperature, "temprature", "no field 'temprature'. Did you mean 'temperature'"),
+        (Temperature, "header", "expected a number.*Name a field of it"),
+        (Temperature, "header.frame_id", "expected a number, the field is a string"),
+        (Temperature, "temperature[0]", "not an array; leave the"),
+        (Temperature, "temperature.x", "is a double, it has no field 'x'"),
+        (Float64MultiArray, "data", r"expected a number.*Add \[i\]"),
+        (Odometry, "twist..x", "names separated by dots"),
+        (Odometry, "", "names separated by dots"),
+        (Odometry, "__class__.x", "names separated by dots"),
+    ],
+)
+def test_wrong_field(kind: type, path: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        FieldPath.parse(path, kind)
+
+
+@pytest.mark.parametrize("path", ["temperature", "variance"])
+def test_written_field_reads_back(path: str) -> None:
+    message = Temperature()
+    field = FieldPath.parse(path, Temperature)
+    field.write(message, 3.5)
+    assert field.read(message) == 3.5
+
+
+def test_written_array_element_reads_back() -> None:
+    message = Odometry()
+    field = FieldPath.parse("pose.covariance[3]", Odometry)
+    field.write(message, 3.5)
+    assert field.read(message) == 3.5
+
+
+# -- readings ----------------------------------------------------------------------------------
+
+
+def test_reading_with_scale_offset_and_variance() -> None:
+    reader = ValueReader(
+        "sensor_msgs/msg/Temperature", "temperature", "variance", scale=1.8, offset=32.0
+    )
+    message = Temperature(temperature=100.0, variance=0.5)
+    message.header.stamp.sec, message.header.stamp.nanosec = 3, 7
+    value = reader.read(message)
+    assert value.stamp_ns == 3_000_000_007
+    assert value.value == pytest.approx(212.0)
+    assert value.noise_variance == pytest.approx(0.5 * 1.8**2)
+
+
+def test_a_variance_of_zero_means_not_known() -> None:
+    reader = ValueReader("sensor_msgs/msg/Temperature", "temperature", "variance")
+    assert reader.read(Temperature(temperature=1.0)).noise_variance is None
+
+
+def test_a_negative_variance_is_passed_on_to_be_rejected() -> None:
+    reader = ValueReader("sensor_msgs/msg/Temperature", "temperature", "variance")
+    assert reader.read(Temperature(variance=-1.0)).noise_variance == -1.0
+
+
+def test_constant_variance() -> None:
+    reader = ValueReader("sensor_msgs/msg/Temperature", "temperature", noise_variance=4.0)
+    assert reader.read(Temperature()).noise_variance == 4.0
+
+
+def test_a_message_without_header_has_no_stamp() -> None:
+    assert ValueReader("std_msgs/msg/Float32", "data").read(Float32(data=2.0)).stamp_ns is None
+
+
+# -- poses -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.5, -3.0, math.pi / 2])
+def test_heading_of_a_rotation_about_z(angle: float) -> None:
+    q = (0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2))
+    assert heading_of(*q) == pytest.approx(angle)
+
+
+def test_heading_of_no_rotation_at_all_is_not_known() -> None:
+    assert math.isnan(heading_of(0.0, 0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize("kind", [Odometry, PoseStamped, PoseWithCovarianceStamped])
+def test_pose_messages(kind: type) -> None:
+    message = kind()
+    message.header.frame_id = "map"
+    message.header.stamp.sec = 5
+    inner = message.pose if kind is PoseStamped else message.pose.pose
+    inner.position.x, inner.position.y, inner.orientation.w = 1.0, 2.0, 1.0
+    package = "nav_msgs" if kind is Odometry else "geometry_msgs"
+    pose = pose_reader(f"{package}/msg/{kind.__name__}")(message)
+    assert (pose.stamp_ns, pose.frame, pose.x, pose.y, pose.heading) == (5 * 10**9, "map", 1, 2, 0)
+
+
+def test_another_pose_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"pose\.type: expected Odometry.*got 'sensor_msgs"):
+        pose_reader("sensor_msgs/msg/Imu")
+    assert Imu  # the type exists; it is refused for what it says
+
+
+def test_datum_is_required_for_a_fix() -> None:
+    with pytest.raises(ConfigError, match="datum"):
+        pose_reader("sensor_msgs/msg/NavSatFix")
+
+
+def test_fix_to_local_metres() -> None:
+    read = pose_reader("sensor_msgs/msg/NavSatFix", datum=(48.0, 11.0), frame="map")
+    message = NavSatFix(latitude=48.0 + 1e-3, longitude=11.0)
+    message.header.frame_id = "gps"
+    pose = read(message)
+    assert pose.frame == "map"
+    assert pose.x == pytest.approx(0.0, abs=1e-6)
+    # a thousandth of the meridian's degree at 48°: 111.132954 - 0.559822 cos 2φ + 0.001175 cos 4φ
+    degree = 111132.954 - 559.822 * math.cos(math.radians(96)) + 1.175 * math.cos(math.radians(192))
+    assert pose.y == pytest.approx(1e-3 * degree, rel=1e-5)
+    assert math.isnan(pose.heading)
+
+
+def test_fix_east() -> None:
+    east, north = geodetic_to_local(0.0, 1e-3, (0.0, 0.0))
+    assert east == pytest.approx(6378137.0 * math.radians(1e-3), rel=1e-6)
+    assert north == pytest.approx(0.0, abs=1e-6)
+
+
+def test_no_fix_gives_nan() -> None:
+    read = pose_reader("sensor_msgs/msg/NavSatFix", datum=(48.0, 11.0))
+    message = NavSatFix(latitude=48.0, longitude=11.0)
+    message.status.status = -1
+    assert math.isnan(read(message).x)
+
+
+# -- results -----------------------------------------------------------------------------------
+
+
+def roads() -> Roads:
+    segments = (
+        Segment("a", "A", "B", ((0.0, 0.0), (100.0, 0.0)), 100.0, speed_limit=10.0),
+        Segment("b", "B", "C", ((100.0, 0.0), (100.0, 50.0), (150.0, 50.0)), 100.0),
+    )
+    return Roads(RoadMap("two", "map", segments), speed=10.0)
+
+
+def test_waypoint_has_heading_and_frame() -> None:
+    message = outputs.waypoint_message((1.0, 2.0, math.pi / 2), "map", 1_500_000_000)
+    q = message.pose.orientation
+    assert heading_of(q.x, q.y, q.z, q.w) == pytest.approx(math.pi / 2)
+    assert (message.header.frame_id, message.header.stamp.sec) == ("map", 1)
+    assert message.header.stamp.nanosec == 500_000_000
+
+
+def test_plan_follows_the_geometry() -> None:
+    path = outputs.plan_path(roads(), [0, 1], 0)
+    points = [(p.pose.position.x, p.pose.position.y) for p in path.poses]
+    assert points == [(0, 0), (100, 0), (100, 0), (100, 50), (150, 50)]
+    q = path.poses[2].pose.orientation
+    assert heading_of(q.x, q.y, q.z, q.w) == pytest.approx(math.pi / 2)
+
+
+def test_field_cloud_holds_the_numbers() -> None:
+    grid = build_topology(MapConfig("grid", columns=2, rows=1, spacing=3.0))
+    cloud = outputs.field_cloud(grid, np.array([10.0, 20.0]), np.array([1.0, 2.0]), 0)
+    assert [f.name for f in cloud.fields] == ["x", "y", "z", "mean", "std"]
+    assert {f.datatype for f in cloud.fields} == {PointField.FLOAT32}
+    assert (cloud.width, cloud.point_step, cloud.row_step) == (2, 20, 40)
+    rows = list(struct.iter_unpack("<5f", bytes(cloud.data)))
+    assert rows == [(0.0, 0.0, 0.0, 10.0, 1.0), (3.0, 0.0, 0.0, 20.0, 2.0)]
+
+
+def test_map_markers_show_roads_visited_and_planned() -> None:
+    topology = roads()
+    markers = outputs.map_markers(topology, np.array([True, False]), [1], 0).markers
+    assert [m.ns for m in markers] == ["topology", "visited", "planned"]
+    assert {m.type for m in markers} == {Marker.LINE_LIST}
+    assert [len(m.points) for m in markers] == [6, 2, 4]
+    assert [(p.x, p.y) for p in markers[1].points] == [(0, 0), (100, 0)]
+
+
+def test_map_markers_of_a_grid_are_points() -> None:
+    grid = build_topology(MapConfig("grid", columns=3, rows=2))
+    markers = outputs.map_markers(grid, np.zeros(6, dtype=np.bool_), [], 0).markers
+    assert {m.type for m in markers} == {Marker.POINTS}
+    assert [len(m.points) for m in markers] == [6, 0, 0]
+
+
+def test_weights_are_labelled() -> None:
+    candidates = (HyperParameters((150.0,), 14.0, 2.0), HyperParameters((3.0, 4.0), 1.0, 0.5))
+    message = outputs.weights_message([0.75, 0.25], candidates)
+    labels = [d.label for d in message.layout.dim]
+    assert labels[0] == "length_scale=150 signal_std=14 noise_std=2"
+    assert labels[1].startswith("length_scale=3/4 ")
+    assert list(message.data) == [0.75, 0.25]
+
+
+def test_diagnostics_are_text() -> None:
+    status = outputs.diagnostic_status("a: b", "a", 1, "so so", {"gap": 0.25, "left": 3})
+    assert {v.key: v.value for v in status.values} == {"gap": "0.25", "left": "3"}
+    assert status.level == b"\x01"
+
+
+# -- quality of service --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rate", "depth"), [(0.1, 10), (10, 10), (50.5, 51), (1e9, 10_000)])
+def test_sensor_profile_keeps_a_second(rate: float, depth: int) -> None:
+    profile = qos.sensor(rate)
+    assert profile.depth == depth
+    assert profile.reliability == qos.ReliabilityPolicy.BEST_EFFORT
+
+
+def test_advice_names_both_sides() -> None:
+    assert "publisher reliable" in qos.advice("RELIABILITY", publishing=False)
+    assert "transient local" in qos.advice("DURABILITY", publishing=True)
+    assert "of the subscriber" in qos.advice("DEADLINE", publishing=True)

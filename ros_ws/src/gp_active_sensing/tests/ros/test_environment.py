@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.ros.environment import REQUIRED, RosEnvironment, inspect_ros, require_ros
+
+
+def look(
+    environ: dict[str, str] | None = None,
+    *,
+    installed: tuple[str, ...] = REQUIRED,
+    wheels: str | None = None,
+    system: tuple[str, str] = ("Linux", "x86_64"),
+) -> RosEnvironment:
+    return inspect_ros(
+        environ or {},
+        can_import=lambda name: name in installed,
+        wheel_version=lambda: wheels,
+        system=system,
+    )
+
+
+def test_wheels_alone_are_usable() -> None:
+    found = look(wheels="7.1.6")
+    require_ros(found)
+    assert found.usable
+    assert found.advice == ""
+    assert found.summary == "found (wheels 7.1.6)"
+
+
+def test_a_sourced_ros_alone_is_usable() -> None:
+    found = look({"AMENT_PREFIX_PATH": "/opt/ros/jazzy"})
+    require_ros(found)
+    assert found.summary == "found (/opt/ros/jazzy)"
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"AMENT_PREFIX_PATH": "/home/x/ws/install:/opt/ros/jazzy"},
+        {"PYTHONPATH": "/opt/ros/jazzy/lib/python3.12/site-packages"},
+        {"LD_LIBRARY_PATH": "/opt/ros/jazzy/lib:/usr/lib"},
+    ],
+)
+def test_wheels_beside_a_sourced_ros_are_refused(environ: dict[str, str]) -> None:
+    found = look(environ, wheels="7.1.6")
+    assert found.mixed
+    assert not found.usable
+    with pytest.raises(MissingDependencyError, match=r"two ROS .*7\.1\.6.*/opt/ros/jazzy.*Use one"):
+        require_ros(found)
+
+
+def test_a_ros_built_from_source_counts_as_sourced(tmp_path: Path) -> None:
+    (tmp_path / "share" / "rclpy").mkdir(parents=True)
+    assert look({"AMENT_PREFIX_PATH": str(tmp_path)}, wheels="7.1.6").mixed
+
+
+def test_an_overlay_without_ros_goes_with_the_wheels(tmp_path: Path) -> None:
+    (tmp_path / "share" / "gp_active_sensing").mkdir(parents=True)
+    assert look({"AMENT_PREFIX_PATH": str(tmp_path)}, wheels="7.1.6").usable
+
+
+def test_nothing_found_names_both_ways_to_install() -> None:
+    found = look(installed=())
+    assert found.summary == "not found"
+    with pytest.raises(MissingDependencyError) as error:
+        require_ros(found)
+    assert "pip install 'gp_active_sensing[ros]'" in str(error.value)
+    assert "source /opt/ros/jazzy/setup.bash" in str(error.value)
+
+
+@pytest.mark.parametrize("system", [("Linux", "aarch64"), ("Darwin", "arm64")])
+def test_where_no_wheels_exist_pip_is_not_advised(system: tuple[str, str]) -> None:
+    found = look(installed=(), system=system)
+    assert "pip install" not in found.advice
+    assert "Linux on x86_64 only" in found.advice
+
+
+def test_missing_message_packages_are_named() -> None:
+    some = tuple(name for name in REQUIRED if name != "visualization_msgs")
+    found = look({"AMENT_PREFIX_PATH": "/opt/ros/jazzy"}, installed=some)
+    with pytest.raises(MissingDependencyError, match="ros-\\$ROS_DISTRO-visualization-msgs"):
+        require_ros(found)
+
+
+def test_the_check_itself_imports_no_ros() -> None:
+    code = (
+        "import sys; from gp_active_sensing.ros.environment import inspect_ros; inspect_ros();"
+        "sys.exit('rclpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["active_sensing", "simulator"])
+def test_a_node_without_ros_ends_with_one_line(tmp_path: Path, name: str) -> None:
+    """As a console script and as a module, where rclpy cannot be imported."""
+    hide = "import sys; sys.modules['rclpy'] = None;"
+    script = tmp_path / name
+    module = f"gp_active_sensing.ros.{name}_node"
+    script.write_text(f"{hide} from {module} import main; sys.exit(main())")
+    as_module = f"{hide} import runpy; runpy.run_module({module!r}, run_name='__main__')"
+    for command in ([str(script)], ["-c", as_module]):
+        done = subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ROS 2 is ")
+        assert "rclpy" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_importing_a_node_without_ros_is_an_import_error() -> None:
+    code = (
+        "import sys; sys.modules['rclpy'] = None\n"
+        "try:\n    import gp_active_sensing.ros.simulator_node\n"
+        "except ImportError as error:\n    sys.exit(f'{type(error).__name__}')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "MissingDependencyError"

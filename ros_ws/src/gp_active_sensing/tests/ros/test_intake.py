@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gp_active_sensing.ros import intake as intake_module
+from tests.ros.worlds import Rig, chain, grid
+
+
+def test_a_reading_is_told_at_the_place_of_its_pose() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 10.0)
+    rig.reading(1.0, 5.0)
+    rig.step(1.0)
+    assert rig.observed == [rig.topology.names[1]]
+    assert [e["event"] for e in rig.events] == ["reading"]
+    assert rig.events[0]["location"] == 1
+
+
+def test_a_reading_waits_for_its_pose() -> None:
+    rig = Rig(grid())
+    rig.reading(1.0)
+    rig.step(1.0)
+    assert (rig.accepted, rig.intake.waiting) == (0, 1)
+    rig.pose(1.0, 20.0)
+    rig.step(1.1)
+    assert (rig.accepted, rig.intake.waiting) == (1, 0)
+    assert rig.observed == [rig.topology.names[2]]
+
+
+def test_the_pose_of_the_same_moment_is_waited_for_a_little() -> None:
+    rig = Rig(grid())
+    rig.pose(0.5, 0.0)
+    rig.reading(1.0)
+    rig.step(1.0)
+    assert rig.accepted == 0
+    rig.pose(1.0, 20.0)
+    rig.step(1.0)
+    assert rig.observed == [rig.topology.names[2]]
+
+
+def test_without_a_newer_pose_the_one_before_is_used() -> None:
+    rig = Rig(grid())
+    rig.pose(0.5, 20.0)
+    rig.reading(1.0)
+    rig.step(1.0)
+    rig.seconds = 0.2
+    rig.step(1.0)
+    assert rig.observed == [rig.topology.names[2]]
+
+
+def test_a_reading_that_no_pose_can_match_is_counted() -> None:
+    rig = Rig(grid())
+    rig.reading(1.0)
+    rig.pose(5.0, 0.0)
+    rig.step(5.0)
+    assert rig.accepted == 0
+    assert rig.intake.rejected == {"no_pose": 1}
+
+
+def test_the_buffer_of_waiting_readings_is_bounded_and_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(intake_module, "WAITING", 5)
+    rig = Rig(grid())
+    for i in range(8):
+        rig.reading(1.0 + i)
+    rig.step(9.0)
+    assert rig.intake.waiting == 5
+    assert rig.intake.rejected == {"no_pose": 3}
+
+
+def test_a_full_inbox_drops_the_oldest_and_counts() -> None:
+    rig = Rig(grid(), inbox=4)
+    rig.pose(1.0, 0.0)
+    for i in range(6):
+        rig.reading(1.0 + 0.1 * i, float(i))
+    assert rig.mission.inbox.dropped == {"poses": 1, "readings": 2}
+    assert rig.mission.inbox.received == {"poses": 1, "readings": 6}
+
+
+@pytest.mark.parametrize(
+    ("value", "variance", "reason"),
+    [
+        (math.nan, None, "not_finite"),
+        (math.inf, None, "not_finite"),
+        (-math.inf, None, "not_finite"),
+        (1.0, -1.0, "bad_variance"),
+        (1.0, math.nan, "bad_variance"),
+        (1.0, math.inf, "bad_variance"),
+    ],
+)
+def test_bad_numbers_are_counted_with_or_without_a_pose(
+    value: float, variance: float | None, reason: str
+) -> None:
+    rig = Rig(grid())
+    rig.reading(0.5, value, variance)
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0, value, variance)
+    rig.step(1.0)
+    assert rig.accepted == 0
+    assert rig.intake.rejected == {reason: 2}
+    rig.reading(1.0, 2.0)
+    rig.step(1.1)
+    assert rig.accepted == 1
+
+
+@pytest.mark.parametrize(
+    ("x", "frame", "reason"),
+    [
+        (0.0, "odom", "wrong_frame"),
+        (0.0, "", "wrong_frame"),
+        (math.nan, "map", "pose_not_finite"),
+        (math.inf, "map", "pose_not_finite"),
+        (1e6, "map", "pose_off_map"),
+    ],
+)
+def test_bad_poses_are_counted_and_place_no_reading(x: float, frame: str, reason: str) -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, x, frame=frame)
+    rig.step(1.0)
+    assert rig.intake.rejected == {reason: 1}
+    assert rig.intake.here is None
+
+
+def test_a_leading_slash_is_the_same_frame() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 0.0, frame="/map")
+    rig.step(1.0)
+    assert not rig.intake.rejected
+
+
+def test_a_reading_far_off_the_map_is_counted() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 500.0)
+    rig.reading(1.0)
+    rig.step(1.0)
+    assert rig.intake.rejected == {"pose_off_map": 1, "off_map": 1}
+    assert rig.accepted == 0
+
+
+def test_late_readings_are_used_and_counted() -> None:
+    rig = Rig(grid())
+    for t in range(5):
+        rig.pose(float(t), 10.0 * min(t, 3))
+    rig.reading(3.0)
+    rig.step(4.0)
+    rig.reading(1.0)
+    rig.step(4.0)
+    assert rig.accepted == 2
+    assert rig.loop.counts["late"] == 1
+    assert rig.observed == [rig.topology.names[1], rig.topology.names[3]]
+
+
+def test_a_road_is_observed_when_half_of_it_was_driven_with_a_reading() -> None:
+    rig = Rig(chain())
+    for t, x in ((0, 0.0), (1, 20.0), (2, 40.0)):
+        rig.pose(t, x)
+    rig.reading(2.0, 30.0)
+    rig.step(2.0)
+    assert rig.observed == []
+    assert rig.intake.visits.waiting == 1
+    rig.pose(3.0, 60.0)
+    rig.step(3.0)
+    assert rig.observed == ["a1"]
+
+
+def test_readings_of_a_road_driven_too_little_are_counted() -> None:
+    rig = Rig(chain())
+    rig.pose(0.0, 80.0)
+    rig.pose(1.0, 95.0)
+    rig.reading(1.0)
+    for t, x in ((2, 120.0), (10, 130.0)):
+        rig.pose(t, x)
+    rig.step(10.0)
+    # Beginning at 80 m and driven to the end: a fifth of the segment.
+    assert rig.observed == []
+    assert rig.intake.rejected == {"partial_visit": 1}
+
+
+def test_heading_is_taken_from_the_movement_when_the_pose_has_none() -> None:
+    rig = Rig(chain())
+    for t in range(8):
+        rig.pose(t, 300.0 - 10.0 * t, heading=math.nan)
+    rig.reading(7.0)
+    rig.step(7.0)
+    assert rig.intake.here is not None
+    assert rig.topology.names[rig.intake.here.place] == "b3"
+    assert rig.observed == ["b3"]
+
+
+def test_latency_counts_from_the_message_that_made_the_reading_usable() -> None:
+    rig = Rig(chain())
+    rig.pose(0.0, 0.0)
+    rig.pose(1.0, 30.0)
+    rig.reading(1.0)
+    rig.step(1.0)
+    rig.seconds = 8.0
+    rig.pose(3.0, 60.0)
+    rig.seconds = 8.5
+    rig.step(3.0)
+    assert rig.intake.latency.count == 1
+    assert rig.intake.latency.summary()["max_ms"] == pytest.approx(500.0)

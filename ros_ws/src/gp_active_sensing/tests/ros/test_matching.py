@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.ros.matching import MapMatcher
+from tests.ros.worlds import chain, grid, place
+
+
+def test_heading_tells_the_two_directions_of_a_road_apart() -> None:
+    roads = chain()
+    matcher = MapMatcher(roads)
+    there = matcher.match(130.0, 1.0, 0.1)
+    back = matcher.match(130.0, 1.0, math.pi - 0.1)
+    assert there is not None
+    assert back is not None
+    assert roads.names[there.place] == "a2"
+    assert there.fraction == pytest.approx(0.3)
+    assert roads.names[back.place] == "b2"
+    assert back.fraction == pytest.approx(0.7)
+
+
+def test_at_a_crossing_the_expected_road_is_taken() -> None:
+    roads = chain()
+    matcher = MapMatcher(roads)
+    for name in ("a1", "a2"):
+        found = matcher.match(100.0, 0.0, 0.0, {place(roads, name)})
+        assert found is not None
+        assert roads.names[found.place] == name
+
+
+def test_an_expected_road_does_not_win_from_far_away() -> None:
+    roads = chain()
+    found = MapMatcher(roads).match(120.0, 0.0, 0.0, {place(roads, "a1")})
+    assert found is not None
+    assert roads.names[found.place] == "a2"
+
+
+def test_off_the_map() -> None:
+    matcher = MapMatcher(chain(), 30.0)
+    assert matcher.match(150.0, 31.0, 0.0) is None
+    assert matcher.match(150.0, 29.0, 0.0) is not None
+    assert matcher.match(math.nan, 0.0) is None
+
+
+def test_without_heading_the_nearest_is_taken() -> None:
+    roads = chain()
+    found = MapMatcher(roads).match(250.0, 3.0)
+    assert found is not None
+    assert roads.names[found.place] in ("a3", "b3")
+
+
+def test_points_of_a_grid() -> None:
+    topology = grid(3, 3, spacing=10.0)
+    matcher = MapMatcher(topology)
+    assert matcher.snap_distance == pytest.approx(10.0)
+    assert not matcher.has_lines
+    for i, (x, y) in enumerate(topology.positions):
+        found = matcher.match(x + 3.0, y - 2.0, 1.0)
+        assert found is not None
+        assert (found.place, found.fraction) == (i, 1.0)
+    assert matcher.match(-11.0, 0.0) is None
+
+
+def test_agrees_with_the_map_where_there_is_one_answer() -> None:
+    topology = grid(5, 4, spacing=7.0)
+    matcher = MapMatcher(topology, 100.0)
+    rng = np.random.default_rng(3)
+    for x, y in rng.uniform(-5.0, 35.0, (200, 2)):
+        found = matcher.match(x, y)
+        assert found is not None
+        assert found.place == topology.snap(x, y, 100.0)

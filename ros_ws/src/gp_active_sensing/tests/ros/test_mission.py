@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.ros.worlds import Rig, chain, grid, place
+
+
+def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
+    """Put the probe on a grid's place, with a reading."""
+    x, y = rig.topology.positions[target]
+    rig.pose(t, float(x), float(y))
+    if read:
+        rig.reading(t, 5.0)
+    rig.step(t)
+
+
+def test_nothing_is_decided_before_it_is_started() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0)
+    rig.step(1.0)
+    assert rig.sent == []
+    assert rig.accepted == 1
+    assert rig.mission.start() == ""
+    rig.step(1.1)
+    assert rig.sent == [1]
+
+
+def test_a_mission_observes_until_the_budget_is_spent() -> None:
+    rig = Rig(grid(5), budget=3)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    t = 1.0
+    while rig.mission.state == "running":
+        t += 1.0
+        drive_to(rig, t, rig.sent[-1])
+    assert rig.mission.state == "ended"
+    assert rig.mission.reason == "the budget of readings is spent"
+    assert rig.mission.stage == len(rig.sent) == 3
+    assert len(rig.observed) == 3
+    kinds = [e["event"] for e in rig.events]
+    assert kinds.count("decision") == kinds.count("moved") == kinds.count("reading") == 3
+    assert kinds[-1] == "end"
+
+
+def test_no_decision_before_the_first_pose_and_the_first_time() -> None:
+    rig = Rig(grid())
+    rig.mission.start()
+    rig.step(1.0)
+    assert rig.sent == []
+    rig.pose(1.0, 0.0)
+    rig.step(0.0)
+    assert rig.sent == []
+    rig.step(1.0)
+    assert len(rig.sent) == 1
+
+
+def test_readings_after_the_end_are_counted_not_used() -> None:
+    rig = Rig(grid(), budget=1)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    drive_to(rig, 2.0, rig.sent[-1])
+    assert rig.mission.state == "ended"
+    rig.reading(2.0)
+    rig.step(3.0)
+    assert rig.accepted == 1
+    assert rig.intake.rejected == {"mission_over": 1}
+
+
+def test_a_place_read_on_the_way_costs_budget_once() -> None:
+    rig = Rig(grid(5), budget=2)
+    rig.mission.start()
+    rig.pose(1.0, 20.0)
+    rig.step(1.0)
+    for t in (1.0, 1.1, 1.2):
+        rig.reading(t)
+    rig.step(2.0)
+    assert rig.loop.remaining.readings == 1
+
+
+def test_arrival_without_a_reading_is_repeated_then_set_aside() -> None:
+    rig = Rig(grid(2), reading_timeout=5.0, retries=1)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    first = rig.sent[0]
+    for t in range(2, 30):
+        if first in rig.loop.set_aside:
+            break
+        drive_to(rig, float(t), first, read=False)
+    assert rig.loop.set_aside == {first}
+    # Sent, sent again after the first wait; after the second wait another place is chosen.
+    assert rig.sent[:2] == [first, first]
+    assert rig.sent[2] != first
+    misses = [e for e in rig.events if e["event"] == "miss"]
+    assert [m["again"] for m in misses] == [True, False]
+
+
+def test_a_reading_in_time_counts_for_the_place() -> None:
+    rig = Rig(grid(2), reading_timeout=5.0)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    target = rig.sent[0]
+    drive_to(rig, 2.0, target, read=False)
+    drive_to(rig, 6.0, target)
+    assert rig.loop.counts["missed"] == 0
+    assert rig.mission.stage == 2
+
+
+def test_passing_by_is_not_arriving() -> None:
+    rig = Rig(grid(3), reading_timeout=2.0)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    target = rig.sent[0]
+    drive_to(rig, 2.0, target, read=False)
+    rig.pose(3.0, 1000.0)
+    rig.step(3.0)
+    drive_to(rig, 9.0, target, read=False)
+    assert rig.loop.counts["missed"] == 0
+
+
+def test_on_roads_the_next_waypoint_comes_before_the_end_of_the_segment() -> None:
+    rig = Rig(chain())
+    rig.mission.start()
+    rig.pose(0.5, 100.0)
+    rig.step(1.0)
+    assert rig.sent == [place(rig.topology, "a2")]
+    for t, x in ((2, 120.0), (3, 140.0), (4, 155.0)):
+        rig.pose(t, x)
+    rig.reading(4.0)
+    rig.step(4.0)
+    assert rig.observed == ["a2"]
+    assert rig.sent[1:] == [place(rig.topology, "a3")]
+
+
+def test_the_drive_is_taken_off_the_budget() -> None:
+    rig = Rig(chain())
+    rig.mission.start()
+    rig.pose(1.0, 100.0)
+    rig.step(1.0)
+    for t, x in ((2, 120.0), (3, 140.0), (5, 160.0)):
+        rig.pose(t, x)
+    rig.reading(5.0)
+    rig.step(5.0)
+    assert rig.mission.driven.metres == pytest.approx(60.0)
+    assert rig.mission.driven.seconds == pytest.approx(4.0)
+
+
+# -- pausing -------------------------------------------------------------------------------------
+
+
+def test_paused_it_takes_readings_and_decides_nothing() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    assert rig.mission.pause() == ""
+    drive_to(rig, 2.0, rig.sent[-1])
+    assert rig.accepted == 1
+    assert len(rig.sent) == 1
+    assert rig.mission.resume() == ""
+    rig.step(3.0)
+    assert len(rig.sent) == 2
+
+
+def test_an_answer_to_a_question_from_before_the_pause_is_not_used() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    job = rig.mission.step(10**9).job
+    assert job is not None
+    answer = job.loop.ask(job.at)
+    rig.mission.pause()
+    rig.mission.resume()
+    assert not rig.mission.decided(job, answer)
+    assert rig.mission.stage == 0
+    rig.step(2.0)
+    assert rig.mission.stage == 1
+
+
+def test_planning_does_not_change_the_belief_that_takes_readings() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    job = rig.mission.step(10**9).job
+    assert job is not None
+    rig.reading(1.0, 7.0)
+    rig.step(1.5, plan=False)
+    assert bool(rig.loop.belief.observed[0])
+    assert not bool(job.loop.belief.observed[0])
+
+
+def test_a_waypoint_observed_while_it_was_chosen_is_chosen_again() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    job = rig.mission.step(10**9).job
+    assert job is not None
+    answer = job.loop.ask(job.at)
+    drive_to(rig, 2.0, answer.waypoints[0])
+    assert not rig.mission.decided(job, answer)
+    rig.step(3.0)
+    assert rig.sent[-1] != answer.waypoint
+    assert rig.mission.stage == 1
+
+
+def test_failed_planning_pauses_and_says_why() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    job = rig.mission.step(10**9).job
+    assert job is not None
+    rig.mission.failed(job, ValueError("no such place"))
+    assert rig.mission.state == "paused"
+    assert "no such place" in rig.mission.reason
+    rig.mission.resume()
+    rig.step(2.0)
+    assert len(rig.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [("pause", "idle, not running"), ("resume", "idle, not paused")],
+)
+def test_commands_out_of_turn_are_refused(command: str, text: str) -> None:
+    assert text in getattr(Rig(grid()).mission, command)()
+
+
+def test_starting_twice_is_refused() -> None:
+    rig = Rig(grid())
+    rig.mission.start()
+    assert "running already" in rig.mission.start()
+
+
+# -- the clock -----------------------------------------------------------------------------------
+
+
+def test_a_clock_that_goes_back_pauses_the_mission() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(100.0, 0.0)
+    rig.step(100.0)
+    rig.step(100.1)
+    rig.step(50.0)
+    assert rig.mission.state == "paused"
+    assert "went back by 50.1" in rig.mission.reason
+    drive_to(rig, 51.0, rig.sent[-1])
+    assert rig.accepted == 1, "poses of the new time are used"
+    assert rig.mission.resume() == ""
+    rig.step(52.0)
+    assert rig.mission.state == "running"
+    assert len(rig.sent) == 2
+
+
+def test_the_waypoint_is_sent_again_when_it_goes_on() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    rig.mission.pause()
+    rig.mission.resume()
+    rig.step(2.0)
+    rig.step(3.0)
+    assert rig.sent == [rig.sent[0]] * 2
+
+
+def test_readings_that_wait_when_the_clock_goes_back_are_counted() -> None:
+    rig = Rig(grid(5))
+    rig.pose(100.0, 0.0)
+    rig.reading(105.0)
+    rig.step(105.0)
+    assert rig.intake.waiting == 1
+    rig.step(10.0)
+    assert rig.intake.rejected == {"clock_backwards": 1}
+
+
+def test_a_little_jitter_of_the_clock_is_no_reason() -> None:
+    rig = Rig(grid(5), clock_tolerance=0.5)
+    rig.mission.start()
+    rig.step(100.0)
+    rig.step(99.6)
+    assert rig.mission.state == "running"
+
+
+# -- showing -------------------------------------------------------------------------------------
+
+
+def test_what_is_known_is_shown_without_a_decision_too() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0)
+    rig.seconds = 5.0
+    job = rig.mission.step(10**9).job
+    assert job is not None
+    assert not job.decide
+    assert rig.mission.step(2 * 10**9).job is None, "once is enough until there is news"
+
+
+def test_stopping_hands_out_the_stage_that_was_not_recorded() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    x, y = rig.topology.positions[rig.sent[-1]]
+    rig.pose(2.0, float(x), float(y))
+    rig.reading(2.0, 5.0)
+    rig.step(2.0, plan=False)
+    stage = rig.mission.stop("shut down")
+    assert stage is not None
+    assert (stage.number, stage.value) == (1, 5.0)
+    assert rig.events[-1] == {"event": "end", "reason": "shut down", "stamp_ns": 2 * 10**9}

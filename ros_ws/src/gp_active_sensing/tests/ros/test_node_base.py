@@ -1,0 +1,317 @@
+"""Each guard, and what rclpy does without it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.lifecycle import LifecycleNode
+from std_msgs.msg import Float64
+from std_srvs.srv import SetBool, Trigger
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from tests.ros.conftest import Ros, wait_until
+
+pytestmark = pytest.mark.ros
+
+
+class Weak(GuardedNode):
+    """Fails where it is told to."""
+
+    def __init__(self, name: str = "weak") -> None:
+        super().__init__(name)
+        self.fail: dict[str, Exception] = {}
+        self.calls: list[str] = []
+
+    def _do(self, what: str) -> None:
+        self.calls.append(what)
+        if what in self.fail:
+            raise self.fail[what]
+
+    def configure(self) -> None:
+        self._do("configure")
+
+    def activate(self) -> None:
+        self._do("activate")
+
+    def deactivate(self) -> None:
+        self._do("deactivate")
+
+    def release(self) -> None:
+        self._do("release")
+
+
+class Lifecycle:
+    """Drives a node's lifecycle from outside."""
+
+    def __init__(self, ros: Ros, name: str) -> None:
+        self._ros = ros
+        tester = ros.node(f"{name}_tester")
+        self._change = tester.create_client(ChangeState, f"/{name}/change_state")
+        self._get = tester.create_client(GetState, f"/{name}/get_state")
+
+    def do(self, transition: int) -> bool:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return bool(self._ros.call(self._change, request).success)
+
+    @property
+    def state(self) -> str:
+        return str(self._ros.call(self._get, GetState.Request()).current_state.label)
+
+
+CONFIGURE, CLEANUP = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_CLEANUP
+ACTIVATE, DEACTIVATE = Transition.TRANSITION_ACTIVATE, Transition.TRANSITION_DEACTIVATE
+
+
+@pytest.fixture
+def weak(ros: Ros) -> Weak:
+    node: Weak = ros.add(Weak())
+    return node
+
+
+# -- (a) invalid transitions ---------------------------------------------------------------------
+
+
+def test_without_the_guard_an_invalid_transition_ends_the_node(ros: Ros) -> None:
+    ros.add(LifecycleNode("bare"))
+    tester = ros.node()
+    client = tester.create_client(ChangeState, "/bare/change_state")
+    assert client.wait_for_service(timeout_sec=15.0)
+    client.call_async(ChangeState.Request(transition=Transition(id=ACTIVATE)))
+    wait_until(lambda: ros.failures, "spin to fail")
+    assert "RCLError" in type(ros.failures[0]).__name__
+
+
+def test_an_invalid_transition_is_answered_and_the_node_lives(ros: Ros, weak: Weak) -> None:
+    lifecycle = Lifecycle(ros, "weak")
+    assert not lifecycle.do(ACTIVATE)
+    assert lifecycle.state == "unconfigured"
+    assert lifecycle.do(CONFIGURE)
+    assert lifecycle.state == "inactive"
+    assert not ros.failures
+
+
+def test_a_transition_that_does_not_exist_is_answered(ros: Ros, weak: Weak) -> None:
+    lifecycle = Lifecycle(ros, "weak")
+    assert not lifecycle.do(77)
+    assert lifecycle.state == "unconfigured"
+
+
+# -- (b) exceptions in transitions -----------------------------------------------------------------
+
+
+def test_the_whole_lifecycle(ros: Ros, weak: Weak) -> None:
+    lifecycle = Lifecycle(ros, "weak")
+    for transition, state in (
+        (CONFIGURE, "inactive"),
+        (ACTIVATE, "active"),
+        (DEACTIVATE, "inactive"),
+        (CLEANUP, "unconfigured"),
+        (CONFIGURE, "inactive"),
+    ):
+        assert lifecycle.do(transition)
+        assert lifecycle.state == state
+    assert weak.calls == ["configure", "activate", "deactivate", "release", "configure"]
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (ConfigError("a.b: expected a number"), "cannot configure: a.b: expected a number"),
+        (KeyError("surprise"), "KeyError: 'surprise'"),
+    ],
+)
+def test_a_failed_configure_is_logged_and_can_be_repeated(
+    ros: Ros, weak: Weak, error: Exception, logged: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lifecycle = Lifecycle(ros, "weak")
+    weak.fail["configure"] = error
+    assert not lifecycle.do(CONFIGURE)
+    assert lifecycle.state == "unconfigured"
+    assert weak.calls == ["configure", "release"]
+    assert logged in capfd.readouterr().err
+    weak.fail.clear()
+    assert lifecycle.do(CONFIGURE)
+
+
+def test_a_failed_activate_leaves_it_inactive(ros: Ros, weak: Weak) -> None:
+    lifecycle = Lifecycle(ros, "weak")
+    weak.fail["activate"] = ConfigError("not now")
+    lifecycle.do(CONFIGURE)
+    assert not lifecycle.do(ACTIVATE)
+    assert lifecycle.state == "inactive"
+
+
+def test_shutdown_ends_the_process(ros: Ros, weak: Weak) -> None:
+    lifecycle = Lifecycle(ros, "weak")
+    lifecycle.do(CONFIGURE)
+    lifecycle.do(ACTIVATE)
+    assert lifecycle.do(Transition.TRANSITION_ACTIVE_SHUTDOWN)
+    assert weak.calls[-2:] == ["deactivate", "release"]
+    assert weak.exit_code == 0
+
+
+# -- (c) exceptions in callbacks -------------------------------------------------------------------
+
+
+def test_without_the_guard_an_exception_in_a_callback_ends_the_node(ros: Ros) -> None:
+    node = ros.node("bare")
+
+    def fail() -> None:
+        msg = "broken"
+        raise ValueError(msg)
+
+    node.create_timer(0.01, fail)
+    wait_until(lambda: ros.failures, "spin to fail")
+
+
+def test_exceptions_in_callbacks_are_counted_and_the_node_lives(
+    ros: Ros, weak: Weak, capfd: pytest.CaptureFixture[str]
+) -> None:
+    got: list[float] = []
+
+    def on_message(message: Any) -> None:
+        if message.data < 0:
+            msg = "negative"
+            raise ValueError(msg)
+        got.append(message.data)
+
+    subscription = weak.create_subscription(Float64, "numbers", on_message, 10)
+    publisher = ros.node().create_publisher(Float64, "numbers", 10)
+    wait_until(publisher.get_subscription_count, "a subscriber")
+    for value in (1.0, -1.0, -2.0, 3.0):
+        publisher.publish(Float64(data=value))
+    wait_until(lambda: len(got) == 2, "two good messages")
+    assert got == [1.0, 3.0]
+    assert weak.callback_errors == {"callback of topic numbers": 2}
+    assert "ValueError: negative" in capfd.readouterr().err
+    assert not ros.failures
+    weak.destroy_subscription(subscription)
+
+
+def test_a_timer_that_fails_goes_on(ros: Ros, weak: Weak) -> None:
+    def fail() -> None:
+        msg = "broken"
+        raise ValueError(msg)
+
+    weak.create_timer(0.01, fail, clock=steady_clock())
+    wait_until(lambda: weak.callback_errors["fail"] >= 3, "three failures")
+    assert not ros.failures
+
+
+@pytest.mark.parametrize("kind", [Trigger, SetBool])
+def test_a_service_that_fails_answers(ros: Ros, weak: Weak, kind: Any) -> None:
+    def fail(request: Any, response: Any) -> Any:
+        msg = "no disk"
+        raise OSError(msg)
+
+    weak.create_service(kind, "/do", fail)
+    answer = ros.call(ros.node().create_client(kind, "/do"), kind.Request())
+    assert not answer.success
+    assert answer.message == "OSError: no disk"
+
+
+# -- (d) signals -----------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
+
+class Quiet(GuardedNode):
+    def __init__(self):
+        super().__init__("quiet")
+        self.timer = self.create_timer(0.001, lambda: None)
+        print("up", flush=True)
+    def release(self):
+        print("released", flush=True)
+
+sys.exit(run_node(Quiet))
+"""
+IGNORING = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # as a shell's "&" does
+
+
+def run_and_signal(script: str, *numbers: int) -> tuple[int, str, str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        time.sleep(0.2)  # inside spin
+        for number in numbers:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return process.returncode, out, err
+
+
+def gone(node_class: str) -> str:
+    """A node under which rclpy is shut down by somebody else, as by rclpy's own SIGTERM handler."""
+    return f"""
+import sys, rclpy
+from rclpy.lifecycle import LifecycleNode
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
+
+class Gone({node_class}):
+    def __init__(self):
+        super().__init__("gone")
+        self.timer = self.create_timer(0.05, rclpy.shutdown)
+    def release(self):
+        print("released", flush=True)
+"""
+
+
+def test_without_the_guard_a_context_that_goes_away_raises() -> None:
+    bare = "\nrclpy.init()\nnode = Gone()\nexecutor = rclpy.executors.SingleThreadedExecutor()\n"
+    spin = "executor.add_node(node)\nwhile True:\n    executor.spin_once(timeout_sec=0.1)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", gone("LifecycleNode") + "import rclpy.executors" + bare + spin],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "released" not in done.stdout
+
+
+def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", gone("GuardedNode") + "sys.exit(run_node(Gone))"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "released\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "numbers", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)]
+)
+def test_signals_end_the_node_cleanly(numbers: tuple[int, ...]) -> None:
+    code, out, err = run_and_signal(SCRIPT, *numbers)
+    assert (code, out) == (0, "released\n")
+    assert "Traceback" not in err
+
+
+def test_sigint_is_heard_even_by_a_background_job() -> None:
+    assert run_and_signal(IGNORING + SCRIPT, signal.SIGINT)[:2] == (0, "released\n")

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from rcl_interfaces.msg import ParameterType
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.ros.parameters import ParameterTree
+from tests.ros.conftest import Ros
+
+pytestmark = pytest.mark.ros
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: float = param(2.0, help="how large", unit="m", above=0.0, high=10.0)
+    limit: float | None = param(None, help="how long", unit="s", low=0.0)
+    kind: str = param("small", help="which", choices=("small", "large"))
+
+
+@dataclass(frozen=True)
+class Outer:
+    name: str = param(help="what it is called")
+    inner: Inner = field(default_factory=Inner)
+    count: int = param(3, help="how many", low=1, high=5)
+    flag: bool = param(False, help="whether")
+    scales: tuple[float, ...] = param((1.0, 2.0), help="which ones", unit="m", above=0.0)
+    words: tuple[str, ...] = param(("a",), help="words", min_items=1)
+    corner: tuple[float, float] = param((0.0, 0.0), help="where", unit="m")
+    mixed: tuple[float | tuple[float, ...], ...] = param((1.0,), help="nested", above=0.0)
+    boxes: tuple[tuple[tuple[float, float], ...], ...] = param((), help="boxes", unit="m")
+
+
+Make = Callable[..., ParameterTree]
+
+
+@pytest.fixture
+def make(ros: Ros) -> Make:
+    def build(
+        *overrides: str, root: type = Outer, defaults: dict[str, Any] | None = None
+    ) -> ParameterTree:
+        arguments = [word for text in overrides for word in ("-p", text)]
+        node = ros.add(
+            Node(
+                "holder",
+                cli_args=["--ros-args", *arguments],
+                automatically_declare_parameters_from_overrides=True,
+            )
+        )
+        tree = ParameterTree(node, root, live=("inner.limit",))
+        tree.declare(defaults or {})
+        tree.node = node  # type: ignore[attr-defined]
+        return tree
+
+    return build
+
+
+def node_of(tree: ParameterTree) -> Any:
+    return tree.node  # type: ignore[attr-defined]
+
+
+def test_descriptors_come_from_the_dataclass(make: Make) -> None:
+    node = node_of(make("name:=x"))
+    size = node.describe_parameter("inner.size")
+    assert size.type == ParameterType.PARAMETER_DOUBLE
+    assert size.description == "how large [m]"
+    assert size.floating_point_range[0].to_value == 10.0
+    assert "more than 0" in size.additional_constraints
+    count = node.describe_parameter("count")
+    assert (count.integer_range[0].from_value, count.integer_range[0].to_value) == (1, 5)
+    assert "one of small, large" in node.describe_parameter("inner.kind").additional_constraints
+    assert node.describe_parameter("scales").type == ParameterType.PARAMETER_DOUBLE_ARRAY
+    assert node.describe_parameter("words").type == ParameterType.PARAMETER_STRING_ARRAY
+
+
+def test_defaults_read_back(make: Make) -> None:
+    assert make("name:=x").config() == Outer(name="x")
+
+
+def test_given_values_read_back(make: Make) -> None:
+    tree = make(
+        "name:=x",
+        "inner.size:=3",  # a whole number for a number
+        "inner.limit:=1.5",
+        "inner.kind:=large",
+        "count:=4",
+        "flag:=true",
+        "scales:=[1, 2, 3]",
+        "words:=[b, c]",
+        "corner:=[1.0, 2.0]",
+        'mixed:="[[1, 2], [3, 4]]"',
+        'boxes:="[[[0, 0], [1, 1]]]"',
+    )
+    assert tree.config() == Outer(
+        name="x",
+        inner=Inner(3.0, 1.5, "large"),
+        count=4,
+        flag=True,
+        scales=(1.0, 2.0, 3.0),
+        words=("b", "c"),
+        corner=(1.0, 2.0),
+        mixed=((1.0, 2.0), (3.0, 4.0)),
+        boxes=(((0.0, 0.0), (1.0, 1.0)),),
+    )
+    assert node_of(tree).get_parameter("inner.size").value == 3.0
+
+
+def test_a_plain_list_for_a_nested_one(make: Make) -> None:
+    assert make("name:=x", "mixed:=[5.0, 6.0]").config().mixed == (5.0, 6.0)
+
+
+def test_defaults_of_a_scenario_are_overridden_by_parameters(make: Make) -> None:
+    defaults = {"name": "s", "inner": {"size": 4.0, "limit": 2.0}, "count": 2, "unused": 1}
+    tree = make("count:=5", defaults=defaults)
+    assert tree.config() == Outer(name="s", inner=Inner(4.0, 2.0), count=5)
+
+
+def test_nan_takes_back_an_optional_default(make: Make) -> None:
+    tree = make("name:=x", "inner.limit:=.nan", defaults={"inner": {"limit": 2.0}})
+    assert tree.config().inner.limit is None
+
+
+def test_every_problem_at_once(make: Make) -> None:
+    tree = make(
+        "inner.size:=20.0",
+        "inner.kind:=smal",
+        "count:=three",
+        "scales:=[1.0, -2.0]",
+        "inner.sice:=1.0",
+        "flag:=1",
+    )
+    with pytest.raises(ConfigError) as error:
+        tree.config()
+    text = str(error.value)
+    for part in (
+        "parameters: ",
+        "name: is required and missing",
+        "inner.size: must be 10 or less [m], got 20",
+        "Did you mean 'small'",
+        "count: expected a whole number, got str 'three'",
+        "scales[1]: must be more than 0 [m], got -2",
+        "inner.sice: unknown parameter. Did you mean 'inner.size'",
+        "flag: expected true or false, got int 1",
+    ):
+        assert part in text, part
+
+
+def test_parameters_of_other_nodes_are_left_alone(make: Make) -> None:
+    assert make("name:=x", "wheel_radius:=0.3").config() == Outer(name="x")
+
+
+def test_not_a_number_is_no_value_of_a_required_one(make: Make) -> None:
+    with pytest.raises(ConfigError, match=r"inner\.size: expected a finite number"):
+        make("name:=x", "inner.size:=.nan").config()
+
+
+# -- setting while it runs -----------------------------------------------------------------------
+
+
+def test_wrong_values_are_refused_with_the_reason(make: Make) -> None:
+    tree = make("name:=x")
+    node = node_of(tree)
+    for name, value, reason in (
+        ("inner.kind", "smal", "expected one of small, large"),
+        ("scales", [-1.0], "must be more than 0"),
+        ("inner.limit", -1.0, "must be 0 or more [s]"),
+        ("inner.size", 0.0, "must be more than 0 [m]"),
+        ("mixed", "[[1, 2], oops]", "expected a number"),
+    ):
+        (result,) = node.set_parameters([Parameter(name, value=value)])
+        assert not result.successful
+        assert reason in result.reason
+    assert tree.config() == Outer(name="x")
+
+
+def test_a_good_value_replaces_a_wrong_one(make: Make) -> None:
+    tree = make("name:=x", "count:=9")
+    with pytest.raises(ConfigError):
+        tree.config()
+    (result,) = node_of(tree).set_parameters([Parameter("count", value=2)])
+    assert result.successful
+    assert tree.config().count == 2
+
+
+def test_locked_only_live_parameters_may_change(make: Make) -> None:
+    tree = make("name:=x")
+    tree.locked = lambda: True
+    node = node_of(tree)
+    (refused,) = node.set_parameters([Parameter("count", value=2)])
+    assert not refused.successful
+    assert "deactivate and clean up the node first" in refused.reason
+    (done,) = node.set_parameters([Parameter("inner.limit", value=9.0)])
+    assert done.successful
+    assert tree.config().inner.limit == 9.0
+
+
+# -- the node's own ------------------------------------------------------------------------------
+
+
+def sensing(ros: Ros, *overrides: str) -> Any:
+    arguments = [word for text in ("autostart:=false", *overrides) for word in ("-p", text)]
+    return ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
+
+
+def test_scenario_gives_the_defaults_and_parameters_override(ros: Ros) -> None:
+    node = sensing(ros, "scenario:=line", "policy.horizon:=3", "budget.readings:=7")
+    config = node.parameters.config()
+    assert config.map.count == 100
+    assert config.belief.length_scales[0] == 1.0
+    assert config.policy["name"] == "bal"
+    assert (config.policy["horizon"], config.policy["alpha"]) == (3, 1.0)
+    assert config.budget.readings == 7
+    assert node.get_parameter("map.count").value == 100
+    assert node.describe_parameter("policy.horizon").integer_range[0].from_value == 1
+    assert node.describe_parameter("scenario").read_only
+
+
+def test_another_policy_keeps_what_it_knows(ros: Ros) -> None:
+    config = sensing(ros, "scenario:=line", "policy.name:=ie").parameters.config()
+    assert config.policy["name"] == "ie"
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("policy.name:=ball", "unknown policy 'ball'. Did you mean 'bal'"),
+        ("policy.horizonn:=3", "policy.horizonn: unknown parameter. Did you mean 'policy.horizon'"),
+        ("scenario:=no_such_town", "no_such_town"),
+        ("belief.kernel:=matern33", "unknown kernel 'matern33'. Did you mean 'matern32'"),
+        ("budget.readings:=0", "budget.readings: must be 1 or more"),
+        ("pose.type:=sensor_msgs/msg/NavSatFix", "datum: is required"),
+    ],
+)
+def test_wrong_parameters_are_explained(ros: Ros, override: str, text: str) -> None:
+    overrides = [] if override.startswith("scenario") else ["scenario:=line"]
+    node = sensing(ros, *overrides, override)
+    with pytest.raises(ConfigError) as error:
+        node.parameters.config(check=lambda m: build_policy(m.get("policy", {})))
+    assert text in str(error.value)
+
+
+def test_read_only_parameters_stay(ros: Ros) -> None:
+    node = sensing(ros, "scenario:=line")
+    (result,) = node.set_parameters([Parameter("scenario", value="town")])
+    assert not result.successful
+    assert "read-only" in result.reason
+    assert math.isfinite(node.get_parameter("mission.coverage").value)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gp_active_sensing.ros.poses import Pose, PoseTrack, heading_between
+
+S = 1_000_000_000
+
+
+def pose(t: float, x: float = 0.0, heading: float = 0.0) -> Pose:
+    return Pose(round(t * S), "map", x, 0.0, heading)
+
+
+def track(*times: float, max_age: float = 1.0, history: float = 60.0) -> PoseTrack:
+    made = PoseTrack(max_age, history)
+    for t in times:
+        made.add(pose(t, x=10.0 * t))
+    return made
+
+
+def test_newest_pose_before_is_used_when_no_later_one_is_known() -> None:
+    found = track(1.0, 2.0).at(round(2.5 * S))
+    assert found is not None
+    assert found.x == 20.0
+
+
+def test_between_two_poses_it_interpolates() -> None:
+    found = track(1.0, 2.0).at(round(1.25 * S))
+    assert found is not None
+    assert found.x == pytest.approx(12.5)
+    assert found.stamp_ns == round(1.25 * S)
+
+
+def test_heading_turns_the_short_way() -> None:
+    made = PoseTrack(2.0, 60.0)
+    made.add(pose(0.0, heading=math.pi - 0.1))
+    made.add(pose(1.0, heading=-math.pi + 0.1))
+    found = made.at(S // 2)
+    assert found is not None
+    assert math.cos(found.heading) == pytest.approx(-1.0)
+
+
+def test_a_pose_that_is_too_old_does_not_count() -> None:
+    made = track(1.0, max_age=0.5)
+    assert made.at(round(1.6 * S)) is None
+    assert made.may_come(round(1.6 * S))
+
+
+def test_before_the_first_pose_there_is_none_and_none_will_come() -> None:
+    made = track(1.0)
+    assert made.at(round(0.9 * S)) is None
+    assert not made.may_come(round(0.9 * S))
+
+
+def test_a_late_pose_is_put_in_order() -> None:
+    made = track(1.0, 3.0, max_age=5.0)
+    assert not made.add(pose(2.0, x=-7.0))
+    found = made.at(2 * S)
+    assert found is not None
+    assert found.x == -7.0
+    assert made.newest is not None
+    assert made.newest.x == 30.0
+
+
+def test_old_poses_are_forgotten() -> None:
+    made = PoseTrack(1.0, 10.0)
+    for i in range(5000):
+        made.add(pose(0.1 * i))
+    assert len(made) < 500
+    assert made.at(round(499.9 * S)) is not None
+    assert made.at(round(480.0 * S)) is None
+
+
+def test_direction_of_movement() -> None:
+    assert heading_between(pose(0.0, x=0.0), pose(1.0, x=-3.0)) == pytest.approx(math.pi)
+    assert math.isnan(heading_between(pose(0.0, x=0.0), pose(1.0, x=0.1)))
+    assert math.isnan(heading_between(None, pose(1.0)))

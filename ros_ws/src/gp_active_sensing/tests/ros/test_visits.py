@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from gp_active_sensing.ros.visits import Visits
+from gp_active_sensing.types import Reading
+
+S = 1_000_000_000
+
+
+def reading(t: float) -> Reading:
+    return Reading(round(t * S), 1, 5.0)
+
+
+def visits(coverage: float = 0.5) -> Visits:
+    return Visits(coverage, lambda a, b: b == a + 1)
+
+
+def drive(v: Visits, place: int, *steps: tuple[float, float]) -> list[Reading]:
+    out = []
+    for t, fraction in steps:
+        out += [held.reading for held in v.drive(place, fraction, round(t * S), t)]
+    return out
+
+
+def test_a_reading_counts_once_half_is_driven() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0), (1.0, 0.2))
+    assert v.hold(1, reading(1.0), 1.0) == []
+    assert v.waiting == 1
+    assert drive(v, 1, (2.0, 0.4)) == []
+    assert len(drive(v, 1, (3.0, 0.6))) == 1
+    assert v.waiting == 0
+
+
+def test_a_reading_after_half_counts_at_once() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0), (1.0, 0.6))
+    assert len(v.hold(1, reading(1.0), 1.0)) == 1
+
+
+def test_beginning_late_on_a_segment_is_not_enough() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.6), (1.0, 1.0))
+    assert v.hold(1, reading(1.0), 1.0) == []
+
+
+def test_entering_from_the_segment_before_counts_from_its_start() -> None:
+    v = visits()
+    drive(v, 0, (0.0, 0.9))
+    drive(v, 1, (1.0, 0.3))
+    assert v.hold(1, reading(1.0), 1.0) == []
+    assert len(drive(v, 1, (2.0, 0.5))) == 1
+
+
+def test_leaving_to_the_segment_after_counts_to_its_end() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.1), (1.0, 0.4))
+    v.hold(1, reading(1.0), 1.0)
+    assert len(drive(v, 2, (2.0, 0.1))) == 1
+
+
+def test_a_moment_on_the_wrong_segment_loses_nothing_of_the_right_one() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0), (1.0, 0.3))
+    drive(v, 7, (2.0, 0.5))
+    v.hold(7, reading(2.0), 2.0)
+    drive(v, 1, (3.0, 0.6))
+    assert len(v.hold(1, reading(3.0), 3.0)) == 1
+    drive(v, 2, (20.0, 0.5))
+    assert [held.reading.stamp_ns for held in v.left] == [2 * S]
+
+
+def test_two_short_visits_do_not_add_up() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0), (1.0, 0.3))
+    v.hold(1, reading(1.0), 1.0)
+    drive(v, 9, (2.0, 0.0))
+    drive(v, 1, (100.0, 0.7), (101.0, 0.9))
+    assert v.hold(1, reading(101.0), 101.0) == []
+    assert len(v.left) == 1
+
+
+def test_a_reading_between_two_poses_waits_for_its_segment() -> None:
+    v = visits()
+    drive(v, 0, (0.0, 0.5))
+    assert v.hold(1, reading(0.5), 0.5) == []
+    assert len(drive(v, 1, (1.0, 0.6))) == 1
+
+
+def test_clearing_leaves_the_readings_to_be_counted() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0))
+    v.hold(1, reading(0.0), 0.0)
+    v.clear()
+    assert len(v.left) == 1
+    assert v.waiting == 0
+
+
+def test_no_coverage_wanted() -> None:
+    v = visits(0.0)
+    drive(v, 1, (0.0, 0.9))
+    assert len(v.hold(1, reading(0.0), 0.0)) == 1

@@ -1,0 +1,118 @@
+"""Small maps and missions for tests without rclpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.ros.inbox import Inbox, RawReading
+from gp_active_sensing.ros.intake import Intake
+from gp_active_sensing.ros.matching import MapMatcher
+from gp_active_sensing.ros.mission import Mission
+from gp_active_sensing.ros.poses import Pose, PoseTrack
+from gp_active_sensing.ros.settings import MissionConfig
+from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
+from gp_active_sensing.types import Budget
+
+SECOND = 1_000_000_000
+
+
+def grid(columns: int = 4, rows: int = 1, spacing: float = 10.0) -> Topology:
+    config = MapConfig("grid", columns=columns, rows=rows, spacing=spacing)
+    return build_topology(config)
+
+
+def chain() -> Roads:
+    """A road of three segments of 100 m, both ways: a1 a2 a3 there, b3 b2 b1 back."""
+    xs = (0.0, 100.0, 200.0, 300.0)
+    segments = []
+    for i in range(3):
+        line = ((xs[i], 0.0), (xs[i + 1], 0.0))
+        segments.append(Segment(f"a{i + 1}", f"J{i}", f"J{i + 1}", line, 100.0, speed_limit=10.0))
+        back = line[::-1]
+        segments.append(Segment(f"b{i + 1}", f"J{i + 1}", f"J{i}", back, 100.0, speed_limit=10.0))
+    return Roads(RoadMap("chain", "map", tuple(segments)))
+
+
+def place(topology: Topology, name: str) -> int:
+    return topology.names.index(name)
+
+
+class Rig:
+    """A mission without threads: `pose` and `reading` arrive, `step` does what is to be done."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        budget: int | None = None,
+        max_age: float = 1.0,
+        pose_wait: float = 0.1,
+        inbox: int = 1000,
+        **mission: Any,
+    ) -> None:
+        self.topology = topology
+        belief = BeliefConfig(length_scales=(20.0, 60.0), mean_std=10.0)
+        self.config = MissionConfig(**mission)
+        self.loop = SensingLoop(
+            topology,
+            build_belief(belief, topology.features),
+            build_policy({"name": "ie"}),
+            budget=Budget(readings=budget),
+            retries=self.config.retries,
+        )
+        matcher = MapMatcher(topology, self.config.snap_distance)
+        self.loop.snap_distance = matcher.snap_distance
+        self.events: list[dict[str, Any]] = []
+        self.seconds = 0.0
+        clock: Callable[[], float] = lambda: self.seconds  # noqa: E731
+        self.intake = Intake(
+            self.loop,
+            matcher,
+            PoseTrack(max_age, 60.0),
+            coverage=self.config.coverage,
+            pose_wait=pose_wait,
+            clock=clock,
+            journal=self.events.append,
+        )
+        self.mission = Mission(
+            self.loop,
+            self.intake,
+            Inbox(inbox),
+            self.config,
+            arrival_radius=self.config.arrival_radius or 2.0,
+            clock=clock,
+            journal=self.events.append,
+        )
+        self.sent: list[int] = []
+
+    def pose(
+        self, t: float, x: float, y: float = 0.0, heading: float = 0.0, frame: str = "map"
+    ) -> None:
+        what = Pose(round(t * SECOND), frame, x, y, heading)
+        self.mission.inbox.put(what, self.seconds)
+
+    def reading(self, t: float, value: float = 1.0, variance: float | None = None) -> None:
+        self.mission.inbox.put(RawReading(round(t * SECOND), value, variance), self.seconds)
+
+    def step(self, t: float, *, plan: bool = True) -> None:
+        step = self.mission.step(round(t * SECOND))
+        if step.again is not None:
+            self.sent.append(step.again)
+        if plan and step.job is not None and step.job.decide:
+            answer = step.job.loop.ask(step.job.at)
+            if self.mission.decided(step.job, answer) and answer.waypoint is not None:
+                self.sent.append(answer.waypoint)
+
+    @property
+    def accepted(self) -> int:
+        return self.loop.counts["accepted"]
+
+    @property
+    def observed(self) -> list[str]:
+        return [self.topology.names[i] for i in np.flatnonzero(self.loop.belief.observed)]
