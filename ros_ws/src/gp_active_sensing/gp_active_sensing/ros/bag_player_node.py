@@ -1,0 +1,297 @@
+"""Node ``bag_player``: plays a bag on its own topics, with the bag's clock.
+
+ROS parameters: see `BagPlayerConfig`. Publishes every topic of the bag (raw, whatever its type;
+remap them as usual) and ``/clock``. Subscribes ``/diagnostics``, where ``active_sensing`` says what
+it has taken in: that paces a bag played as fast as possible, and tells when all of it has arrived.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock as RosClock
+from rclpy.clock import ClockType
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock as ClockMessage
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
+from gp_active_sensing.replay import Bag, BagMessage, BagTopic
+from gp_active_sensing.ros.conversions import find_message_type
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
+from gp_active_sensing.ros.outputs import time_of
+from gp_active_sensing.ros.parameters import ParameterTree
+
+__all__ = ["BagPlayer", "BagPlayerConfig", "main"]
+
+CLOCK_TOPIC = "/clock"
+_PERIOD = 0.002
+_SLICE = 0.02
+_CLOCK_STEP_NS = 10_000_000
+_SETTLE = 2.5  # a listener that reports also shows what it knows, every two seconds
+_SETTLE_UNREPORTED = 0.5
+_PATIENCE = 6.0
+
+
+@dataclass(frozen=True)
+class BagPlayerConfig:
+    """Parameters of the node ``bag_player``."""
+
+    bag: str = param(help="rosbag2 folder, .mcap or .db3 file")
+    rate: float = param(
+        1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
+    )
+    topics: tuple[str, ...] = param((), help="topics of the bag to play; empty = all")
+    wait_for: tuple[str, ...] = param(
+        (), help="topics that need a subscriber before the first message; empty = any one"
+    )
+    wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
+    clock: bool = param(True, help="publish the bag's time on /clock (not the recorded one)")
+    ahead: int = param(
+        2000, help="rate 0: most messages sent and not yet reported as taken in", low=1
+    )
+
+
+class BagPlayer(GuardedNode):
+    """Plays one bag and ends.
+
+    A message whose type is not installed here, or whose bytes are not of its type, is left out and
+    counted. A bag that turns out damaged is played up to there, and the exit code is 1.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("bag_player", automatically_declare_parameters_from_overrides=True)
+        tree = ParameterTree(self, BagPlayerConfig)
+        tree.declare({})
+        self.settings: BagPlayerConfig = tree.config()
+        self.played: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self._stack = ExitStack()
+        self._bag = self._stack.enter_context(Bag(self.settings.bag))
+        self._topics = self._chosen()
+        self._publishers_of = self._make_publishers()
+        self._watched = self._watched_topics()
+        self._clock_publisher = (
+            self.create_publisher(ClockMessage, CLOCK_TOPIC, 10) if self.settings.clock else None
+        )
+        self._taken_in = 0
+        self._taken_in_at: float | None = None
+        self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._messages: Iterator[BagMessage] = self._bag.messages({t.name for t in self._topics})
+        self._next: BagMessage | None = None
+        self._began = time.monotonic()
+        self._first_ns = 0
+        self._clock_ns: int | None = None
+        self._phase: Callable[[float], None] = self._wait
+        # Not the node's own clock: that may be the one published here.
+        self.create_timer(_PERIOD, self._step, clock=RosClock(clock_type=ClockType.STEADY_TIME))
+
+    def release(self) -> None:
+        """Close the bag."""
+        self._stack.close()
+
+    # -- preparation ---------------------------------------------------------------------------
+
+    def _chosen(self) -> list[BagTopic]:
+        names = {topic.name for topic in self._bag.topics}
+        wanted = {self.resolve_topic_name(name, only_expand=True) for name in self.settings.topics}
+        missing = sorted(wanted - names)
+        if missing:
+            msg = f"topics: {', '.join(missing)} not in bag {self._bag.path}, {self._contents()}"
+            raise ConfigError(msg)
+        chosen = []
+        for topic in self._bag.topics:
+            if wanted and topic.name not in wanted:
+                continue
+            if topic.name == CLOCK_TOPIC and self.settings.clock:
+                self._leave_out(topic, "the bag's stamps make the clock instead")
+            else:
+                chosen.append(topic)
+        return chosen
+
+    def _contents(self) -> str:
+        topics = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in self._bag.topics)
+        return f"which holds {topics or 'no topic at all'}"
+
+    def _make_publishers(self) -> dict[str, Any]:
+        publishers: dict[str, Any] = {}
+        for topic in list(self._topics):
+            try:
+                publishers[topic.name] = self.create_publisher(
+                    find_message_type(topic.type),
+                    topic.name,
+                    _profile(topic, depth=max(1000, self.settings.ahead)),
+                )
+            except (ConfigError, MissingDependencyError) as error:
+                self._topics.remove(topic)
+                self._leave_out(topic, str(error))
+        return publishers
+
+    def _leave_out(self, topic: BagTopic, why: str) -> None:
+        self.left_out[topic.name] += topic.count
+        self.get_logger().warning(f"{topic.count} messages of {topic.name} are left out: {why}")
+
+    def _watched_topics(self) -> list[str]:
+        """Return the topics that must have a subscriber; they must be in the bag, too."""
+        names = self.settings.wait_for
+        watched = [self.resolve_topic_name(name, only_expand=True) for name in names]
+        absent = [name for name in watched if name not in self._publishers_of]
+        if absent:
+            msg = (
+                f"wait_for: {', '.join(absent)} cannot be played from bag {self._bag.path}, "
+                f"{self._contents()}; with the launch file, say which topics of the bag are meant: "
+                "reading_topic:=… pose_topic:=…"
+            )
+            raise ConfigError(msg)
+        return watched
+
+    # -- playing -------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        try:
+            self._phase(time.monotonic())
+        except ReplayError as error:
+            self.get_logger().error(str(error))
+            self._report()
+            self.end(1)
+
+    def _wait(self, now: float) -> None:
+        counts = {n: p.get_subscription_count() for n, p in self._publishers_of.items()}
+        ready = all(counts[n] for n in self._watched) if self._watched else any(counts.values())
+        if not ready:
+            if now - self._began > self.settings.wait:
+                without = ", ".join(n for n in self._watched or counts if not counts[n])
+                msg = f"nobody subscribed to {without or 'any topic'} in {self.settings.wait:g} s"
+                raise ReplayError(msg)
+            return
+        self._next = next(self._messages, None)
+        self._first_ns = self._next.stamp_ns if self._next is not None else 0
+        self._began = now
+        self._phase = self._play
+        rate = self.settings.rate
+        speed = f"at {rate:g} times its own speed" if rate else "as fast as it is taken in"
+        self.get_logger().info(f"playing {self._bag.path} {speed}")
+
+    def _play(self, now: float) -> None:
+        """Publish what is due, for a slice of time, so that signals are heard."""
+        until = now + _SLICE
+        while self._next is not None and now < until:
+            if not self._is_due(self._next, now):
+                self._tell_time_between(now)
+                return
+            self._tell_time(self._next.stamp_ns)
+            self._publish(self._next)
+            self._next = next(self._messages, None)
+            now = time.monotonic()
+        if self._next is None:
+            self._began = now
+            self._phase = self._drain
+
+    def _is_due(self, message: BagMessage, now: float) -> bool:
+        rate = self.settings.rate
+        if rate > 0.0:
+            return (now - self._began) * rate * 1e9 >= message.stamp_ns - self._first_ns
+        if self._outstanding() < self.settings.ahead:
+            return True
+        if self._taken_in_at is None and now - self._began > _PATIENCE:
+            msg = (
+                f"rate 0: no node said on /diagnostics within {_PATIENCE:g} s what it has taken "
+                "in; give a rate above 0"
+            )
+            raise ReplayError(msg)
+        return False
+
+    def _publish(self, message: BagMessage) -> None:
+        try:
+            self._bag.decode(message)  # a subscriber may die of bytes that are no message
+        except ReplayError as error:
+            self.left_out[message.topic] += 1
+            self.get_logger().warning(str(error))
+            return
+        self._publishers_of[message.topic].publish(message.data)
+        self.played[message.topic] += 1
+
+    def _tell_time(self, stamp_ns: int) -> None:
+        """Publish the bag's time, unless it has hardly gone on; it never goes back."""
+        last = self._clock_ns
+        if self._clock_publisher is None or (last is not None and stamp_ns - last < _CLOCK_STEP_NS):
+            return
+        self._clock_ns = stamp_ns
+        self._clock_publisher.publish(ClockMessage(clock=time_of(stamp_ns)))
+
+    def _tell_time_between(self, now: float) -> None:
+        if self.settings.rate > 0.0:
+            elapsed = (now - self._began) * self.settings.rate * 1e9
+            self._tell_time(self._first_ns + round(elapsed))
+
+    # -- the listener --------------------------------------------------------------------------
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            values = {pair.key: pair.value for pair in status.values}
+            try:
+                received = int(values["readings_received"]) + int(values["poses_received"])
+                taken = received - int(values["inbox"])
+            except (KeyError, ValueError):
+                continue
+            if taken != self._taken_in or self._taken_in_at is None:
+                self._taken_in, self._taken_in_at = taken, time.monotonic()
+
+    def _outstanding(self) -> int:
+        """Return how many of the messages it waits for the listener has not reported yet."""
+        sent = sum(self.played[name] for name in self._watched or self._publishers_of)
+        return sent - self._taken_in
+
+    def _drain(self, now: float) -> None:
+        """Let the listener take in the last messages before ending, which ends a launch."""
+        if self._taken_in_at is None:
+            # Nobody has reported; wait for it only if somebody may.
+            patience = _PATIENCE if self.count_publishers("/diagnostics") else _SETTLE_UNREPORTED
+            if now - self._began < patience:
+                return
+        else:
+            quiet = now - max(self._began, self._taken_in_at)
+            if quiet < (_SETTLE if self._outstanding() <= 0 else _PATIENCE):
+                return
+            if self._outstanding() > 0:
+                self.get_logger().warning(
+                    f"{self._outstanding()} messages were sent but never reported as taken in"
+                )
+        self._report()
+        self.end(0)
+
+    def _report(self) -> None:
+        played = ", ".join(f"{n}: {c}" for n, c in sorted(self.played.items())) or "none"
+        left = ", ".join(f"{n}: {c}" for n, c in sorted(self.left_out.items()))
+        self.get_logger().info(
+            f"played {self.played.total()} messages ({played})"
+            + (f"; left out {self.left_out.total()} ({left})" if left else "")
+        )
+
+
+def _profile(topic: BagTopic, depth: int) -> QoSProfile:
+    """Return a profile that every subscriber accepts; latched where the recorded one was."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=(
+            DurabilityPolicy.TRANSIENT_LOCAL if topic.latched else DurabilityPolicy.VOLATILE
+        ),
+    )
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(BagPlayer)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

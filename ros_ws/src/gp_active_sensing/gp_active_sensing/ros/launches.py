@@ -1,0 +1,197 @@
+"""The launches there are: probe, traffic_sim and replay."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from gp_active_sensing.config import param_of
+from gp_active_sensing.errors import UnknownNameError, suggest
+from gp_active_sensing.planning import policies
+from gp_active_sensing.resources import list_resources
+from gp_active_sensing.ros.launching import Argument, LaunchSpec, NodeSpec, Use
+from gp_active_sensing.ros.settings import PoseConfig
+
+__all__ = ["LAUNCHES", "launch_spec"]
+
+
+def launch_spec(name: str) -> LaunchSpec:
+    """Return a launch by its name.
+
+    Raises:
+        UnknownNameError: no such launch; the message has the nearest match.
+    """
+    try:
+        return LAUNCHES[name]
+    except KeyError:
+        known = ", ".join(LAUNCHES)
+        msg = f"unknown launch {name!r}.{suggest(name, LAUNCHES)} Known: {known}"
+        raise UnknownNameError(msg) from None
+
+
+def _shipped(kind: str) -> str:
+    names = ", ".join(list_resources(kind))
+    return f"a path, or one that ships with the package: {names}" if names else "a path"
+
+
+def _pose_types() -> tuple[str, ...]:
+    kind = next(field for field in dataclasses.fields(PoseConfig) if field.name == "type")
+    return param_of(kind).choices or ()
+
+
+_POLICY = Argument("policy", "how the next place is chosen", choices=tuple(policies.names()))
+_BUDGET = Argument("budget", "number of places to observe", kind=int)
+_SEED = Argument("seed", "key of every random draw", kind=int)
+_RUN_DIR = Argument("run_dir", "new directory for the records of the mission")
+_SCENARIO_HELP = f"scenario, {_shipped('sim')}"
+_RVIZ = Argument("rviz", "show the field, the map and the plan in RViz", "false", bool)
+_MAP = Argument("map", f"road map, {_shipped('maps')}")
+_SENSOR = (
+    Argument("reading_topic", "topic of the readings", "reading"),
+    Argument("reading_type", "message type of the readings, package/msg/Name"),
+    Argument("reading_field", "path of the value in the message, such as twist.twist.linear.x"),
+    Argument("reading_variance_field", "path of the noise variance in the message"),
+    Argument("pose_topic", "topic of the pose", "pose"),
+    Argument("pose_type", "message type of the pose", choices=_pose_types()),
+)
+_SENSOR_PARAMETERS = {
+    "reading.type": Use("reading_type"),
+    "reading.field": Use("reading_field"),
+    "reading.variance_field": Use("reading_variance_field"),
+    "pose.type": Use("pose_type"),
+}
+_SENSOR_TOPICS = {"reading": Use("reading_topic"), "pose": Use("pose_topic")}
+_MISSION_PARAMETERS = {"policy.name": Use("policy"), "budget.readings": Use("budget")}
+
+
+def _params_file(name: str) -> Argument:
+    return Argument("params_file", "ROS parameter file; arguments go before it", name)
+
+
+def _rviz(use_sim_time: bool | Use) -> NodeSpec:
+    return NodeSpec(
+        "rviz2",
+        "rviz2",
+        package="rviz2",
+        arguments=("-d", "rviz/gp_active_sensing.rviz"),
+        parameters={"use_sim_time": use_sim_time},
+        only_if="rviz",
+        required=False,
+    )
+
+
+_PROBE = LaunchSpec(
+    "probe",
+    "sense with a real probe: readings and poses in, the next waypoint out",
+    (
+        _MAP,
+        _POLICY,
+        _BUDGET,
+        *_SENSOR,
+        Argument(
+            "waypoint_topic", "topic of the next waypoint; goal_pose for Nav2", "next_waypoint"
+        ),
+        _RUN_DIR,
+        _params_file("probe.yaml"),
+        Argument("use_sim_time", "take the time from /clock", "false", bool),
+        _RVIZ,
+    ),
+    (
+        NodeSpec(
+            "active_sensing",
+            "active_sensing",
+            parameters={
+                "map.file": Use("map"),
+                **_MISSION_PARAMETERS,
+                **_SENSOR_PARAMETERS,
+                "run_dir": Use("run_dir"),
+                "use_sim_time": Use("use_sim_time"),
+            },
+            remappings={**_SENSOR_TOPICS, "next_waypoint": Use("waypoint_topic")},
+        ),
+        _rviz(Use("use_sim_time")),
+    ),
+)
+
+_TRAFFIC_SIM = LaunchSpec(
+    "traffic_sim",
+    "sense with a simulated probe that drives through a simulated field",
+    (
+        Argument("scenario", _SCENARIO_HELP, "town"),
+        _POLICY,
+        _BUDGET,
+        _SEED,
+        Argument("speed_factor", "simulated seconds per second", kind=float),
+        _RUN_DIR,
+        Argument("exit_at_end", "end once the mission is over", "false", bool),
+        _params_file("traffic_sim.yaml"),
+        _RVIZ,
+    ),
+    (
+        NodeSpec(
+            "simulator",
+            "simulator",
+            parameters={
+                "scenario": Use("scenario"),
+                "seed": Use("seed"),
+                "speed_factor": Use("speed_factor"),
+                # active_sensing ends the launch, once its records are written.
+                "exit_at_end": False,
+            },
+        ),
+        NodeSpec(
+            "active_sensing",
+            "active_sensing",
+            parameters={
+                "scenario": Use("scenario"),
+                **_MISSION_PARAMETERS,
+                "seed": Use("seed"),
+                "run_dir": Use("run_dir"),
+                "mission.exit_at_end": Use("exit_at_end"),
+                "use_sim_time": True,
+            },
+        ),
+        _rviz(True),
+    ),
+)
+
+_REPLAY = LaunchSpec(
+    "replay",
+    "learn the field from the readings and poses of a bag; nothing is planned",
+    (
+        Argument("bag", "rosbag2 folder, .mcap or .db3 file", required=True),
+        Argument("rate", "times the bag's own speed; 0 = as fast as can be taken in", kind=float),
+        Argument("scenario", f"where map and belief come from: {_SCENARIO_HELP}", "town"),
+        _MAP,
+        *_SENSOR,
+        _RUN_DIR,
+        _params_file("replay.yaml"),
+        _RVIZ,
+    ),
+    (
+        NodeSpec(
+            "active_sensing",
+            "active_sensing",
+            parameters={
+                "scenario": Use("scenario"),
+                "map.file": Use("map"),
+                **_SENSOR_PARAMETERS,
+                "run_dir": Use("run_dir"),
+                "use_sim_time": True,
+            },
+            remappings=_SENSOR_TOPICS,
+        ),
+        NodeSpec(
+            "bag_player",
+            "bag_player",
+            parameters={
+                "bag": Use("bag"),
+                "rate": Use("rate"),
+                "wait_for": (Use("reading_topic"), Use("pose_topic")),
+            },
+        ),
+        _rviz(True),
+    ),
+)
+
+LAUNCHES: dict[str, LaunchSpec] = {spec.name: spec for spec in (_PROBE, _TRAFFIC_SIM, _REPLAY)}
+"""Every launch by its name, which is also that of its file in ``launch/``."""

@@ -1,0 +1,290 @@
+"""What a launch is, as plain data; ``ros2 launch`` and the runner both follow it.
+
+`resolve` turns a `LaunchSpec` (see `launches`) and the given arguments into nodes to run;
+`to_launch_description` wraps the same in objects of ``launch``, imported only there because an
+installation by pip does not have it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.threads import THREAD_VARIABLES
+
+__all__ = [
+    "Argument",
+    "LaunchSpec",
+    "NodeRun",
+    "NodeSpec",
+    "Use",
+    "node_environment",
+    "resolve",
+    "to_launch_description",
+]
+
+PACKAGE = "gp_active_sensing"
+_PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+_WORDS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a launch, ``name:=value``.
+
+    Args:
+        name: its name.
+        help: one sentence, with the unit.
+        default: used when not given; "" leaves the matter to the parameter file.
+        kind: str, int, float or bool.
+        choices: allowed words.
+        required: must be given.
+    """
+
+    name: str
+    help: str
+    default: str = ""
+    kind: type = str
+    choices: tuple[str, ...] = ()
+    required: bool = False
+
+    def parse(self, text: str) -> Any:
+        """Return the value, or None for an empty one.
+
+        Raises:
+            ConfigError: not of the argument's kind, or none of its choices.
+        """
+        if text == "":
+            if self.required:
+                msg = f"{self.name}: is required ({self.help}); give {self.name}:=…"
+                raise ConfigError(msg)
+            return None
+        if self.choices and text not in self.choices:
+            hint = suggest(text, self.choices)
+            msg = f"{self.name}: expected one of {', '.join(self.choices)}, got {text!r}.{hint}"
+            raise ConfigError(msg)
+        if self.kind is bool:
+            if text.lower() not in _WORDS:
+                msg = f"{self.name}: expected true or false, got {text!r}"
+                raise ConfigError(msg)
+            return _WORDS[text.lower()]
+        try:
+            return self.kind(text)
+        except ValueError:
+            word = "a whole number" if self.kind is int else "a number"
+            msg = f"{self.name}: expected {word}, got {text!r}"
+            raise ConfigError(msg) from None
+
+
+@dataclass(frozen=True)
+class Use:
+    """Stands for the value of an argument; an argument left empty sets nothing."""
+
+    argument: str
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node of a launch.
+
+    Args:
+        executable: as in ``ros2 run <package> <executable>``.
+        name: name of the node.
+        package: the package it is in.
+        parameters: parameter -> value, or the argument that gives it, or several for a list.
+        remappings: topic -> the argument that gives its other name.
+        arguments: command line ahead of the ROS arguments; ``config`` files are looked up.
+        only_if: argument (true or false) that says whether to start it.
+        required: its end ends the launch.
+    """
+
+    executable: str
+    name: str
+    package: str = PACKAGE
+    parameters: Mapping[str, Use | tuple[Use, ...] | bool | int | float | str] = field(
+        default_factory=dict
+    )
+    remappings: Mapping[str, Use] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    only_if: str = ""
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """One launch: what it is for, its arguments and its nodes."""
+
+    name: str
+    help: str
+    arguments: tuple[Argument, ...]
+    nodes: tuple[NodeSpec, ...]
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """One node with everything decided."""
+
+    spec: NodeSpec
+    parameters: dict[str, Any]
+    remappings: dict[str, str]
+    params_file: Path | None
+    arguments: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        """The Python module behind one of our executables."""
+        return f"{PACKAGE}.ros.{self.spec.executable}_node"
+
+    def command(self) -> tuple[str, ...]:
+        """Return the command that starts the node without ``ros2``.
+
+        Raises:
+            MissingDependencyError: a program of another package that is not on the path.
+        """
+        if self.spec.package == PACKAGE:
+            start = [sys.executable, "-m", self.module]
+        else:
+            program = shutil.which(self.spec.executable)
+            if program is None:
+                msg = (
+                    f"{self.spec.executable} is not on the PATH: install the package "
+                    f"{self.spec.package} of ROS 2 and source its setup file, or leave it out"
+                )
+                raise MissingDependencyError(msg)
+            start = [program]
+        ros = ["-r", f"__node:={self.spec.name}"]
+        if self.params_file is not None:
+            ros += ["--params-file", str(self.params_file)]
+        for topic, other in self.remappings.items():
+            ros += ["-r", f"{topic}:={other}"]
+        for name, value in self.parameters.items():
+            # JSON is YAML: quoted text stays text, whatever it looks like.
+            ros += ["-p", f"{name}:={json.dumps(value)}"]
+        return (*start, *self.arguments, "--ros-args", *ros)
+
+
+def resolve(spec: LaunchSpec, given: Mapping[str, str]) -> list[NodeRun]:
+    """Decide what a launch starts.
+
+    Args:
+        spec: the launch.
+        given: argument -> text; arguments that are missing take their defaults.
+
+    Raises:
+        ConfigError: with every argument that is unknown or has a wrong value.
+        ResourceError: a parameter file that does not exist.
+    """
+    known = {argument.name: argument for argument in spec.arguments}
+    problems: list[str] = []
+    for name in given:
+        if name not in known:
+            problems.append(
+                f"{name}: unknown argument.{suggest(name, known)} Known: {', '.join(known)}"
+            )
+    values: dict[str, Any] = {}
+    for name, argument in known.items():
+        try:
+            values[name] = argument.parse(given.get(name, argument.default))
+        except ConfigError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise ConfigError(problems, source=f"launch {spec.name}")
+    wanted = [node for node in spec.nodes if not node.only_if or values[node.only_if]]
+    return [_resolve_node(node, values) for node in wanted]
+
+
+def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
+    parameters: dict[str, Any] = {}
+    for name, value in node.parameters.items():
+        decided: Any = value
+        if isinstance(value, Use):
+            decided = values[value.argument]
+        elif isinstance(value, tuple):
+            decided = [values[use.argument] for use in value if values[use.argument]] or None
+        if decided is not None:
+            parameters[name] = decided
+    others = {topic: values[use.argument] for topic, use in node.remappings.items()}
+    remappings = {topic: other for topic, other in others.items() if other}
+    params_file = None
+    if node.package == PACKAGE and values.get("params_file"):
+        params_file = find_resource("config", values["params_file"]).absolute()
+    arguments = tuple(
+        str(find_resource(*argument.split("/", 1))) if "/" in argument else argument
+        for argument in node.arguments
+    )
+    return NodeRun(node, parameters, remappings, params_file, arguments)
+
+
+def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that nodes should have and the given environment has not.
+
+    Fast DDS finds its peers within a quarter of a second with our profile, otherwise in up to
+    three. Planning works on small matrices, where more threads only get into each other's way (and
+    results are the same to the bit with one thread only).
+    """
+    added = {name: "1" for name in THREAD_VARIABLES if name not in environment}
+    if not any(name in environment for name in _PROFILE_VARIABLES):
+        added[_PROFILE_VARIABLES[0]] = str(find_resource("config", "fastdds.xml").absolute())
+    return added
+
+
+def to_launch_description(spec: LaunchSpec) -> Any:
+    """Return the ``launch.LaunchDescription`` of a launch.
+
+    Arguments are declared, so that ``ros2 launch --show-args`` lists them; nodes are decided when
+    the launch runs, by `resolve`.
+    """
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+    from launch import LaunchDescription
+
+    declared = []
+    for argument in spec.arguments:
+        extra: dict[str, Any] = {}
+        if not argument.required:
+            extra["default_value"] = argument.default
+        if argument.choices:
+            optional = () if argument.default else ("",)
+            extra["choices"] = [*optional, *argument.choices]
+        declared.append(DeclareLaunchArgument(argument.name, description=argument.help, **extra))
+
+    def start(context: Any) -> list[Any]:
+        names = [argument.name for argument in spec.arguments]
+        given = {name: context.launch_configurations[name] for name in names}
+        return [_launch_node(run) for run in resolve(spec, given)]
+
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def _launch_node(run: NodeRun) -> Any:
+    from launch.actions import Shutdown
+    from launch_ros.actions import Node
+    from launch_ros.parameter_descriptions import ParameterValue
+
+    # Without a type, launch would read the text "5" as a number.
+    typed = {
+        name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
+        for name, value in run.parameters.items()
+    }
+    parameters: list[Any] = [] if run.params_file is None else [str(run.params_file)]
+    if typed:
+        parameters.append(typed)
+    return Node(
+        package=run.spec.package,
+        executable=run.spec.executable,
+        name=run.spec.name,
+        parameters=parameters,
+        remappings=list(run.remappings.items()),
+        arguments=list(run.arguments),
+        additional_env=node_environment(os.environ),
+        output="screen",
+        on_exit=[Shutdown(reason=f"{run.spec.name} ended")] if run.spec.required else None,
+    )

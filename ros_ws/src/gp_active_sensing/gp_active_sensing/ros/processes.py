@@ -1,0 +1,252 @@
+"""A group of child processes that live and end together.
+
+Started without a shell (a shell's background jobs ignore SIGINT), each in a session of its own, so
+that a Ctrl-C reaches this process alone and is passed on once. Children are ended by pid only:
+SIGINT, after a while SIGTERM, at last SIGKILL. On Linux a child also ends when this process is
+killed in a way that it cannot answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.types import Clock
+
+__all__ = ["ProcessGroup", "Program"]
+
+logger = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """One child.
+
+    Args:
+        name: what its lines of output are marked with.
+        command: program and arguments.
+        required: its end, for whatever reason, ends the group.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    required: bool = True
+
+
+class ProcessGroup:
+    """Start programs, pass on their output and the signals, end all of them.
+
+    Args:
+        programs: started in this order.
+        environment: of every child; None = this process's.
+        on_line: called with (name, line) for each line of output, from several threads, one at a
+            time.
+        grace: how long children may take to end after SIGINT [s].
+        patience: and then after SIGTERM [s].
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        *,
+        environment: Mapping[str, str] | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+        grace: float = 20.0,
+        patience: float = 5.0,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.programs = tuple(programs)
+        self.waits = (grace, patience)
+        self.killed: list[str] = []
+        self.failures: dict[str, int] = {}
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self._environment = None if environment is None else dict(environment)
+        self._on_line = on_line if on_line is not None else _write_line
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._readers: list[threading.Thread] = []
+        self._signals: list[int] = []
+        self._muted = False
+
+    def run(self, tick: Callable[[], bool] | None = None) -> int:
+        """Run until a required child ends, a signal comes or `tick` says so; end all children.
+
+        Args:
+            tick: called about twenty times a second; True ends the group.
+
+        Returns:
+            0; 1 when a child failed or had to be killed; 128 + n after signal n.
+
+        Raises:
+            RunError: a program cannot be started (those started before are ended).
+        """
+        with self._catching_signals():
+            try:
+                self._start()
+                while not self._signals and not self._ended():
+                    if tick is not None and tick():
+                        break
+                    time.sleep(0.05)
+            finally:
+                self._end_all()
+        if self._signals:
+            return 128 + self._signals[0]
+        return 1 if self.failures or self.killed else 0
+
+    def _start(self) -> None:
+        for program in self.programs:
+            try:
+                self.children[program.name] = subprocess.Popen(
+                    program.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment,
+                    start_new_session=True,
+                    # Safe: no thread of ours runs yet, and the function only makes two calls.
+                    preexec_fn=functools.partial(_prepare_child, os.getpid()),  # noqa: PLW1509
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                self._read_output()
+                msg = f"{program.name}: cannot start {program.command[0]!r}: {error}"
+                raise RunError(msg) from error
+        self._read_output()
+
+    def _read_output(self) -> None:
+        """Start the readers; after all children, which are so forked while there is one thread."""
+        for name, child in self.children.items():
+            reader = threading.Thread(target=self._forward, args=(name, child), daemon=True)
+            reader.start()
+            self._readers.append(reader)
+
+    def _forward(self, name: str, child: subprocess.Popen[bytes]) -> None:
+        assert child.stdout is not None
+        with child.stdout as lines:
+            for line in lines:
+                text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+                try:
+                    with self._lock:
+                        self._on_line(name, text)
+                except Exception as error:  # go on reading: a full pipe would stop the child
+                    if not self._muted:
+                        self._muted = True
+                        logger.error("output is lost from here on: %r", error)
+
+    def _ended(self) -> bool:
+        """Say whether a required child, or every child, has ended; note a failure."""
+        for program in self.programs:
+            code = self.children[program.name].poll()
+            if code is not None and program.required:
+                if code != 0:
+                    self.failures[program.name] = code
+                    logger.error("%s ended with %s; ending the others", program.name, _said(code))
+                return True
+        return all(child.poll() is not None for child in self.children.values())
+
+    def _end_all(self) -> None:
+        """End every child that still runs: ask, insist, kill; each further signal goes on."""
+        seen = len(self._signals)
+        for step, wait in zip(_STEPS, (*self.waits, 5.0), strict=True):
+            alive = self._alive()
+            if not alive:
+                break
+            for name in alive:
+                if step == signal.SIGKILL:
+                    self.killed.append(name)
+                    logger.error("%s did not end when asked and was killed", name)
+                self.children[name].send_signal(step)
+            deadline = self._clock() + wait
+            while self._alive() and self._clock() < deadline:
+                if len(self._signals) > seen:
+                    seen = len(self._signals)
+                    break
+                time.sleep(0.02)
+        self._note_bad_ends()
+        for reader in self._readers:
+            # A grandchild may hold the pipe open; its output is no longer ours.
+            reader.join(timeout=2.0)
+
+    def _note_bad_ends(self) -> None:
+        """A child that was asked to end may die of the signal, but not fail."""
+        fine = (0, *(-step for step in _STEPS), 128 + signal.SIGINT, 128 + signal.SIGTERM)
+        for name, child in self.children.items():
+            code = child.poll()
+            if code is not None and code not in fine and name not in self.failures:
+                self.failures[name] = code
+                logger.error("%s failed while ending: %s", name, _said(code))
+
+    def _alive(self) -> list[str]:
+        return [name for name, child in self.children.items() if child.poll() is None]
+
+    @contextlib.contextmanager
+    def _catching_signals(self) -> Iterator[None]:
+        """Note signals instead of dying of them, so that the children are ended first."""
+
+        def note(number: int, _frame: FrameType | None) -> None:
+            self._signals.append(number)
+
+        before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            before = {number: signal.signal(number, note) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def _prepare_child(parent: int) -> None:
+    """Between fork and exec: hear SIGINT whoever started us, and end with the parent."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(0)
+
+
+def _find_prctl() -> Callable[[int, int], Any] | None:
+    """Look it up before any fork: a child must not import."""
+    if sys.platform != "linux":
+        return None
+    try:
+        prctl: Callable[[int, int], Any] = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None
+    return prctl
+
+
+_PRCTL = _find_prctl()
+
+
+def _said(code: int) -> str:
+    """Name an exit status."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _write_line(name: str, line: str) -> None:
+    sys.stdout.write(f"[{name}] {line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,197 @@
+"""Reading bags: what was recorded comes out; what is broken is one clear error."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from rosbags.typesys import get_types_from_msg
+
+from gp_active_sensing.errors import MissingDependencyError, ReplayError
+from gp_active_sensing.replay import Bag, BagTopic
+from tests.replay.bags import STORE, header, message, write_bag
+
+STRING = "std_msgs/msg/String"
+TEMPERATURE = "sensor_msgs/msg/Temperature"
+
+
+def text(content: str) -> Any:
+    return message(STRING, data=content)
+
+
+def temperature(stamp_ns: int, value: float) -> Any:
+    return message(TEMPERATURE, header=header(stamp_ns), temperature=value, variance=0.25)
+
+
+def drive(path: Path, storage: str = "mcap", count: int = 20) -> Path:
+    stamps = [1_700_000_000_000_000_000 + 10**8 * i for i in range(count)]
+    messages = [("/reading", s, temperature(s, 0.5 * i)) for i, s in enumerate(stamps)]
+    messages += [("/note", s + 1, text(f"note {i}")) for i, s in enumerate(stamps[::4])]
+    return write_bag(path, messages, storage=storage, latched=("/note",))
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_what_was_written_is_read_in_stamp_order(tmp_path: Path, storage: str) -> None:
+    path = drive(tmp_path / "bag", storage)
+    with Bag(path) as bag:
+        assert bag.topics == (
+            BagTopic("/note", STRING, 5, latched=True),
+            BagTopic("/reading", TEMPERATURE, 20, latched=False),
+        )
+        assert bag.count == 25
+        found = list(bag.messages())
+        values = [bag.decode(m).temperature for m in found if m.topic == "/reading"]
+    stamps = [m.stamp_ns for m in found]
+    assert stamps == sorted(stamps)
+    assert len(found) == 25
+    assert values == [0.5 * i for i in range(20)]
+    first = next(m for m in found if m.topic == "/reading")
+    expected = STORE.serialize_cdr(temperature(first.stamp_ns, 0.0), TEMPERATURE)
+    assert first.data == bytes(expected)
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_one_storage_file_is_a_bag_too(tmp_path: Path, storage: str) -> None:
+    path = drive(tmp_path / "bag", storage)
+    file = next(f for f in path.iterdir() if f.suffix in {".mcap", ".db3"})
+    with Bag(file) as bag:
+        assert len(list(bag.messages())) == 25
+
+
+def test_only_the_topics_asked_for(tmp_path: Path) -> None:
+    with Bag(drive(tmp_path / "bag")) as bag:
+        assert {m.topic for m in bag.messages(["/note"])} == {"/note"}
+        assert list(bag.messages(["/other"])) == []
+
+
+def test_a_split_bag_with_overlapping_files_is_merged_by_stamp(tmp_path: Path) -> None:
+    parts = []
+    for part, offset in enumerate((0, 5)):
+        stamps = [offset + 10 * i + 1 for i in range(10)]
+        messages = [("/note", s, text(f"{part}.{i}")) for i, s in enumerate(stamps)]
+        parts.append(write_bag(tmp_path / f"part{part}", messages))
+    whole = tmp_path / "whole"
+    shutil.copytree(parts[0], whole)
+    shutil.copy(parts[1] / "part1.mcap", whole / "part1.mcap")
+    metadata = whole / "metadata.yaml"
+    content = metadata.read_text()
+    assert "  - part0.mcap\n" in content
+    content = content.replace("  - part0.mcap\n", "  - part0.mcap\n  - part1.mcap\n")
+    metadata.write_text(content.replace("message_count: 10", "message_count: 20"))
+    with Bag(whole) as bag:
+        stamps = [m.stamp_ns for m in bag.messages()]
+    assert len(stamps) == 20
+    assert stamps == sorted(stamps)
+
+
+def test_a_type_of_the_bag_s_own_is_decoded_with_its_definition(tmp_path: Path) -> None:
+    types = get_types_from_msg("float64 depth\nuint8 level\n", "our_msgs/msg/Sounding")
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(types)
+    sounding = store.types["our_msgs/msg/Sounding"](depth=4.5, level=3)
+    path = write_bag(tmp_path / "bag", [("/depth", 7, sounding)], extra_types=types)
+    with Bag(path) as bag:
+        decoded = bag.decode(next(bag.messages()))
+    assert (decoded.depth, decoded.level) == (4.5, 3)
+
+
+def test_a_payload_of_another_type_is_an_error_with_topic_and_stamp(tmp_path: Path) -> None:
+    with Bag(drive(tmp_path / "bag")) as bag:
+        good = next(m for m in bag.messages() if m.topic == "/reading")
+        with pytest.raises(ReplayError, match=r"cannot decode .*Temperature of /reading at \d+ ns"):
+            bag.decode(good._replace(data=good.data[:10]))
+        with pytest.raises(ReplayError, match=r"cannot decode other/msg/Thing"):
+            bag.decode(good._replace(type="other/msg/Thing"))
+
+
+def test_a_bag_is_used_inside_with(tmp_path: Path) -> None:
+    bag = Bag(drive(tmp_path / "bag"))
+    with pytest.raises(ReplayError, match="use it in a with statement"):
+        bag.messages()
+    with bag:
+        assert len(list(bag.messages())) == 25
+    with pytest.raises(ReplayError, match="use it in a with statement"):
+        bag.messages()
+
+
+def test_a_missing_bag_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(ReplayError, match=r"nowhere: not found .*metadata\.yaml.*\.mcap"):
+        Bag(tmp_path / "nowhere").__enter__()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ReplayError, match="not found"):
+        Bag(tmp_path / "empty").__enter__()
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("hello")
+    with pytest.raises(ReplayError, match=r"cannot be opened: Unrecognized storage format '\.txt'"):
+        Bag(other).__enter__()
+
+
+def test_a_bag_with_fewer_messages_than_its_index_says(tmp_path: Path) -> None:
+    path = drive(tmp_path / "bag")
+    metadata = path / "metadata.yaml"
+    metadata.write_text(metadata.read_text().replace("message_count: 20", "message_count: 30"))
+    with Bag(path) as bag, pytest.raises(ReplayError, match="promises 35 messages, 25 could"):
+        list(bag.messages())
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+@pytest.mark.parametrize("keep", [0.0, 0.3, 0.6, 0.9, 0.99])
+def test_a_truncated_file_is_a_replay_error(tmp_path: Path, storage: str, keep: float) -> None:
+    path = drive(tmp_path / "bag", storage, count=200)
+    file = next(f for f in path.iterdir() if f.suffix in {".mcap", ".db3"})
+    data = file.read_bytes()
+    file.write_bytes(data[: math.floor(keep * len(data))])
+    with pytest.raises(ReplayError, match=f"bag {path}"), Bag(path) as bag:
+        list(bag.messages())
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_a_mutated_bag_is_read_or_refused_but_raises_nothing_else(
+    tmp_path: Path, storage: str
+) -> None:
+    path = drive(tmp_path / "bag", storage)
+    rng = np.random.default_rng([7, len(storage)])
+    files = {f: f.read_bytes() for f in sorted(path.iterdir())}
+    refused = 0
+    for trial in range(80):
+        file, original = list(files.items())[trial % len(files)]
+        data = bytearray(original)
+        for at in rng.integers(0, len(data), size=8):
+            data[at] = int(rng.integers(0, 256))
+        file.write_bytes(bytes(data))
+        try:
+            with Bag(path) as bag:
+                for found in bag.messages():
+                    bag.decode(found)
+        except ReplayError:
+            refused += 1
+        file.write_bytes(original)
+    assert refused > 30
+
+
+def test_without_rosbags_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_import = builtins.__import__
+
+    def no_rosbags(name: str, *args: Any, **options: Any) -> Any:
+        if name.startswith("rosbags"):
+            raise ImportError(name)
+        return real_import(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", no_rosbags)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[bag\]'"):
+        Bag(tmp_path).__enter__()

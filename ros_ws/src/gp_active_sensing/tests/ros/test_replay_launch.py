@@ -1,0 +1,214 @@
+"""The nodes of replay.launch.py on a bag: belief as after the same readings told offline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from sensor_msgs.msg import PointCloud2
+
+from gp_active_sensing.events import reading_of
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.replay import Bag
+from gp_active_sensing.sim import build_loop, build_world, load_scenario
+from gp_active_sensing.types import Reading
+from tests.replay.bags import header, message, write_bag
+from tests.ros.listening import Listener, listener
+
+__all__ = ["listener"]  # a fixture
+pytestmark = pytest.mark.ros
+
+COLUMNS, ROWS, SPACING = 6, 5, 10.0
+START = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+SCENARIO = {
+    "name": "field",
+    "map": {"kind": "grid", "columns": COLUMNS, "rows": ROWS, "spacing": SPACING},
+    "field": {"kind": "gp", "length_scale": 20.0, "signal_std": 3.0, "mean": 12.0},
+    "sensor": {"noise_std": 0.5},
+    "belief": {
+        "length_scales": [5.0, 20.0, 60.0],
+        "signal_std": [3.0],
+        "noise_std": [0.5],
+        "mean_value": 10.0,
+        "mean_std": 10.0,
+    },
+    "policy": {"name": "random"},
+}
+
+
+class Drive(NamedTuple):
+    bag: Path
+    scenario: Path
+    readings: list[Reading]
+
+
+@pytest.fixture(scope="module")
+def drive(tmp_path_factory: pytest.TempPathFactory) -> Drive:
+    """A drive to and fro over half of a grid: ten poses a second, two readings a place."""
+    folder = tmp_path_factory.mktemp("drive")
+    scenario = folder / "field.yaml"
+    scenario.write_text(yaml.safe_dump(SCENARIO))
+    world = build_world(load_scenario(scenario))
+    rng = np.random.default_rng([11])
+    readings: list[Reading] = []
+    messages: list[tuple[str, int, Any]] = []
+    for step in range(18):
+        row, column = divmod(step, COLUMNS)
+        x = SPACING * (column if row % 2 == 0 else COLUMNS - 1 - column)
+        y = SPACING * row
+        place = world.topology.snap(x, y, 0.1)
+        assert place is not None
+        for tick in range(10):
+            stamp = START + step * SECOND + tick * SECOND // 10
+            messages.append(("/car/odom", stamp, odometry(stamp, x, y)))
+            if tick in (3, 7):
+                value = float(world.truth[place] + 0.5 * rng.standard_normal())
+                taken = stamp + 1_000_000
+                readings.append(Reading(taken, place, value, 0.25))
+                messages.append(("/car/temperature", taken, temperature(taken, value)))
+    bad = START + 5 * SECOND + SECOND // 2 + 2
+    messages.append(("/car/temperature", bad, temperature(bad, float("nan"))))
+    messages.sort(key=lambda entry: entry[1])
+    return Drive(write_bag(folder / "bag", messages), scenario, readings)
+
+
+def temperature(stamp: int, value: float) -> Any:
+    return message(
+        "sensor_msgs/msg/Temperature",
+        header=header(stamp, "sensor"),
+        temperature=value,
+        variance=0.25,
+    )
+
+
+def odometry(stamp: int, x: float, y: float) -> Any:
+    zero = message("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
+    pose = message(
+        "geometry_msgs/msg/Pose",
+        position=message("geometry_msgs/msg/Point", x=x, y=y, z=0.0),
+        orientation=message("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=0.0, w=1.0),
+    )
+    return message(
+        "nav_msgs/msg/Odometry",
+        header=header(stamp),
+        child_frame_id="base_link",
+        pose=message("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=np.zeros(36)),
+        twist=message(
+            "geometry_msgs/msg/TwistWithCovariance",
+            twist=message("geometry_msgs/msg/Twist", linear=zero, angular=zero),
+            covariance=np.zeros(36),
+        ),
+    )
+
+
+def replay(drive: Drive, run_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "gp_active_sensing.ros.runner",
+            "replay",
+            f"bag:={drive.bag}",
+            f"scenario:={drive.scenario}",
+            "reading_topic:=/car/temperature",
+            "pose_topic:=/car/odom",
+            "reading_variance_field:=variance",
+            f"run_dir:={run_dir}",
+            *words,
+        ],
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("rate", ["0", "20"])
+def test_the_belief_equals_that_of_the_same_readings_told_offline(
+    tmp_path: Path, drive: Drive, listener: Listener, rate: str
+) -> None:
+    listener.subscribe(PointCloud2, "/field")
+    done = replay(drive, tmp_path / "run", f"rate:={rate}")
+    assert done.returncode == 0, done.stdout
+    scenario = load_scenario(drive.scenario)
+    world = build_world(scenario)
+    offline = build_loop(scenario, world.topology)
+    assert offline.tell(drive.readings).accepted == len(drive.readings) == 36
+
+    run = RunDirectory.open(tmp_path / "run")
+    told = [reading_of(event) for event in run.events() if event["event"] == "reading"]
+    told.sort(key=lambda reading: reading.stamp_ns)
+    assert [(r.stamp_ns, r.location, r.value, r.noise_variance) for r in told] == [
+        (r.stamp_ns, r.location, r.value, r.noise_variance) for r in drive.readings
+    ]
+    summary = run.summary()
+    assert summary["observed"] == 18
+    assert summary["readings"] == 36
+    assert summary["rejected_by_reason"] == {"not_finite": 1}
+    weights = {tuple(e["length_scale"]): e["weight"] for e in summary["length_scales"]}
+    expected = {
+        tuple(h.length_scales): w
+        for h, w in zip(offline.belief.hyperparameters, offline.belief.weights, strict=True)
+    }
+    assert weights == pytest.approx(expected, abs=1e-12)
+    assert run.records() == []
+
+    mean, variance = offline.belief.predict()
+    cloud = listener.heard["/field"][-1]
+    table = np.frombuffer(cloud.data.tobytes(), dtype="<f4").reshape(-1, 5)
+    np.testing.assert_allclose(table[:, :2], world.topology.positions)
+    np.testing.assert_allclose(table[:, 3], mean, rtol=1e-5)
+    np.testing.assert_allclose(table[:, 4], np.sqrt(variance), rtol=1e-4)
+    assert "played 217 messages (/car/odom: 180, /car/temperature: 37)" in done.stdout
+
+
+def test_a_topic_that_the_bag_does_not_hold_is_named(tmp_path: Path, drive: Drive) -> None:
+    done = replay(drive, tmp_path / "run", "reading_topic:=/car/pressure")
+    assert done.returncode == 1
+    assert "/car/pressure cannot be played" in done.stdout
+    assert "/car/temperature (sensor_msgs/msg/Temperature, 37)" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_the_bag_itself_gives_the_same_readings_without_ros(drive: Drive) -> None:
+    with Bag(drive.bag) as bag:
+        values = [bag.decode(m).temperature for m in bag.messages(["/car/temperature"])]
+    finite = [value for value in values if np.isfinite(value)]
+    assert finite == [reading.value for reading in drive.readings]
+    assert len(values) - len(finite) == 1
+
+
+def test_a_long_bag_played_as_fast_as_it_is_taken_in_loses_nothing(
+    tmp_path: Path, drive: Drive
+) -> None:
+    """Ten times what the transport can hold, in one burst, if nothing held it back."""
+    poses, every = 6000, 5
+    messages: list[tuple[str, int, Any]] = []
+    for number in range(poses):
+        stamp = START + number * SECOND // 50
+        column = number // 500 % COLUMNS
+        messages.append(("/car/odom", stamp, odometry(stamp, SPACING * column, 0.0)))
+        if number % every == 2:
+            messages.append(("/car/temperature", stamp, temperature(stamp, 12.0 + column)))
+    long = drive._replace(bag=write_bag(tmp_path / "bag", messages))
+    done = replay(long, tmp_path / "run", "rate:=0")
+    assert done.returncode == 0, done.stdout
+    assert "never reported" not in done.stdout
+    summary = RunDirectory.open(tmp_path / "run").summary()
+    assert summary["readings"] == poses // every
+    assert summary["rejected"] == 0
+    assert summary["dropped"] == {}
+    assert summary["observed"] == COLUMNS

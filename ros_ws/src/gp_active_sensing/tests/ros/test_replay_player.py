@@ -1,0 +1,174 @@
+"""The node bag_player, in a process of its own, heard by a node of this process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from rclpy.qos import qos_profile_sensor_data
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Float64, String
+
+from gp_active_sensing.ros.runner import child_environment
+from tests.replay.bags import message, write_bag
+from tests.ros.listening import Listener, listener
+
+pytestmark = pytest.mark.ros
+__all__ = ["listener"]  # a fixture
+
+START = 1_700_000_000_000_000_000
+STEP = 20_000_000
+
+
+def play(bag: Path, *words: str, limit: float = 40.0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gp_active_sensing.ros.bag_player_node", "--ros-args"]
+    command += ["-p", f"bag:='{bag}'", *words]
+    return subprocess.run(
+        command,
+        env=child_environment(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=limit,
+        check=False,
+    )
+
+
+def numbers(count: int, topic: str = "/number") -> list[tuple[str, int, Any]]:
+    return [
+        (topic, START + i * STEP, message("std_msgs/msg/Float64", data=float(i)))
+        for i in range(count)
+    ]
+
+
+def test_everything_is_played_in_order_with_the_bag_s_clock(
+    tmp_path: Path, listener: Listener
+) -> None:
+    note = ("/note", START - 1, message("std_msgs/msg/String", data="first"))
+    bag = write_bag(tmp_path / "bag", [note, *numbers(60)], latched=("/note",))
+    listener.subscribe(Float64, "/elsewhere")
+    listener.subscribe(String, "/note")
+    listener.subscribe(Clock, "/clock", qos_profile_sensor_data)
+    started = time.monotonic()
+    done = play(bag, "-p", "wait_for:=['/number']", "-r", "/number:=/elsewhere", "-p", "rate:=2.0")
+    took = time.monotonic() - started
+    assert done.returncode == 0, done.stdout
+    assert [m.data for m in listener.heard["/elsewhere"]] == [float(i) for i in range(60)]
+    assert [m.data for m in listener.heard["/note"]] == ["first"]
+    assert "played 61 messages (/note: 1, /number: 60)" in done.stdout
+    assert took > 59 * STEP * 1e-9 / 2.0
+    ticks = [m.clock.sec * 10**9 + m.clock.nanosec for m in listener.heard["/clock"]]
+    assert ticks == sorted(ticks)
+    assert len(ticks) > 20
+    assert ticks[-1] - START == pytest.approx(59 * STEP, abs=20_000_000)
+
+
+def test_what_cannot_be_played_is_left_out_and_counted(tmp_path: Path, listener: Listener) -> None:
+    types = get_types_from_msg("float64 depth\n", "not_installed_msgs/msg/Sounding")
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(types)
+    sounding = store.types["not_installed_msgs/msg/Sounding"](depth=1.0)
+    extra = [("/depth", START + i, sounding) for i in range(5)]
+    clock = [
+        (
+            "/clock",
+            START,
+            message(
+                "rosgraph_msgs/msg/Clock",
+                clock=message("builtin_interfaces/msg/Time", sec=1, nanosec=0),
+            ),
+        )
+    ]
+    bag = write_bag(tmp_path / "bag", [*numbers(10), *extra, *clock], extra_types=types)
+    listener.subscribe(Float64, "/number")
+    done = play(bag, "-p", "rate:=4.0")
+    assert done.returncode == 0, done.stdout
+    assert len(listener.heard["/number"]) == 10
+    assert "5 messages of /depth are left out" in done.stdout
+    assert "not_installed_msgs cannot be imported" in done.stdout
+    assert "played 10 messages (/number: 10); left out 6 (/clock: 1, /depth: 5)" in done.stdout
+
+
+def test_bytes_that_are_no_message_are_left_out(tmp_path: Path, listener: Listener) -> None:
+    from rosbags.rosbag2 import StoragePlugin, Writer
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        kind = "std_msgs/msg/String"
+        connection = writer.add_connection("/note", kind, typestore=store)
+        good = bytes(store.serialize_cdr(message(kind, data="good"), kind))
+        for i, data in enumerate((good, good[:6], good)):
+            writer.write(connection, START + i * STEP, data)
+    listener.subscribe(String, "/note")
+    done = play(tmp_path / "bag")
+    assert done.returncode == 0, done.stdout
+    assert [m.data for m in listener.heard["/note"]] == ["good", "good"]
+    assert "cannot decode std_msgs/msg/String of /note" in done.stdout
+    assert "left out 1 (/note: 1)" in done.stdout
+
+
+def test_only_the_topics_asked_for_are_played(tmp_path: Path, listener: Listener) -> None:
+    bag = write_bag(tmp_path / "bag", [*numbers(5), *numbers(5, "/other")])
+    listener.subscribe(Float64, "/number")
+    listener.subscribe(Float64, "/other")
+    done = play(bag, "-p", "topics:=['/other']", "-p", "rate:=10.0")
+    assert done.returncode == 0, done.stdout
+    assert "played 5 messages (/other: 5)" in done.stdout
+    assert listener.heard["/number"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-p", "topics:=['/nothing']"], "topics: /nothing not in bag"),
+        (["-p", "wait_for:=['/nothing']"], "reading_topic:="),
+        (["-p", "rate:=-1.0"], "rate"),
+        (["-p", "wait:=0.3"], "nobody subscribed to /number in 0.3 s"),
+        (["-p", "ratee:=1.0"], "Did you mean 'rate'"),
+    ],
+)
+def test_what_cannot_work_ends_with_one_clear_line(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    bag = write_bag(tmp_path / "bag", numbers(3))
+    done = play(bag, *words)
+    assert done.returncode == 1, done.stdout
+    assert said in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_a_missing_bag_ends_with_one_clear_line(tmp_path: Path) -> None:
+    done = play(tmp_path / "nowhere")
+    assert done.returncode == 1
+    assert "nowhere: not found" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_a_damaged_bag_is_played_up_to_the_damage(tmp_path: Path, listener: Listener) -> None:
+    bag = write_bag(tmp_path / "bag", numbers(10))
+    metadata = bag / "metadata.yaml"
+    metadata.write_text(metadata.read_text().replace("message_count: 10", "message_count: 12"))
+    listener.subscribe(Float64, "/number")
+    done = play(bag, "-p", "rate:=10.0")
+    assert done.returncode == 1
+    assert "its index promises 12 messages, 10 could be read" in done.stdout
+    assert "played 10 messages (/number: 10)" in done.stdout
+
+
+def test_without_a_listener_that_reports_rate_0_says_so(tmp_path: Path, listener: Listener) -> None:
+    bag = write_bag(tmp_path / "bag", numbers(10))
+    listener.subscribe(Float64, "/number")
+    done = play(bag, "-p", "rate:=0.0", "-p", "ahead:=4")
+    assert done.returncode == 1
+    assert "give a rate above 0" in done.stdout
+    assert len(listener.heard["/number"]) == 4

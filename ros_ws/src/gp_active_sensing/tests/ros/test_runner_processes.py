@@ -1,0 +1,211 @@
+"""The group of child processes behind the runner: nobody is left behind, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.ros.processes import ProcessGroup, Program
+
+SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print('up', flush=True)
+time.sleep(60)
+"""
+NEEDS_TERM = """
+import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: print('no', flush=True))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print('up', flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def program(name: str, code: str, required: bool = True) -> Program:
+    return Program(name, (sys.executable, "-c", textwrap.dedent(code)), required)
+
+
+def gone(pid: int) -> bool:
+    """Say whether a process no longer runs (a zombie of another parent does not run either)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+class Lines:
+    """Collects what the children print; ends the group once all of them are up."""
+
+    def __init__(self, up: int = 0) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.up = up
+
+    def __call__(self, name: str, line: str) -> None:
+        self.seen.append((name, line))
+
+    def all_up(self) -> bool:
+        return sum(line == "up" for _, line in self.seen) >= self.up > 0
+
+
+def group_of(lines: Lines, *programs: Program, **options: float) -> ProcessGroup:
+    return ProcessGroup(programs, on_line=lines, **options)
+
+
+def assert_all_gone(group: ProcessGroup) -> None:
+    assert group.children
+    assert [n for n, child in group.children.items() if not gone(child.pid)] == []
+
+
+def test_a_tick_ends_the_group_and_lines_carry_names() -> None:
+    lines = Lines(up=2)
+    group = group_of(lines, program("a", SLEEPER), program("b", SLEEPER))
+    assert group.run(lines.all_up) == 0
+    assert ("a", "up") in lines.seen
+    assert ("b", "up") in lines.seen
+    assert_all_gone(group)
+
+
+@pytest.mark.parametrize(("code", "expected"), [("0", 0), ("3", 1)])
+def test_a_required_child_that_ends_takes_the_others_along(code: str, expected: int) -> None:
+    lines = Lines()
+    group = group_of(lines, program("a", SLEEPER), program("b", f"raise SystemExit({code})"))
+    started = time.monotonic()
+    assert group.run() == expected
+    assert time.monotonic() - started < 20
+    assert ("b" in group.failures) == (expected == 1)
+    assert_all_gone(group)
+
+
+def test_a_child_that_is_killed_is_a_failure_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    lines = Lines(up=2)
+    group = group_of(lines, program("a", SLEEPER), program("b", SLEEPER))
+
+    def kill_b() -> bool:
+        if lines.all_up() and group.children["b"].poll() is None:
+            group.children["b"].kill()
+        return False
+
+    assert group.run(kill_b) == 1
+    assert group.failures == {"b": -signal.SIGKILL}
+    assert "b ended with signal SIGKILL" in caplog.text
+    assert_all_gone(group)
+
+
+def test_a_child_that_is_not_required_may_end() -> None:
+    lines = Lines()
+    group = group_of(
+        lines,
+        program("viewer", "raise SystemExit(1)", required=False),
+        program("a", "import time; time.sleep(0.5); print('done', flush=True)"),
+    )
+    assert group.run() == 1  # it did fail, but only after `a` had done its work
+    assert ("a", "done") in lines.seen
+
+
+def test_escalation_to_sigterm_then_to_sigkill(caplog: pytest.LogCaptureFixture) -> None:
+    lines = Lines(up=2)
+    group = group_of(
+        lines, program("term", NEEDS_TERM), program("kill", STUBBORN), grace=0.4, patience=0.4
+    )
+    assert group.run(lines.all_up) == 1
+    assert group.killed == ["kill"]
+    assert group.children["term"].returncode == 0
+    assert "kill did not end when asked" in caplog.text
+    assert_all_gone(group)
+
+
+def test_a_program_that_cannot_start_ends_those_before_it() -> None:
+    group = ProcessGroup([program("a", SLEEPER), Program("b", ("/no/such/program",))])
+    with pytest.raises(RunError, match=r"b: cannot start '/no/such/program'"):
+        group.run()
+    assert_all_gone(group)
+
+
+def test_failing_while_ending_is_a_failure() -> None:
+    code = """
+    import time
+    try:
+        print('up', flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        raise SystemExit(7)
+    """
+    lines = Lines(up=1)
+    group = group_of(lines, program("a", code))
+    assert group.run(lines.all_up) == 1
+    assert group.failures == {"a": 7}
+
+
+PARENT = f"""
+import sys
+from gp_active_sensing.ros.processes import ProcessGroup, Program
+
+group = ProcessGroup(
+    [Program(name, (sys.executable, "-c", {SLEEPER!r})) for name in "ab"],
+    on_line=lambda name, line: print(name, line, group.children[name].pid, flush=True),
+)
+raise SystemExit(group.run())
+"""
+
+
+def start_parent(**options: object) -> tuple[subprocess.Popen[str], list[int]]:
+    parent = subprocess.Popen(  # type: ignore[call-overload]
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, **options
+    )
+    assert parent.stdout is not None
+    pids = [int(parent.stdout.readline().split()[-1]) for _ in range(2)]
+    return parent, pids
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_reach_the_children_and_the_exit_code_says_which(number: signal.Signals) -> None:
+    parent, pids = start_parent()
+    with parent:
+        parent.send_signal(number)
+        assert parent.wait(timeout=20) == 128 + number
+    assert all(gone(pid) for pid in pids)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
+def test_children_end_even_when_the_parent_is_killed() -> None:
+    parent, pids = start_parent()
+    with parent:
+        parent.kill()
+        assert parent.wait(timeout=20) == -signal.SIGKILL
+    assert wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+def test_sigint_is_heard_by_a_group_started_as_a_background_job() -> None:
+    """A shell's ``cmd &`` starts programs that ignore SIGINT, and they hand that on."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        parent, pids = start_parent()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with parent:
+        os.kill(parent.pid, signal.SIGINT)
+        assert parent.wait(timeout=20) == 130
+    assert all(gone(pid) for pid in pids)
