@@ -119,7 +119,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(msg, source=str(path)) from error
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
         msg = f"is not valid YAML: {' '.join(str(error).split())}"
         raise ConfigError(msg, source=str(path)) from error
     if not isinstance(data, dict):
@@ -143,7 +143,7 @@ def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dic
             continue
         try:
             value = yaml.safe_load(text)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):  # ValueError: a date such as 2024-13-45
             problems.append(f"override {override!r}: {text!r} is not a YAML value")
             continue
         target = result
@@ -290,8 +290,8 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             word = "a whole number" if hint is int else "a number"
             problems.append(f"{path}: expected {word}{unit}, got {_shown(value)}")
             return value
-        if not math.isfinite(value):
-            problems.append(f"{path}: expected a finite number{unit}, got {value}")
+        if not _is_finite(value):
+            problems.append(f"{path}: expected a finite number{unit}, got {_shown(value)}")
             return value
         if hint is int and value != int(value):
             problems.append(f"{path}: expected a whole number{unit}, got {value}")
@@ -300,6 +300,13 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
         return hint(value)
     problems.append(f"{path}: has a type that cannot be configured ({hint!r})")
     return value
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the range of float
+        return False
 
 
 def _number_from_text(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def package_root() -> Path:
     """The folder of setup.py and package.xml in the source tree."""
     return PACKAGE_ROOT
+
+
+@pytest.fixture(autouse=True)
+def _package_logger_as_it_was() -> Iterator[None]:
+    """Undo what a command run inside a test did to the package's logger."""
+    package = logging.getLogger("gp_active_sensing")
+    before = (list(package.handlers), package.level, package.propagate)
+    yield
+    package.handlers, package.propagate = before[0], before[2]
+    package.setLevel(before[1])

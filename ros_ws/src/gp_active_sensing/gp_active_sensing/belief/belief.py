@@ -12,12 +12,17 @@ from gp_active_sensing.belief.factor import Factor
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.places import Places
 from gp_active_sensing.belief.transform import IDENTITY, Transform
+from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Belief", "Posterior"]
 
 _TAIL = 4
 """Rows from the end within which a place's row is rebuilt instead of doubled."""
+_NEGLIGIBLE = 1e-13
+"""Share of a place's precision below which new readings cannot be told from rounding."""
+_LARGEST = 1e100
+"""Largest size of a value, and range of its noise variance: squares and sums stay finite."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +138,16 @@ class Belief:
             noise_variance: of this reading; None = σ_n²(λ).
 
         Raises:
-            ReadingError: the value is outside the transform's domain.
+            ReadingError: the value is not finite, too large, or outside the transform's domain, or
+                the variance is not above 0; nothing has changed then.
+            IndexError: there is no such place.
         """
+        if not 0 <= location < self.n:
+            msg = f"place {location} is not one of the belief's (0 … {self.n - 1})"
+            raise IndexError(msg)
+        _check_size(value, noise_variance)
         value, noise_variance = self.transform.forward(value, noise_variance)
+        _check_size(value, noise_variance)
         self._places.add(location, value, noise_variance)
         if not self._observed[location]:
             self._observed[location] = True
@@ -185,7 +197,10 @@ class Belief:
                 had[:, position[place]] += factor.precision[:, row]
                 had_total[:, position[place]] += factor.precision[:, row] * factor.value[:, row]
         extra = precision - had
-        factor.append(places, extra, (total - had_total) / extra)
+        # A reading of enormous variance vanishes in the sum: the difference is zero or rounding.
+        least = _NEGLIGIBLE * precision
+        value = np.where(extra < least, mean, (total - had_total) / np.maximum(extra, least))
+        factor.append(places, np.maximum(extra, least), value)
 
     def _summarise(self) -> None:
         """Log-evidence and posterior mean coefficients from the factor's rows."""
@@ -279,3 +294,13 @@ class Belief:
         mean = self.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
         mean = mean + (R @ self._coefficients[:, :, None])[:, :, 0]
         return mean, W, R
+
+
+def _check_size(value: float, noise_variance: float | None) -> None:
+    """Refuse numbers whose squares or reciprocals are not finite: they would spoil the belief."""
+    if not abs(value) <= _LARGEST:
+        msg = f"expected a value within ±{_LARGEST:g}, got {value}"
+        raise ReadingError("out_of_range", msg)
+    if noise_variance is not None and not 1.0 / _LARGEST <= noise_variance <= _LARGEST:
+        msg = f"expected a noise variance of {1.0 / _LARGEST:g} … {_LARGEST:g}, got {noise_variance}"
+        raise ReadingError("bad_variance", msg)

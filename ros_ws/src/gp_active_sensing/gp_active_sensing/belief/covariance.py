@@ -83,7 +83,10 @@ class FeatureCovariance:
         features: FloatArray,
         hyperparameters: Sequence[HyperParameters],
     ) -> None:
-        features = np.array(features, dtype=np.float64, ndmin=2)
+        features = np.array(features, dtype=np.float64)
+        if features.ndim != 2:
+            msg = f"features must be (n, p), one row a location; got shape {features.shape}"
+            raise ValueError(msg)
         if not np.isfinite(features).all():
             bad = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
             msg = f"features must be finite; location {bad} has {features[bad].tolist()}"

@@ -43,7 +43,7 @@ class _Log:
             msg = f"expected a value above 0 (the belief takes its logarithm), got {value}"
             raise ReadingError("not_positive", msg)
         # First order: sd of log z = sd of z / z.
-        return math.log(value), None if variance is None else variance / value**2
+        return math.log(value), None if variance is None else variance / value / value
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         # Log-normal: E = exp(m + v/2), Var = (exp(v) - 1) E²; capped so that a prior with a huge

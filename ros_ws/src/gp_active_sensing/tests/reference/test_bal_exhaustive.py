@@ -142,7 +142,7 @@ def truncation(belief: Belief, tau: float | None) -> tuple[float, float]:
 
 
 def test_published_draws_leave_the_bounds_and_nothing_hides_it(
-    record_property: Callable[[str, object], None],
+    record_testsuite_property: Callable[[str, object], None],
 ) -> None:
     """The chain-rule bounds hold for Eq. 6, not for the sampled Eq. 8: misses are counted.
 
@@ -157,7 +157,7 @@ def test_published_draws_leave_the_bounds_and_nothing_hides_it(
         assert sampled.lower <= sampled.upper
         lower, upper = chain_rule(belief, 2)
         missed += not lower - 1e-9 <= sampled.lower <= upper + 1e-9
-    record_property("draws_missed_bounds", f"{missed} of {CASES}")
+    record_testsuite_property("draws_missed_bounds", f"{missed} of {CASES}")
     assert 0.1 * CASES < missed < 0.6 * CASES
 
 

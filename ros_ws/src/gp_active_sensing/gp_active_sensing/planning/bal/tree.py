@@ -243,6 +243,8 @@ class Expander:
 
     def _initial(self, sequence: Sequence, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Chain-rule bounds for beliefs (S, L): ``max_A Σ b H_A ≤ V ≤ H(b) + Σ b max_A H_A``."""
+        if not len(sequence.candidates):  # a dead end: no reading to come, nothing to bound
+            return np.zeros(len(weights)), np.zeros(len(weights))
         fixed, best = sequence.bounds()
         lower = (weights @ fixed.T).max(axis=1)
         # With one λ left both are the same number; rounding must not put them out of order.

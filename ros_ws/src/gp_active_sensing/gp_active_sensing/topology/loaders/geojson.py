@@ -55,7 +55,7 @@ def _read(path: Path) -> Any:
         raise MapError(msg)
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
         msg = f"{path}: is not valid JSON, perhaps truncated: {error}"
         raise MapError(msg) from error
 
@@ -272,6 +272,8 @@ class _Reader:
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, int) and abs(value) > 1 << 1000:
+        return False  # beyond the range of float
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
