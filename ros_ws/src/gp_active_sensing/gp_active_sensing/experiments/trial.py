@@ -1,0 +1,59 @@
+"""One run of a scenario without files: its records, nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gp_active_sensing.sim import Scenario, build_loop, build_world
+from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.types import Clock
+
+__all__ = ["Trial", "run_trial"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished run.
+
+    Args:
+        scenario: what was simulated, with policy and seed.
+        records: one mapping a stage, as in a run directory's ``records.jsonl``.
+    """
+
+    scenario: Scenario
+    records: tuple[Mapping[str, Any], ...]
+
+    def at(self, readings: int, key: str) -> Any:
+        """Return a record's value after so many newly observed places.
+
+        Raises:
+            ValueError: the run ended before.
+        """
+        if not 1 <= readings <= len(self.records):
+            msg = f"{self.scenario.name}: {len(self.records)} stages, asked for number {readings}"
+            raise ValueError(msg)
+        return self.records[readings - 1][key]
+
+
+def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
+    """Run a scenario in memory until its budget is spent.
+
+    The same scenario and seed give the same fields and noise for every policy, so differences
+    between policies may be paired.
+
+    Args:
+        scenario: what to simulate; with a limit in expansions the result is reproducible.
+        clock: monotonic seconds, for planning times.
+    """
+    world = build_world(scenario)
+    mission = Mission(scenario, world, build_loop(scenario, world.topology, clock=clock))
+    records = []
+    while not mission.ended:
+        mission.step()
+        record = mission.finish_stage()
+        if record is not None:
+            records.append(record)
+    return Trial(scenario, tuple(records))
