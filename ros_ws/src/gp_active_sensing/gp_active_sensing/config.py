@@ -290,8 +290,9 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             word = "a whole number" if hint is int else "a number"
             problems.append(f"{path}: expected {word}{unit}, got {_shown(value)}")
             return value
-        if not _is_finite(value):
-            problems.append(f"{path}: expected a finite number{unit}, got {_shown(value)}")
+        value = _within_float(value)
+        if not math.isfinite(value):
+            problems.append(f"{path}: expected a finite number{unit}, got {value:g}")
             return value
         if hint is int and value != int(value):
             problems.append(f"{path}: expected a whole number{unit}, got {value}")
@@ -302,11 +303,12 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
     return value
 
 
-def _is_finite(value: float) -> bool:
+def _within_float(value: float) -> float:
     try:
-        return math.isfinite(value)
+        float(value)
     except OverflowError:  # a whole number beyond the range of float
-        return False
+        return math.inf if value > 0 else -math.inf
+    return value
 
 
 def _number_from_text(value: Any) -> Any:

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 
@@ -122,28 +123,31 @@ class SensingLoop:
     def _place_of(self, reading: Reading) -> int:
         """Return the place of a reading, or say why it cannot be used."""
         where = f"reading of {reading.source or 'the sensor'} at {reading.stamp_ns} ns"
-        if not isinstance(reading.value, int | float | np.number) or isinstance(
-            reading.value, bool
-        ):
+        value = _number(reading.value)
+        if value is None:
             msg = f"{where}: expected a number, got {type(reading.value).__name__}"
             raise ReadingError("not_a_number", msg)
-        if not math.isfinite(reading.value):
+        if not math.isfinite(value):
             msg = f"{where}: expected a finite value, got {reading.value}"
             raise ReadingError("not_finite", msg)
-        variance = reading.noise_variance
-        if variance is not None and not (math.isfinite(variance) and variance > 0):
-            msg = f"{where}: expected a noise variance above 0, got {variance}"
-            raise ReadingError("bad_variance", msg)
+        if reading.noise_variance is not None:
+            variance = _number(reading.noise_variance)
+            if variance is None or not (math.isfinite(variance) and variance > 0):
+                msg = f"{where}: expected a noise variance above 0, got {reading.noise_variance!r}"
+                raise ReadingError("bad_variance", msg)
         n = self.topology.n
         if reading.location is not None:
-            if not 0 <= reading.location < n:
-                msg = f"{where}: place {reading.location} is not on the map (0 … {n - 1})"
+            place = _number(reading.location)
+            if place is None or not 0 <= place < n or place != int(place):
+                msg = f"{where}: place {reading.location!r} is not on the map (0 … {n - 1})"
                 raise ReadingError("unknown_location", msg)
-            return int(reading.location)
-        if reading.position is None or not all(math.isfinite(c) for c in reading.position):
-            msg = f"{where}: needs a place or a finite position, got {reading.position}"
+            return int(place)
+        given = reading.position
+        position = [_number(c) for c in given] if isinstance(given, Iterable) else []
+        x, y = position if len(position) == 2 else (None, None)
+        if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
+            msg = f"{where}: needs a place or a finite position (x, y), got {reading.position!r}"
             raise ReadingError("bad_position", msg)
-        x, y = reading.position
         location = self.topology.snap(x, y, self.snap_distance)
         if location is None:
             msg = (
@@ -158,7 +162,13 @@ class SensingLoop:
 
         Returns:
             True to try the place again; False when it has now been set aside.
+
+        Raises:
+            ValueError: the place is not on the map.
         """
+        if not 0 <= location < self.topology.n:
+            msg = f"missed place {location}; the map has places 0 … {self.topology.n - 1}"
+            raise ValueError(msg)
         self._misses[location] += 1
         self.counts["missed"] += 1
         if self._misses[location] <= self.retries:
@@ -194,13 +204,20 @@ class SensingLoop:
         Returns:
             The plan; without a waypoint (and with the reason) when the mission is over.
         """
-        if at is not None and not 0 <= at < self.topology.n:
-            msg = f"the probe stands at place {at}; the map has places 0 … {self.topology.n - 1}"
+        n = self.topology.n
+        if at is not None and not 0 <= at < n:
+            msg = f"the probe stands at place {at}; the map has places 0 … {n - 1}"
+            raise ValueError(msg)
+        if any(not 0 <= place < n for place in pending):
+            msg = f"pending waypoints {sorted(pending)}; the map has places 0 … {n - 1}"
             raise ValueError(msg)
         self._say_clipped_horizon()
         left = self.remaining.readings
-        if left is not None and left - len(set(pending)) <= 0:
-            return no_plan("the budget of readings is spent")
+        if left is not None:
+            # A pending place that has been read meanwhile is paid for already.
+            left -= sum(not self.belief.observed[place] for place in set(pending))
+            if left <= 0:
+                return no_plan("the budget of readings is spent")
         plan, self.policy_state = self.policy.plan(
             self.belief,
             self.topology,
@@ -209,9 +226,7 @@ class SensingLoop:
             limit=self.limit if limit is None else limit,
             rng=np.random.default_rng([self.seed, self.decisions]),
             state=self.policy_state,
-            remaining=replace(
-                self.remaining, readings=None if left is None else left - len(set(pending))
-            ),
+            remaining=replace(self.remaining, readings=left),
             unavailable=frozenset(self.set_aside),
             clock=self._clock,
         )
@@ -248,3 +263,13 @@ class SensingLoop:
         logger.info(
             "horizon %d is beyond the %d readings left: looking ahead %d", horizon, left, left
         )
+
+
+def _number(value: object) -> float | None:
+    """Return what a sensor says as a float (inf beyond its range), None when it is no number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -302,5 +302,7 @@ def _check_size(value: float, noise_variance: float | None) -> None:
         msg = f"expected a value within ±{_LARGEST:g}, got {value}"
         raise ReadingError("out_of_range", msg)
     if noise_variance is not None and not 1.0 / _LARGEST <= noise_variance <= _LARGEST:
-        msg = f"expected a noise variance of {1.0 / _LARGEST:g} … {_LARGEST:g}, got {noise_variance}"
+        msg = (
+            f"expected a noise variance of {1.0 / _LARGEST:g} … {_LARGEST:g}, got {noise_variance}"
+        )
         raise ReadingError("bad_variance", msg)

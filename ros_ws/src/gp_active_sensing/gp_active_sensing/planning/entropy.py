@@ -46,8 +46,8 @@ _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
 """Panel edges of a component, in its own standard deviations about its mean."""
 _NEGLIGIBLE = 1e-9
 """Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
-_CHUNK = 1024
-"""Mixtures integrated at a time, to bound memory."""
+_CHUNK = 2_000_000
+"""Densities evaluated at a time, to bound memory; a mixture of L components needs about 25 L²."""
 
 
 @lru_cache(maxsize=1)
@@ -63,7 +63,7 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
         p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
 
     by Gauss–Legendre quadrature on panels whose edges are a few points of every component, so
-    that a narrow component inside a wide one is resolved (largest error seen 3e-5 nat where
+    that a narrow component inside a wide one is resolved (largest error seen 2e-4 nat where
     16-point Gauss–Hermite under each component, at the same cost, is wrong by up to 0.2). The
     result is put into the bracket that holds for every mixture, ``Σ b H_λ ≤ H ≤ Σ b H_λ + H(b)``,
     so that no quadrature error ever leaves it.
@@ -85,8 +85,9 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     if not live.all():
         b, m, v = b[:, live], m[:, live], v[:, live]
     value = np.empty(len(m))
-    for start in range(0, len(m), _CHUNK):
-        part = slice(start, start + _CHUNK)
+    step = max(1, _CHUNK // (25 * m.shape[1] ** 2))
+    for start in range(0, len(m), step):
+        part = slice(start, start + step)
         value[part] = _integrate(b[part], m[part], v[part])
     lower = (b * gaussian_entropy(v)).sum(axis=-1)
     clipped = np.clip(value, lower, lower + discrete_entropy(b))

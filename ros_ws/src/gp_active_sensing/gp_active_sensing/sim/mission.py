@@ -27,7 +27,7 @@ from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.records import stage_record
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
-from gp_active_sensing.types import Cost, Plan, Route
+from gp_active_sensing.types import Cost, Plan, Reading, Route
 
 __all__ = ["Mission"]
 
@@ -96,8 +96,7 @@ class Mission:
         if reading is None:
             self._note_dropout(location)
             return dropout_event(location, stamp_ns=stamp_ns, visit=visit)
-        self.loop.tell([reading])
-        self._note_reading(location, reading.value)
+        self._tell(location, reading)
         return reading_event(reading, visit=visit)
 
     def _give_up_or_again(self, location: int) -> dict[str, Any]:
@@ -136,9 +135,7 @@ class Mission:
             if not self._to_read or self._to_read[0][0] != location:
                 raise self._out_of_order(event)
             if kind == "reading":
-                reading = reading_of(event)
-                self.loop.tell([reading])
-                self._note_reading(location, reading.value)
+                self._tell(location, reading_of(event))
             elif kind == "dropout":
                 self._note_dropout(location)
             else:
@@ -177,10 +174,12 @@ class Mission:
         on_the_way = self.scenario.sensor.on_the_way
         self._to_read = passed if on_the_way else passed[-1:]
 
-    def _note_reading(self, location: int, value: float) -> None:
+    def _tell(self, location: int, reading: Reading) -> None:
+        """Hand a reading to the loop; one that it rejects leaves the visit without a reading."""
         self._visits[location] += 1
         self._asked += 1
-        self._got.append(value)
+        if self.loop.tell([reading]).accepted:
+            self._got.append(reading.value)
         self._next_if_done()
 
     def _note_dropout(self, location: int) -> None:

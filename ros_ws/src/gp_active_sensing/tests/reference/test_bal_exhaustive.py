@@ -107,6 +107,59 @@ def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -
             break
 
 
+class WithoutSome:
+    """A topology with places that are never to be chosen."""
+
+    def __init__(self, topology: GraphTopology, unavailable: tuple[int, ...]) -> None:
+        self.topology, self.unavailable = topology, unavailable
+
+    def candidates(self, at: int | None, observed: np.ndarray) -> np.ndarray:
+        return self.topology.candidates(at, observed, self.unavailable)
+
+
+@pytest.mark.parametrize("search", ["gap", "published"])
+@pytest.mark.parametrize("seed", range(CASES // 2))
+def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
+    """One-way maps with traps, places set aside, and units that make entropies negative."""
+    rng = np.random.default_rng([9, seed])
+    n, unit = int(rng.integers(4, 7)), 10.0 ** int(rng.integers(-3, 2))
+    positions = rng.uniform(0, 6, size=(n, 2))
+    moves = [
+        [Move(b, 1.0, 1.0) for b in range(n) if b == (a + 1) % n or rng.random() < 0.3]
+        for a in range(n)
+    ]
+    for trap in rng.choice(np.arange(1, n), size=2, replace=False):
+        moves[trap] = []
+    topology = GraphTopology("traps", "map", [str(i) for i in range(n)], positions, moves)
+    hyper = tuple(
+        HyperParameters((float(ell),), 2.0 * unit, 0.3 * unit) for ell in rng.uniform(0.5, 6.0, 3)
+    )
+    covariance = FeatureCovariance(build_kernel("se"), positions, hyper)
+    belief = Belief(covariance, PriorMean.known(n, 0.0), rng.dirichlet(np.ones(3)))
+    belief.observe(0, unit * float(rng.normal()))
+    away = tuple(int(x) for x in range(1, n) if rng.random() < 0.15)
+    if not topology.candidates(0, belief.observed, away).size:
+        away = ()
+    reach = int(topology.reachable(0, belief.observed, 3, away).sum())
+    truth = Exhaustive(belief, WithoutSome(topology, away), 3).q(0, min(3, reach), belief.weights)
+    for cap in (1, 2000):
+        bal = Bal(horizon=3, samples=3, alpha=0.0, search=search, max_sequences=cap)
+        for expansions in (1, 2, 4, 8, 10**6):
+            found = bal.plan(
+                belief,
+                topology,
+                0,
+                unavailable=away,
+                limit=PlanLimit(expansions=expansions),
+                rng=np.random.default_rng(5),
+            )[0]
+            assert found.lower <= truth.max() + 1e-9
+            assert found.upper >= truth.max() - 1e-9
+        assert found.gap == pytest.approx(0.0, abs=1e-9)
+        chosen = [c.location for c in found.candidates].index(found.waypoint)
+        assert truth[chosen] == pytest.approx(truth.max(), abs=1e-9)
+
+
 @pytest.mark.parametrize("tau", [None, 0.5])
 @pytest.mark.parametrize("seed", range(CASES // 2))
 def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | None) -> None:

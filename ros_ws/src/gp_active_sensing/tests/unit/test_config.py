@@ -99,6 +99,8 @@ def test_all_problems_come_at_once() -> None:
         ({"count": 13}, "top.count: 13 is unlucky"),
         ({"values": [1, math.nan]}, "top.values[1]: expected a finite number, got nan"),
         ({"values": [1, math.inf]}, "top.values[1]: expected a finite number, got inf"),
+        ({"values": [1, 10**400]}, "top.values[1]: expected a finite number, got inf"),
+        ({"count": 10**400}, "top.count: expected a finite number, got inf"),
         ({"values": [1, -2]}, "top.values[1]: must be 0 or more, got -2"),
         ({"values": 3}, "top.values: expected a list, got int 3"),
         ({"values": "12"}, "top.values: expected a list, got str '12'"),
@@ -127,6 +129,7 @@ def test_a_default_list_is_not_shared() -> None:
     ("text", "expected"),
     [
         ("a: [1", "is not valid YAML"),
+        ("a: 2024-13-45", "is not valid YAML"),
         ("- 1", "expected a mapping at the top, got list"),
         ("", "expected a mapping at the top, got NoneType"),
         ("a: !!python/object/apply:os.getcwd []", "is not valid YAML"),

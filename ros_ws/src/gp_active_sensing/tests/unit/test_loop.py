@@ -41,6 +41,15 @@ def make(policy: str = "ie", **options) -> SensingLoop:
         (Reading(0, None, 1.0, position=(500.0, 0.0)), "off_map"),
         (Reading(0, 3, "7"), "not_a_number"),  # type: ignore[arg-type]
         (Reading(0, 3, True), "not_a_number"),
+        (Reading(0, 3, 10**400), "not_finite"),
+        (Reading(0, 3, 1e160), "out_of_range"),
+        (Reading(0, 3, np.complex64(1)), "not_a_number"),  # type: ignore[arg-type]
+        (Reading(0, 3, 1.0, noise_variance=1e-310), "bad_variance"),
+        (Reading(0, 3, 1.0, noise_variance="x"), "bad_variance"),  # type: ignore[arg-type]
+        (Reading(0, 3.7, 1.0), "unknown_location"),  # type: ignore[arg-type]
+        (Reading(0, "3", 1.0), "unknown_location"),  # type: ignore[arg-type]
+        (Reading(0, None, 1.0, position=("a", 0.0)), "bad_position"),  # type: ignore[arg-type]
+        (Reading(0, None, 1.0, position=(1.0, 2.0, 3.0)), "bad_position"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_readings_are_counted_and_change_nothing(reading: Reading, reason: str, caplog) -> None:
@@ -54,6 +63,7 @@ def test_bad_readings_are_counted_and_change_nothing(reading: Reading, reason: s
     assert report.rejected[0].message in caplog.text
     assert loop.counts[f"rejected_{reason}"] == 1
     assert loop.belief.readings.sum() == 1
+    assert np.isfinite(loop.belief.weights).all()
     assert loop.remaining.readings == 5
 
 
@@ -112,6 +122,16 @@ def test_pending_waypoints_of_others_count_against_the_budget() -> None:
     assert loop.ask(0).waypoint is not None
     assert loop.ask(0, pending=(3, 7)).waypoint is None
     assert loop.ask(0, pending=(3,)).waypoint not in (None, 3)
+
+
+def test_a_pending_place_that_was_read_meanwhile_is_paid_for_once() -> None:
+    loop = make(budget=Budget(readings=2))
+    loop.tell([Reading(0, 7, 1.0)])
+    assert loop.ask(0, pending=(7,)).waypoint is not None
+    with pytest.raises(ValueError, match="0 … 19"):
+        loop.ask(0, pending=(20,))
+    with pytest.raises(ValueError, match="0 … 19"):
+        loop.miss(-1)
 
 
 def test_a_place_without_readings_is_retried_then_set_aside(caplog) -> None:

@@ -126,6 +126,8 @@ class Sequence:
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
         self._bounds: tuple[FloatArray, FloatArray] | None = None
         self._leaves: Leaves | None = None
+        self._size: int | None = None
+        self._keep = False
         self._prepared = False
 
     @property
@@ -133,9 +135,10 @@ class Sequence:
         """(L, m, m) latent posterior covariance."""
         if callable(self._covariance):
             computed = self._covariance()
-            # Two readings from the end there is a covariance for every sequence: not kept
-            # when it is large, since it costs less than what is computed from it.
-            if self.k <= 2 and computed.nbytes > 1 << 18:
+            # There is a covariance for every sequence, most of which are never expanded: a large
+            # one is not kept for its bounds alone, nor two readings from the end, where it
+            # costs less than what is computed from it.
+            if computed.nbytes > 1 << 18 and (self.k <= 2 or not self._keep):
                 return computed
             self._covariance = computed
         return np.asarray(self._covariance)
@@ -145,6 +148,7 @@ class Sequence:
         if self._prepared:
             return
         self.problem.check()
+        self._keep = True
         C = self.covariance
         rows = C[:, self.candidates, :]
         latent = rows[:, np.arange(len(self.candidates)), self.candidates]
@@ -257,6 +261,11 @@ class Sequence:
 
     def size(self) -> int:
         """Return the number of visiting sequences from here, or more than the cap."""
+        if self._size is None:
+            self._size = self._counted()
+        return self._size
+
+    def _counted(self) -> int:
         if self.k <= 1 or not len(self.candidates):
             return max(1, len(self.candidates))
         # A free choice has too many at once; asking every child would build them all.
@@ -271,22 +280,23 @@ class Sequence:
 
     def _greedy(self) -> tuple[FloatArray, FloatArray]:
         """Greedy under each λ and on their average; `best` from the k largest marginals."""
-        self.prepare()
+        self.problem.check()
         problem, k = self.problem, self.k
         C, L = self.covariance, len(problem.noise)
-        marginal = np.sort(problem.entropy(np.maximum(self.diagonal, 0.0)), axis=1)[:, ::-1][:, :k]
+        diagonal = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
+        marginal = np.sort(problem.entropy(diagonal), axis=1)[:, ::-1][:, :k]
         if not problem.topology.free:
             # A dead end may yield fewer than k readings, so a negative entropy may be missing.
             marginal = np.maximum(marginal, 0.0)
         best = marginal.sum(axis=1)
         focus = np.vstack([np.eye(L), np.full((1, L), 1.0 / L)])
-        fixed = np.stack([self._rollout(C, weights) for weights in focus])
+        fixed = np.stack([self._rollout(C, diagonal, weights) for weights in focus])
         return fixed, best
 
-    def _rollout(self, C: FloatArray, weights: FloatArray) -> FloatArray:
+    def _rollout(self, C: FloatArray, diagonal: FloatArray, weights: FloatArray) -> FloatArray:
         """Return (L,) joint entropies of the greedy sequence for a weighting of Λ."""
         problem, total = self.problem, np.zeros(len(self.problem.noise))
-        variance = np.maximum(self.diagonal, 0.0).copy()
+        variance = diagonal.copy()
         downdates: list[FloatArray] = []
         candidates, visited = self.candidates, self.visited
         for step in range(self.k):

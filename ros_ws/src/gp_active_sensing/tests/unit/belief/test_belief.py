@@ -113,6 +113,34 @@ def test_a_field_with_a_mean_is_learned_as_well_as_one_without(offset: float) ->
     assert without < 14.0 / 2
 
 
+@pytest.mark.parametrize("variance", [1e8, 1e14, 1e30])
+def test_a_reading_of_enormous_variance_changes_nothing(variance: float) -> None:
+    """As a sensor sends that does not know its variance; the old place's row is doubled."""
+    belief = make(line(12))
+    for place in range(12):
+        for _ in range(3):
+            belief.observe(place, 33.0 + 0.5 * place)
+        _ = belief.weights
+    before = (belief.weights, *belief.predict())
+    belief.observe(0, 34.0, variance)
+    for old, new in zip(before, (belief.weights, *belief.predict()), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "variance"),
+    [(np.nan, None), (np.inf, None), (1e160, None), (1.0, 0.0), (1.0, -1.0), (1.0, 1e-310)],
+)
+def test_numbers_that_would_spoil_the_belief_are_refused(value, variance) -> None:
+    belief = make(line(4))
+    with pytest.raises(ReadingError):
+        belief.observe(1, value, variance)
+    assert not belief.observed.any()
+    for place in (-1, 4):
+        with pytest.raises(IndexError, match="0 … 3"):
+            belief.observe(place, 1.0)
+
+
 def test_linear_mean_follows_a_trend() -> None:
     X = np.column_stack([np.linspace(0, 100, 30), np.ones(30)])
     trend = 5.0 + 0.7 * X[:, 0]
@@ -229,6 +257,11 @@ def test_joint_and_marginals_agree() -> None:
 def test_bad_configuration_is_a_clear_error(settings, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make(line(3), **settings)
+
+
+def test_features_without_a_row_a_place_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"got shape \(5,\)"):
+        make(np.arange(5.0))
 
 
 def test_features_that_are_not_finite_are_refused() -> None:

@@ -123,6 +123,18 @@ def test_a_place_without_readings_is_tried_again_then_set_aside(tmp_path: Path) 
     assert all(record["value"] is None and record["set_aside"] for record in records)
 
 
+def test_a_visit_whose_readings_are_all_rejected_is_a_visit_without(tmp_path: Path) -> None:
+    """Values below zero under a logarithm: without giving up, the probe would ask for ever."""
+    what = scenario(
+        field={"mean": -100.0}, belief={"transform": "log"}, budget={"readings": 2}, seed=1
+    )
+    summary = run_scenario(what, tmp_path / "run", clock=lambda: 0.0).to_mapping()
+    assert summary["observed"] == summary["readings"] == 0
+    assert summary["rejected"] == 36
+    assert len(summary["set_aside"]) == 12
+    assert all(r["value"] is None for r in RunDirectory.open(tmp_path / "run").records())
+
+
 def test_several_readings_a_visit(tmp_path: Path) -> None:
     what = scenario(sensor={"readings": 3, "dropout": 0.4})
     summary = run(what, tmp_path / "run")
