@@ -14,18 +14,13 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from pathlib import Path
 from typing import Any, TypeVar, cast
-
-import yaml
 
 from gp_active_sensing.errors import ConfigError, suggest
 
 __all__ = [
     "Param",
-    "apply_overrides",
     "from_mapping",
-    "load_yaml",
     "param",
     "param_of",
     "to_mapping",
@@ -106,67 +101,6 @@ def to_mapping(config: Any) -> dict[str, Any]:
     return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
 
 
-def load_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping safely (no code, no custom tags).
-
-    Raises:
-        ConfigError: not readable, not YAML, or not a mapping at the top.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"cannot be read: {error}"
-        raise ConfigError(msg, source=str(path)) from error
-    try:
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
-        msg = f"is not valid YAML: {' '.join(str(error).split())}"
-        raise ConfigError(msg, source=str(path)) from error
-    if not isinstance(data, dict):
-        msg = f"expected a mapping at the top, got {type(data).__name__}"
-        raise ConfigError(msg, source=str(path))
-    return cast("dict[str, Any]", data)
-
-
-def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return a copy of nested data with ``a.b=value`` overrides applied; values are YAML.
-
-    Raises:
-        ConfigError: an override without '=' or through something that is not a mapping.
-    """
-    result: dict[str, Any] = _copy(mapping)
-    problems: list[str] = []
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key.strip():
-            problems.append(f"override {override!r}: expected KEY=VALUE, such as policy.horizon=3")
-            continue
-        try:
-            value = yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError):  # ValueError: a date such as 2024-13-45
-            problems.append(f"override {override!r}: {text!r} is not a YAML value")
-            continue
-        target = result
-        *parents, last = key.strip().split(".")
-        for parent in parents:
-            inner = target.setdefault(parent, {})
-            if not isinstance(inner, dict):
-                problems.append(f"override {override!r}: {parent!r} is a value, not a section")
-                break
-            target = inner
-        else:
-            target[last] = value
-    if problems:
-        raise ConfigError(problems)
-    return result
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {k: _copy(v) for k, v in value.items()}
-    return value
-
-
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return to_mapping(value)
@@ -222,6 +156,9 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
         inner = [o for o in options if o is not type(None)]
         if len(inner) == 1:
             return _convert(inner[0], value, path, info, problems)
+        if isinstance(value, str) and str in inner:
+            # "5e2" may be a name here; elsewhere it is YAML's way to miss a number.
+            return _convert_scalar(str, value, path, info, problems)
         trials: list[str] = []
         for option in inner:
             attempt: list[str] = []

@@ -50,6 +50,7 @@ class SensingLoop:
         limit: default limit on the computing of one decision.
         retries: how often a visit that gave no reading is tried again before it is set aside.
         snap_distance: farthest distance of a reading's position from its place [m].
+        speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
         clock: monotonic seconds, for limits in seconds only.
     """
 
@@ -64,6 +65,7 @@ class SensingLoop:
         limit: PlanLimit = PlanLimit(),
         retries: int = 2,
         snap_distance: float = math.inf,
+        speed: float | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         if belief.n != topology.n:
@@ -76,6 +78,7 @@ class SensingLoop:
         self.limit = limit
         self.retries = retries
         self.snap_distance = snap_distance
+        self.speed = speed
         self.remaining = budget
         self.decisions = 0
         self.counts: Counter[str] = Counter()
@@ -226,13 +229,28 @@ class SensingLoop:
             limit=self.limit if limit is None else limit,
             rng=np.random.default_rng([self.seed, self.decisions]),
             state=self.policy_state,
-            remaining=replace(self.remaining, readings=left),
+            remaining=self._in_metres(replace(self.remaining, readings=left)),
             unavailable=frozenset(self.set_aside),
             clock=self._clock,
         )
         if plan.waypoints:
             self.decisions += 1
+        if self.speed is not None:
+            metres = plan.cost.metres
+            plan = replace(plan, cost=Cost(metres, metres / self.speed))
         return plan
+
+    def _in_metres(self, budget: Budget) -> Budget:
+        """Return a budget whose seconds are metres at the probe's own speed, if it has one.
+
+        Policies know the map's speeds only.
+        """
+        if self.speed is None or budget.seconds is None:
+            return budget
+        metres = budget.seconds * self.speed
+        if budget.metres is not None:
+            metres = min(metres, budget.metres)
+        return Budget(budget.readings, metres, None)
 
     def replay_decision(self, state: PolicyState) -> None:
         """Count a decision taken before a restart, with the policy state it left."""

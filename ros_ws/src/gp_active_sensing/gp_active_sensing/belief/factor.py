@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
 """Added to the diagonal, relative to the prior variance, only when a factorisation fails."""
+_LEAST_NOISE = 1e-12
+"""Least noise variance of a row, relative to the prior variance: below it, rounding is larger."""
 
 
 class Factor:
@@ -39,6 +41,7 @@ class Factor:
         self.offset = offset
         self.rows = 0
         self.jittered = 0
+        self._floor_said = False
         self._allocate(16)
 
     def _allocate(self, capacity: int) -> None:
@@ -55,8 +58,14 @@ class Factor:
         """Return an independent copy."""
         other = Factor.__new__(Factor)
         other.__dict__.update(self.__dict__)
-        for name in ("_C", "_U", "_v", "_place", "_precision", "_value"):
-            setattr(other, name, getattr(self, name).copy())
+        R = self.rows
+        other._capacity = R
+        other._C = self._C[:, :R, :R].copy()
+        other._U = self._U[:, :R].copy()
+        other._v = self._v[:, :R].copy()
+        other._place = self._place[:R].copy()
+        other._precision = self._precision[:, :R].copy()
+        other._value = self._value[:, :R].copy()
         return other
 
     @property
@@ -115,8 +124,8 @@ class Factor:
         r, R = len(places), self.rows
         if R + r > self._capacity:
             self._grow(max(2 * self._capacity, R + r))
-        noise = 1.0 / precision
         K = self.covariance.between(places, places)
+        noise = self._floored(1.0 / precision, K[:, np.arange(r), np.arange(r)], places)
         B = self.solve(self.covariance.between(self.place, places))
         S = K - np.swapaxes(B, 1, 2) @ B
         index = np.arange(r)
@@ -146,9 +155,25 @@ class Factor:
         self._v[:, R:stop] = solved[:, :, 0]
         self._U[:, R:stop] = solved[:, :, 1:]
         self._place[R:stop] = places
-        self._precision[:, R:stop] = precision
+        self._precision[:, R:stop] = 1.0 / noise
         self._value[:, R:stop] = value
         self.rows = stop
+
+    def _floored(self, noise: FloatArray, prior: FloatArray, places: IntArray) -> FloatArray:
+        """Return the (L, r) noise variances, none below what rounding allows."""
+        least = _LEAST_NOISE * prior
+        low = (noise < least).any(axis=0)
+        if low.any():
+            self.jittered += 1
+            if not self._floor_said:
+                self._floor_said = True
+                logger.warning(
+                    "readings of place %d are more exact than can be computed with: their noise "
+                    "variance is taken as %.0e of the prior variance (said once)",
+                    places[low][0],
+                    _LEAST_NOISE,
+                )
+        return np.asarray(np.maximum(noise, least))
 
     def _cholesky(self, S: FloatArray, scale: FloatArray, places: IntArray) -> FloatArray:
         for jitter in _JITTERS:

@@ -76,7 +76,3 @@ class Places:
         log_variances = n0 * np.log(noise_variance)[:, None] + logs
         log_within = -0.5 * (squares + log_variances + readings * _LOG_2PI)
         return precision, mean, log_within
-
-    def mean(self, place: int, noise_variance: FloatArray) -> FloatArray:
-        """Return the (L,) precision-weighted mean reading of an observed place."""
-        return self.collapse(np.array([place]), noise_variance)[1][:, 0]

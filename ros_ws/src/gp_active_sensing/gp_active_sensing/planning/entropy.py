@@ -14,7 +14,8 @@ __all__ = [
     "discrete_entropy",
     "gaussian_entropy",
     "mixture_entropy",
-    "reference_entropy",
+    "noise_entropy",
+    "reported_offset",
 ]
 
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -30,16 +31,25 @@ def discrete_entropy(weights: FloatArray) -> FloatArray:
     return np.asarray(-xlogy(weights, weights).sum(axis=-1))
 
 
-def reference_entropy(noise_variance: FloatArray) -> FloatArray:
-    """Return what is subtracted from an entropy under each λ to make it a reward, (L,) [nat].
+def noise_entropy(noise_variance: FloatArray) -> FloatArray:
+    """Return ``½ log(2πe σ_n²(λ))``, (L,) [nat]: what every planner takes off an entropy.
 
-    Zero where all candidates have the same noise: the reward is then the paper's ``H[Z_x]``.
-    Where they differ, the entropy of the noise itself, so that the reward is the information
-    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` and the planner does not chase noise.
+    What is left is the information a reading gives. It is never negative, does not depend on
+    the unit of the readings, and does not reward noise where candidates differ in it.
     """
-    if np.ptp(noise_variance) <= 1e-12 * noise_variance.max():
-        return np.zeros_like(noise_variance)
     return gaussian_entropy(noise_variance)
+
+
+def reported_offset(noise_variance: FloatArray, readings: int) -> float:
+    """Return what makes the paper's value out of the information of so many readings [nat].
+
+    Where all candidates have the same noise that is the entropy of the noise: reported values
+    are then joint entropies ``H[Z]`` as in the paper. Where they differ it is zero: the value is
+    the information ``H[Z] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` a reading.
+    """
+    if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
+        return 0.0
+    return readings * float(noise_entropy(noise_variance)[0])
 
 
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
@@ -88,7 +98,10 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     step = max(1, _CHUNK // (25 * m.shape[1] ** 2))
     for start in range(0, len(m), step):
         part = slice(start, start + step)
-        value[part] = _integrate(b[part], m[part], v[part])
+        # In units of a typical deviation, so that the unit of the readings makes no difference.
+        scale = np.sqrt(v[part].mean(axis=1))
+        unit = scale[:, None]
+        value[part] = _integrate(b[part], m[part] / unit, v[part] / unit**2) + np.log(scale)
     lower = (b * gaussian_entropy(v)).sum(axis=-1)
     clipped = np.clip(value, lower, lower + discrete_entropy(b))
     return np.asarray(clipped.reshape(shape))

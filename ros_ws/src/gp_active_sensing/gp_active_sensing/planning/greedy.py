@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import PolicyState, choices, no_plan
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
     mixture_entropy,
-    reference_entropy,
+    noise_entropy,
+    reported_offset,
 )
 from gp_active_sensing.planning.pending import marginals_given_pending
 from gp_active_sensing.topology.base import Topology
@@ -27,146 +29,118 @@ from gp_active_sensing.types import (
     PlanLimit,
 )
 
-__all__ = ["Apgd", "ImplicitExploration", "MaxEntropy"]
+__all__ = ["Apgd", "Greedy", "ImplicitExploration", "MaxEntropy", "expected_entropy"]
 
 
-Score = Callable[[Belief, IntArray, Collection[int]], FloatArray]
+class Greedy(ABC):
+    """A policy that goes to the candidate with the largest score now (ties: the first).
+
+    A new one overrides `scores`, and `frozen` when it keeps something from the first stage.
+    """
+
+    @abstractmethod
+    def scores(
+        self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
+    ) -> FloatArray:
+        """Return the (m,) value of reading each of `locations` next [nat]."""
+
+    def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
+        """Return the state to score with and to hand on; by default whatever it was."""
+        return state
+
+    def plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Budget = Budget(),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[Plan, PolicyState]:
+        """Choose the next place; see `Policy.plan`."""
+        started = clock()
+        state = self.frozen(belief, state)
+        options = choices(belief, topology, at, pending, unavailable, remaining)
+        if options.reason:
+            return no_plan(options.reason), state
+        values = self.scores(belief, options.locations, pending, state)
+        best = int(np.argmax(values))
+        plan = options.plan_for(
+            best,
+            lower=float(values[best]),
+            upper=float(values[best]),
+            expanded=1,
+            seconds=clock() - started,
+            deadline_hit=False,
+            candidates=tuple(
+                CandidateValue(int(x), float(v), float(v))
+                for x, v in zip(options.locations, values, strict=True)
+            ),
+        )
+        return plan, state
 
 
-def _best(
-    score: Score,
-    belief: Belief,
-    topology: Topology,
-    at: int | None,
-    pending: Collection[int],
-    unavailable: Collection[int],
-    remaining: Budget,
-    clock: Clock,
-) -> Plan:
-    """Return the plan that goes to the candidate with the largest score (ties: first)."""
-    started = clock()
-    options: Choices = choices(belief, topology, at, pending, unavailable, remaining)
-    if options.reason:
-        return no_plan(options.reason)
-    values = score(belief, options.locations, pending)
-    best = int(np.argmax(values))
-    return options.plan_for(
-        best,
-        lower=float(values[best]),
-        upper=float(values[best]),
-        expanded=1,
-        seconds=clock() - started,
-        deadline_hit=False,
-        candidates=tuple(
-            CandidateValue(int(x), float(v), float(v))
-            for x, v in zip(options.locations, values, strict=True)
-        ),
-    )
-
-
-def _mixture(belief: Belief, locations: IntArray, pending: Collection[int]) -> FloatArray:
-    mean, variance = marginals_given_pending(belief, locations, pending)
-    weights = belief.weights
-    noisy = variance + belief.noise_variance[:, None]
-    reference = float(weights @ reference_entropy(belief.noise_variance))
-    every = np.broadcast_to(weights, (len(locations), len(weights)))
-    return mixture_entropy(every, mean.T, noisy.T) - reference
-
-
-def _expected(
+def expected_entropy(
     belief: Belief, weights: FloatArray, locations: IntArray, pending: Collection[int]
 ) -> FloatArray:
+    """Return ``Σ_λ b(λ) H[Z_x | λ]`` of `locations` (m,) for some belief b (L,) [nat]."""
     _, variance = marginals_given_pending(belief, locations, pending)
     noise = belief.noise_variance
-    entropy = gaussian_entropy(variance + noise[:, None]) - reference_entropy(noise)[:, None]
-    return np.asarray(weights @ entropy)
+    information = gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
+    return np.asarray(weights @ information + reported_offset(noise, 1))
 
 
 @dataclass(frozen=True)
-class MaxEntropy:
+class MaxEntropy(Greedy):
     """Largest entropy of the predictive mixture, ``argmax_x H[Z_x | z_D]``: bal with N' = 1.
 
     [Hoang2014, Eq. 6 at the last stage]
     """
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`."""
-        plan = _best(_mixture, belief, topology, at, pending, unavailable, remaining, clock)
-        return plan, state
+    def scores(
+        self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
+    ) -> FloatArray:
+        """Return ``H[Z_x | z_D]``."""
+        mean, variance = marginals_given_pending(belief, locations, pending)
+        weights, noise = belief.weights, belief.noise_variance
+        entropy = mixture_entropy(weights, mean.T, variance.T + noise)
+        return entropy - float(weights @ noise_entropy(noise)) + reported_offset(noise, 1)
 
 
 @dataclass(frozen=True)
-class ImplicitExploration:
+class ImplicitExploration(Greedy):
     """Largest expected entropy, ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``. [Krause2007, IE].
 
-    This is the exploring phase; the belief b_D is updated by every reading.
+    This is the exploring phase throughout: the belief b_D is updated by every reading, and there
+    is no switch to `apgd`.
     """
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`."""
-        weights = belief.weights
-
-        def score(b: Belief, where: IntArray, other: Collection[int]) -> FloatArray:
-            return _expected(b, weights, where, other)
-
-        plan = _best(score, belief, topology, at, pending, unavailable, remaining, clock)
-        return plan, state
+    def scores(
+        self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
+    ) -> FloatArray:
+        """Return the expected entropy under the present belief."""
+        return expected_entropy(belief, belief.weights, locations, pending)
 
 
 @dataclass(frozen=True)
-class Apgd:
+class Apgd(Greedy):
     """A-priori greedy design: as `ie`, with the belief frozen before the first reading.
 
     ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]``; under a topology the arg-max over the
-    candidates. [Shewry1987; Hoang2014, Sec. 4.1]
+    candidates. The state is b_0. [Shewry1987; Hoang2014, Sec. 4.1]
     """
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`. The state is b_0."""
-        frozen: list[float] = belief.weights.tolist() if state is None else list(state)
-        weights = np.array(frozen)
+    def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
+        """Return b_0 as a list."""
+        return belief.weights.tolist() if state is None else state
 
-        def score(b: Belief, where: IntArray, other: Collection[int]) -> FloatArray:
-            return _expected(b, weights, where, other)
-
-        plan = _best(score, belief, topology, at, pending, unavailable, remaining, clock)
-        return plan, frozen
+    def scores(
+        self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
+    ) -> FloatArray:
+        """Return the expected entropy under the frozen belief."""
+        return expected_entropy(belief, np.array(state), locations, pending)

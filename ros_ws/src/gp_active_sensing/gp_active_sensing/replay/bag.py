@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from gp_active_sensing.config import load_yaml
 from gp_active_sensing.errors import MissingDependencyError, ReplayError
+from gp_active_sensing.yaml_files import load_yaml
 
 __all__ = ["Bag", "BagMessage", "BagTopic"]
 

@@ -7,6 +7,7 @@ resumed mission is equal to the bit to one that was never interrupted.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -28,8 +29,11 @@ from gp_active_sensing.records import stage_record
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route
+from gp_active_sensing.versions import versions
 
 __all__ = ["Mission"]
+
+logger = logging.getLogger(__name__)
 
 
 class Mission:
@@ -142,6 +146,28 @@ class Mission:
                 self._note_miss(self.loop.miss(location))
         elif kind == "end":
             self.reason = str(event["reason"])
+        elif kind == "start":
+            self._check_start(event)
+        else:
+            raise self._out_of_order(event)
+
+    def _check_start(self, event: Mapping[str, Any]) -> None:
+        if int(event["seed"]) != self.scenario.seed:
+            msg = (
+                f"journal: the run was started with seed {event['seed']}, its configuration says "
+                f"{self.scenario.seed}; give it back its seed, or start anew in another directory"
+            )
+            raise RunError(msg)
+        now, then = versions(), dict(event["versions"])
+        if now != then:
+            changed = ", ".join(
+                f"{name} {then.get(name, 'none')} -> {now.get(name, 'none')}"
+                for name in sorted({*now, *then})
+                if now.get(name) != then.get(name)
+            )
+            logger.warning(
+                "the run was started with other versions, so digits may differ: %s", changed
+            )
 
     def _out_of_order(self, event: Mapping[str, Any]) -> RunError:
         return RunError(

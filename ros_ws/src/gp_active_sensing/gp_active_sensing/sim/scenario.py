@@ -11,9 +11,7 @@ from typing import Any
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import (
     Param,
-    apply_overrides,
     from_mapping,
-    load_yaml,
     param,
     to_mapping,
 )
@@ -24,6 +22,7 @@ from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.yaml_files import apply_overrides, load_yaml
 
 __all__ = [
     "BudgetConfig",

@@ -66,6 +66,7 @@ def build_loop(
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
     """
+    speed = scenario.probe.speed
     return SensingLoop(
         topology,
         build_belief(scenario.belief, topology.features),
@@ -74,5 +75,6 @@ def build_loop(
         seed=scenario.seed,
         limit=scenario.limit.limit(),
         retries=scenario.sensor.retries,
+        speed=None if isinstance(speed, str) else float(speed),
         clock=clock,
     )

@@ -15,7 +15,7 @@ from gp_active_sensing.planning.bal.discretise import by_cells, by_draws
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
     mixture_entropy,
-    reference_entropy,
+    noise_entropy,
 )
 from gp_active_sensing.topology.base import Topology
 
@@ -33,7 +33,7 @@ class Exhaustive:
         self.everywhere = np.arange(self.belief.n)
         self.start = self.belief.joint(self.everywhere)
         self.noise = self.belief.noise_variance
-        self.reference = reference_entropy(self.noise)
+        self.reference = noise_entropy(self.noise)
 
     def posterior(self, visits: tuple[tuple[int, float], ...]):
         """Means and latent covariances (L, n), (L, n, n) after virtual readings."""
@@ -83,6 +83,13 @@ class Exhaustive:
                 )
                 values[a] += found.probability[a, i] * deeper.max()
         return values
+
+    def reported(self, at: int | None, k: int) -> np.ndarray:
+        """Return Q of each candidate as plans report it: entropies, where all noise is equal."""
+        values = self.q(at, k, self.belief.weights)
+        if np.ptp(self.noise) > 0.0:
+            return values
+        return values + k * 0.5 * np.log(2 * np.pi * np.e * self.noise[0])
 
     def branches(self, weights, mean, where, variance, observed, path):
         if self.draws is None:

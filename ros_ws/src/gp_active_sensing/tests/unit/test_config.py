@@ -9,14 +9,13 @@ import pytest
 
 from gp_active_sensing.catalogue import describe_fields, describe_policies, key_table
 from gp_active_sensing.config import (
-    apply_overrides,
     from_mapping,
-    load_yaml,
     param,
     to_mapping,
 )
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
+from gp_active_sensing.yaml_files import apply_overrides, load_yaml
 
 
 @dataclass(frozen=True)
@@ -202,3 +201,22 @@ def test_every_policy_is_described_with_help_for_each_parameter() -> None:
     for entry in found:
         assert entry["help"]
         assert all(parameter["help"] for parameter in entry["parameters"])
+
+
+def test_a_key_given_twice_is_an_error(tmp_path) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text("seed: 1\nmap: {kind: line, kind: grid}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="key 'kind' is given twice, the second time in line 2"):
+        load_yaml(path)
+    path.write_text("base: &b {x: 1}\nmine: {<<: *b, x: 2}\n", encoding="utf-8")
+    assert load_yaml(path)["mine"] == {"x": 2}
+
+
+def test_names_that_look_like_numbers_stay_names() -> None:
+    @dataclass(frozen=True)
+    class Start:
+        start: int | str | None = None
+        rate: float = 1.0
+
+    assert from_mapping(Start, {"start": "5e2", "rate": "5e2"}) == Start("5e2", 500.0)
+    assert from_mapping(Start, {"start": 7}) == Start(7)

@@ -191,3 +191,20 @@ def test_limits_must_not_be_negative() -> None:
         PlanLimit(seconds=-1.0)
     with pytest.raises(ValueError, match="expansions must be zero or more"):
         PlanLimit(expansions=-1)
+
+
+@pytest.mark.parametrize(("speed", "places"), [(0.5, 1), (1.0, 2), (4.0, 10)])
+def test_seconds_are_counted_at_the_probe_s_own_speed(speed: float, places: int) -> None:
+    """5 s on a grid of 2-m moves (the first place costs nothing: the probe stands there)."""
+    loop, at, spent = make(budget=Budget(seconds=5.0), speed=speed), 0, 0.0
+    visited = []
+    while (plan := loop.ask(at)).waypoint is not None:
+        at = plan.waypoint
+        visited.append(at)
+        assert plan.cost.seconds == pytest.approx(plan.cost.metres / speed)
+        loop.moved(plan.cost)
+        spent += plan.cost.seconds
+        loop.tell([Reading(0, at, 1.0)])
+    assert spent <= 5.0 + 1e-9
+    assert len([v for v in visited if v != 0]) == places
+    assert "metres or seconds" in plan.reason

@@ -16,10 +16,11 @@ from gp_active_sensing.planning.bal.tree import Expander, State
 from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
-    gaussian_entropy,
-    reference_entropy,
+    noise_entropy,
+    reported_offset,
 )
-from gp_active_sensing.planning.pending import joint_given_pending, marginals_given_pending
+from gp_active_sensing.planning.greedy import expected_entropy
+from gp_active_sensing.planning.pending import joint_given_pending
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -105,7 +106,7 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        reference = reference_entropy(belief.noise_variance)
+        reference = noise_entropy(belief.noise_variance)
         problem = Problem(
             topology,
             options.observed,
@@ -137,7 +138,8 @@ class Bal:
             pass  # the root keeps the bounds that it has
         if root is None or not root.q_lower.size:
             return _myopic(belief, options, pending, clock() - started), state
-        return _answer(root, expander, options, self.alpha, clock() - started), state
+        offset = reported_offset(belief.noise_variance, root.sequence.k)
+        return _answer(root, expander, options, self.alpha, offset, clock() - started), state
 
     def _first(
         self,
@@ -177,7 +179,12 @@ class Bal:
 
 
 def _answer(
-    root: State, expander: Expander, options: Choices, alpha: float, seconds: float
+    root: State,
+    expander: Expander,
+    options: Choices,
+    alpha: float,
+    offset: float,
+    seconds: float,
 ) -> Plan:
     """Return the plan of a searched tree: the first move with the largest lower bound."""
     # lexsort sorts by its last key first; the first candidate wins a full tie.
@@ -185,14 +192,14 @@ def _answer(
     return options.plan_for(
         best,
         waypoints=_preview(root, best),
-        lower=root.lower,
-        upper=root.upper,
+        lower=root.lower + offset,
+        upper=root.upper + offset,
         expanded=expander.expanded,
         seconds=seconds,
         deadline_hit=root.gap > alpha,
         horizon=root.sequence.k,
         candidates=tuple(
-            CandidateValue(int(x), float(lower), float(upper))
+            CandidateValue(int(x), float(lower) + offset, float(upper) + offset)
             for x, lower, upper in zip(options.locations, root.q_lower, root.q_upper, strict=True)
         ),
     )
@@ -217,10 +224,8 @@ def _myopic(belief: Belief, options: Choices, pending: Collection[int], seconds:
 
     Its bounds are those of one reading ahead, ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
     """
-    weights, noise = belief.weights, belief.noise_variance
-    _, variance = marginals_given_pending(belief, options.locations, pending)
-    entropy = gaussian_entropy(variance + noise[:, None]) - reference_entropy(noise)[:, None]
-    expected = weights @ entropy
+    weights = belief.weights
+    expected = expected_entropy(belief, weights, options.locations, pending)
     most = float(discrete_entropy(weights))
     best = int(np.argmax(expected))
     return options.plan_for(

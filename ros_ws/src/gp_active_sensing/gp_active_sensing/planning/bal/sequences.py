@@ -1,4 +1,4 @@
-"""What depends on the visited places only: covariances, candidates, and bounds per λ.
+"""What depends on the visited places only: covariances and candidates.
 
 Posterior covariances do not depend on readings, so all branches of the search that visit the same
 places share one `Sequence`. Visiting a place is a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²).
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gp_active_sensing.planning.bal.bounds import chain_rule
 from gp_active_sensing.planning.entropy import gaussian_entropy
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -30,7 +31,7 @@ class Problem:
         observed: (n,) observed or pending places.
         unavailable: places not to be chosen.
         noise: (L,) noise variances.
-        reference: (L,) reference entropies, taken off every reading's entropy.
+        reference: (L,) entropy of the noise, taken off every reading's entropy.
         cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
         check: raises `Deadline` when the time is over.
     """
@@ -226,38 +227,11 @@ class Sequence:
             )
         return self._leaves
 
-    # -- bounds per λ --------------------------------------------------------------------------
-
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return entropies of feasible sets and the most any set can have, per λ.
-
-        Returns:
-            fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
-            best: (L,) upper bound on ``max_A H[Z_A | λ]`` over all feasible A of k places.
-        """
+        """Return what `bounds.chain_rule` says of this state; computed once."""
         if self._bounds is None:
-            self._bounds = self._enumerated() or self._greedy()
+            self._bounds = chain_rule(self)
         return self._bounds
-
-    def _enumerated(self) -> tuple[FloatArray, FloatArray] | None:
-        """All sequences, when there are few: `best` is then exact."""
-        L = len(self.problem.noise)
-        if not len(self.candidates):
-            return np.zeros((1, L)), np.zeros(L)
-        if self.size() > self.problem.cap:
-            return None
-        self.prepare()
-        if self.k == 1:
-            fixed = self.entropy.T
-        else:
-            parts = []
-            for a in range(len(self.candidates)):
-                inner = self.child(a)._enumerated()
-                if inner is None:
-                    return None
-                parts.append(self.entropy[:, a] + inner[0])
-            fixed = np.concatenate(parts)
-        return fixed, fixed.max(axis=0)
 
     def size(self) -> int:
         """Return the number of visiting sequences from here, or more than the cap."""
@@ -276,48 +250,4 @@ class Sequence:
             total += self.child(a).size()
             if total > self.problem.cap:
                 break
-        return total
-
-    def _greedy(self) -> tuple[FloatArray, FloatArray]:
-        """Greedy under each λ and on their average; `best` from the k largest marginals."""
-        self.problem.check()
-        problem, k = self.problem, self.k
-        C, L = self.covariance, len(problem.noise)
-        diagonal = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
-        marginal = np.sort(problem.entropy(diagonal), axis=1)[:, ::-1][:, :k]
-        if not problem.topology.free:
-            # A dead end may yield fewer than k readings, so a negative entropy may be missing.
-            marginal = np.maximum(marginal, 0.0)
-        best = marginal.sum(axis=1)
-        focus = np.vstack([np.eye(L), np.full((1, L), 1.0 / L)])
-        fixed = np.stack([self._rollout(C, diagonal, weights) for weights in focus])
-        return fixed, best
-
-    def _rollout(self, C: FloatArray, diagonal: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return (L,) joint entropies of the greedy sequence for a weighting of Λ."""
-        problem, total = self.problem, np.zeros(len(self.problem.noise))
-        variance = diagonal.copy()
-        downdates: list[FloatArray] = []
-        candidates, visited = self.candidates, self.visited
-        for step in range(self.k):
-            if not len(candidates):
-                break
-            entropy = problem.entropy(variance[:, candidates])
-            pick = int(candidates[int(np.argmax(weights @ entropy))])
-            noisy = variance[:, pick] + problem.noise
-            total += problem.entropy(variance[:, pick])
-            if step == self.k - 1:
-                break
-            column = C[:, :, pick].copy()
-            for d in downdates:
-                column -= d * d[:, pick, None]
-            d = column / np.sqrt(noisy)[:, None]
-            downdates.append(d)
-            variance = np.maximum(variance - d * d, 0.0)
-            x = int(self.locations[pick])
-            visited = visited | {x}
-            if problem.topology.free:
-                candidates = candidates[candidates != pick]
-            else:
-                candidates = np.searchsorted(self.locations, problem.candidates(x, visited))
         return total

@@ -13,7 +13,7 @@ from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
     mixture_entropy,
 )
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import FloatArray
 
 __all__ = ["Expander", "State"]
 
@@ -294,7 +294,3 @@ class Expander:
             state.upper = max(state.lower, min(state.upper, upper))
         else:
             state.lower, state.upper = lower, upper
-
-    def candidates(self, state: State) -> IntArray:
-        """(A,) locations of the state's candidates."""
-        return state.sequence.locations[state.sequence.candidates]

@@ -187,7 +187,7 @@ def test_weights_of_zero_and_one_stay() -> None:
     np.testing.assert_array_equal(belief.weights, [0.0, 1.0, 0.0])
 
 
-def test_equal_features_and_tiny_noise_are_jittered_and_said(caplog) -> None:
+def test_equal_features_and_tiny_noise_are_floored_and_said(caplog) -> None:
     features = np.zeros((4, 1))
     belief = make(features, noise_std=[1e-9], mean_std=0.0)
     with caplog.at_level(logging.WARNING):
@@ -195,7 +195,7 @@ def test_equal_features_and_tiny_noise_are_jittered_and_said(caplog) -> None:
             belief.observe(place, 1.0)
         assert np.isfinite(belief.weights).all()
     assert belief.jittered >= 1
-    assert "jitter" in caplog.text
+    assert "more exact than can be computed with" in caplog.text
 
 
 def test_a_covariance_no_jitter_mends_is_an_error() -> None:
@@ -269,3 +269,22 @@ def test_features_that_are_not_finite_are_refused() -> None:
     features[1] = np.nan
     with pytest.raises(ConfigError, match="location 1 has"):
         make(features)
+
+
+@pytest.mark.parametrize("variance", [1e-20, 1e-60])
+def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
+    variance: float, caplog
+) -> None:
+    """600 exact readings on 30 m of line, ℓ = 3 m: the covariance is singular to rounding."""
+    features = np.linspace(0, 30, 600)[:, None]
+    belief = make(features, length_scales=[3.0], signal_std=[1.0], mean_std=0.0)
+    truth = np.sin(features[:, 0])
+    with caplog.at_level(logging.WARNING):
+        for place in range(0, 600):
+            belief.observe(place, float(truth[place]), variance)
+            if place % 50 == 0:
+                assert np.isfinite(belief.weights).all()
+        mean, _ = belief.predict()
+    np.testing.assert_allclose(mean, truth, atol=1e-4)
+    assert belief.jittered > 0
+    assert caplog.text.count("more exact than can be computed with") == 1

@@ -12,7 +12,8 @@ from gp_active_sensing.planning.entropy import (
     discrete_entropy,
     gaussian_entropy,
     mixture_entropy,
-    reference_entropy,
+    noise_entropy,
+    reported_offset,
 )
 
 
@@ -66,7 +67,8 @@ def test_extreme_components_give_numbers() -> None:
     assert single == pytest.approx(float(gaussian_entropy(np.array(4.0))), abs=1e-9)
 
 
-def test_reference_is_zero_when_the_noise_is_the_same() -> None:
-    np.testing.assert_array_equal(reference_entropy(np.array([0.5, 0.5])), 0.0)
-    noise = np.array([0.5, 1.0])
-    np.testing.assert_allclose(reference_entropy(noise), gaussian_entropy(noise))
+def test_reported_values_are_entropies_when_the_noise_is_the_same() -> None:
+    same, other = np.array([0.5, 0.5]), np.array([0.5, 1.0])
+    np.testing.assert_allclose(noise_entropy(other), gaussian_entropy(other))
+    assert reported_offset(same, 3) == pytest.approx(3 * float(gaussian_entropy(np.array(0.5))))
+    assert reported_offset(other, 3) == 0.0

@@ -125,6 +125,8 @@ def test_another_configuration_is_refused(tmp_path: Path, other: Scenario, key: 
         (2, {"event": "reading", "location": 1, "stamp_ns": 0, "value": 1.0}, "does not follow"),
         (3, {"event": "decision"}, "is not a decision"),
         (3, {"event": "reading", "location": "x"}, "cannot be used"),
+        (2, {"event": "teleported"}, "does not follow"),
+        (0, {"event": "start", "seed": 99, "versions": {}}, "started with seed 99"),
     ],
 )
 def test_a_damaged_journal_is_refused(tmp_path: Path, line: int, change: Any, message: str) -> None:
@@ -135,3 +137,15 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, line: int, change: Any, me
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(RunError, match=message):
         drive(PLAIN, tmp_path / "run", resume=True)
+
+
+def test_other_versions_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    drive(PLAIN, tmp_path / "run")
+    path = tmp_path / "run" / "journal.jsonl"
+    first, *rest = path.read_text().splitlines()
+    start = json.loads(first)
+    start["versions"]["numpy"] = "0.1"
+    path.write_text("\n".join([json.dumps(start), *rest]) + "\n")
+    with caplog.at_level("WARNING"):
+        drive(PLAIN, tmp_path / "run", resume=True)
+    assert f"numpy 0.1 -> {np.__version__}" in caplog.text
