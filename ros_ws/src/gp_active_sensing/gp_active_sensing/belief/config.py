@@ -106,13 +106,13 @@ def build_belief(config: BeliefConfig, features: FloatArray) -> Belief:
     """Return the belief described by `config` over locations with `features` (n, p).
 
     Raises:
-        ConfigError: length-scales that do not fit the features.
+        ConfigError: features that are not finite, or length-scales that do not fit them.
     """
     candidates = config.hyperparameters()
     try:
         covariance = FeatureCovariance(build_kernel(config.kernel), features, candidates)
     except ValueError as error:
-        msg = f"belief.length_scales: {error}"
+        msg = f"belief: {error}"
         raise ConfigError(msg) from error
     std = config.mean_std
     if std is None:
