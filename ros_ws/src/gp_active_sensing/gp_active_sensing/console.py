@@ -13,6 +13,11 @@ __all__ = ["show_stages", "stage_line", "summary_lines"]
 
 Show = Callable[[Mapping[str, Any]], None]
 
+_LATENCIES = (
+    ("reading_to_belief", "reading in -> belief updated"),
+    ("arrival_to_waypoint", "arrival -> next waypoint out"),
+)
+
 
 def stage_line(
     record: Mapping[str, Any],
@@ -61,34 +66,42 @@ def most_probable(
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return a few lines for the end of a run."""
-    unit = str(summary["unit"])
+    """Return a few lines for the end of a run, whoever drove it.
+
+    Args:
+        summary: as in ``summary.json``; {} for a run that did not get to its end.
+    """
+    if not summary:
+        return ["There is no summary: the run did not get to its end."]
+    unit = _unit(str(summary["unit"]))
     head = f"{summary['scenario']} with {summary['policy']}, seed {summary['seed']}: "
-    head += f"{summary['status']}, {summary['reason']}"
-    asked = f"({summary['readings']} readings, {summary['dropouts']} dropouts)"
-    lines = [
-        head,
-        f"  places observed   {summary['observed']} of {summary['places']} {asked}",
-        f"  driven            {summary['metres']:.0f} m in {summary['seconds']:.0f} s",
-    ]
+    lines = [head + ", ".join(filter(None, (summary["status"], summary["reason"])))]
+
+    def add(what: str, text: str) -> None:
+        lines.append(f"  {what:<17} {text}")
+
+    visits = f"({summary['readings']} readings, {summary['missed']} visits without one)"
+    add("places observed", f"{summary['observed']} of {summary['places']} {visits}")
+    if summary["rejected"]:
+        why = ", ".join(f"{word} {n}" for word, n in summary["rejected_by_reason"].items())
+        add("not used", f"{summary['rejected']} messages ({why})")
+    add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
     if summary["rmspe"] is not None:
-        lines.append(
-            f"  RMSPE             {summary['rmspe']:.3f}{_unit(unit)} "
-            f"(against {summary['errors_against']})"
-        )
+        add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
     if summary["length_scales"]:
         best = summary["length_scales"][0]
-        lines.append(
-            f"  length-scale      {_scales(best['length_scale'])} with weight {best['weight']:.2f}"
-        )
-    if summary["planning"]:
-        planning = summary["planning"]
-        lines.append(
-            f"  planning          median {planning['median_seconds']:.3f} s, "
-            f"p99 {planning['p99_seconds']:.3f} s a stage"
-        )
+        add("length-scale", f"{_scales(best['length_scale'])} with weight {best['weight']:.2f}")
+    if planning := summary["planning"]:
+        median, p99 = planning["median_seconds"], planning["p99_seconds"]
+        add("planning", f"median {median:.3f} s, p99 {p99:.3f} s a stage")
+    for key, what in _LATENCIES:
+        took = summary["latency"].get(key) or {}
+        if took.get("median_ms") is not None:
+            add(
+                "latency", f"{what}: median {took['median_ms']:.1f} ms, p99 {took['p99_ms']:.1f} ms"
+            )
     if summary["set_aside"]:
-        lines.append(f"  set aside         {', '.join(summary['set_aside'])}")
+        add("set aside", ", ".join(summary["set_aside"]))
     return lines
 
 

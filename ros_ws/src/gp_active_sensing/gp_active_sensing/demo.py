@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from gp_active_sensing.console import stage_line
+from gp_active_sensing.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario
@@ -186,44 +186,6 @@ def _new_directory(parent: Path, scenario: Scenario) -> Path:
     return path
 
 
-def final_lines(run_dir: Path) -> list[str]:
-    """Return what came out of a run: map, belief, planning, latency.
-
-    Raises:
-        RunError: the directory cannot be read.
-    """
-    summary = RunDirectory.open(run_dir).summary()
-    if not summary:
-        return ["There is no summary: the run did not get to its end."]
-    unit = f" {summary['unit']}" if summary.get("unit") else ""
-    places = f"{summary['observed']} of {summary['places']} places observed"
-    lines = [f"{summary['status']}: {summary['reason']}; {places}"]
-    if summary.get("rmspe") is not None:
-        lines.append(f"RMSPE {summary['rmspe']:.3f}{unit} at the places not observed")
-    belief = ", ".join(
-        f"{'/'.join(f'{ell:g}' for ell in entry['length_scale'])} m: {entry['weight']:.2f}"
-        for entry in summary.get("length_scales", [])[:3]
-    )
-    if belief:
-        lines.append(f"belief over the length-scale: {belief}")
-    planning = summary.get("planning") or {}
-    if planning:
-        lines.append(
-            f"planning: median {planning['median_seconds']:.3f} s, "
-            f"p99 {planning['p99_seconds']:.3f} s"
-        )
-    for key, what in (
-        ("reading_to_belief", "reading in -> belief updated"),
-        ("arrival_to_waypoint", "arrival -> next waypoint out"),
-    ):
-        found = (summary.get("latency") or {}).get(key) or {}
-        if found.get("median_ms") is not None:
-            lines.append(
-                f"{what}: median {found['median_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms"
-            )
-    return lines
-
-
 def _report(run_dir: Path, say: Say) -> None:
     """Write the report page of what there is, and say where it is."""
     from gp_active_sensing.report import write_report
@@ -272,7 +234,7 @@ def _command(
     click.echo("")
     if not run_dir.is_dir():
         return code or 1
-    for line in final_lines(run_dir):
+    for line in summary_lines(RunDirectory.open(run_dir).summary()):
         click.echo(line)
     _report(run_dir, click.echo)
     return code

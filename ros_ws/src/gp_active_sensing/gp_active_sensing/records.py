@@ -136,15 +136,29 @@ class RunDirectory:
         return True
 
     def close(self) -> None:
-        """Close the files; writing again opens them again."""
+        """Close the files; writing again opens them again.
+
+        Raises:
+            RunError: what was still to be written could not be; all files are closed all the same.
+        """
+        failed: OSError | None = None
         for name in list(self._streams):
-            self._close(name)
+            try:
+                self._close(name)
+            except OSError as error:
+                failed = error
+        if failed is not None:
+            raise _cannot(self.path, "write what was left when closing", failed) from failed
 
     def __enter__(self) -> RunDirectory:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self.close()
+        except RunError:
+            if kind is None:  # otherwise the first error is the one to report
+                raise
 
     # -- reading -------------------------------------------------------------------------------
 

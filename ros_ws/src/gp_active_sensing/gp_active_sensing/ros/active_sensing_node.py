@@ -8,6 +8,7 @@ on a copy, so that no reading waits for a plan. All decisions are in `mission`, 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -17,18 +18,19 @@ from gp_active_sensing.ros.environment import require_ros_in
 
 require_ros_in(__name__)
 
-from rclpy.lifecycle import TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.build import Parts, build_parts, plan_limit
-from gp_active_sensing.ros.conversions import ValueReader, find_message_type, pose_reader
+from gp_active_sensing.ros.conversions import ValueReader, pose_reader
+from gp_active_sensing.ros.fields import find_message_type
 from gp_active_sensing.ros.inbox import RawReading
-from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.publishing import Results
+from gp_active_sensing.ros.running import run_node
 from gp_active_sensing.ros.settings import ActiveSensingConfig
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
@@ -55,9 +57,8 @@ class ActiveSensingNode(GuardedNode):
         self.parameters.locked = lambda: self._parts is not None
         self._declare()
         self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
-        self._autostart = bool(self.parameters.mapping().get("autostart", True))
-        if self._autostart:
-            self._first = self.create_timer(0.0, self._begin, clock=steady_clock())
+        if self.parameters.mapping().get("autostart", True):
+            self.start_by_itself()
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -95,14 +96,6 @@ class ActiveSensingNode(GuardedNode):
 
     # -- lifecycle -----------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Configure, activate and start, once, without being asked."""
-        self._first.cancel()
-        for step in (self.trigger_configure, self.trigger_activate):
-            if step() != TransitionCallbackReturn.SUCCESS:
-                self.end(1)
-                return
-
     def configure(self) -> None:
         """Build everything from the parameters; all problems in one message."""
         config: ActiveSensingConfig = self.parameters.config(
@@ -128,7 +121,7 @@ class ActiveSensingNode(GuardedNode):
         ):
             profile = qos.sensor(stream.rate, reliable=stream.reliable)
             self._results.health.listen(topic, kind, callback, profile)
-        for name in ("start", "pause", "resume", "save"):
+        for name in ("start", "pause", "resume", "finish", "save"):
             self.own(self.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))
 
     def activate(self) -> None:
@@ -173,15 +166,24 @@ class ActiveSensingNode(GuardedNode):
             return
         value = self._read_value.read(message)
         stamp = value.stamp_ns
-        if stamp is None:
+        if stamp is None:  # a type without a header
             stamp = self.get_clock().now().nanoseconds
-        raw = RawReading(stamp, value.value, value.noise_variance)
+        raw = RawReading(self._stamped("reading", stamp), value.value, value.noise_variance)
         parts.mission.inbox.put(raw, time.monotonic())
 
     def _on_pose(self, message: Any) -> None:
         parts = self._parts
         if parts is not None:
-            parts.mission.inbox.put(self._read_pose(message), time.monotonic())
+            pose = self._read_pose(message)
+            pose = dataclasses.replace(pose, stamp_ns=self._stamped("pose", pose.stamp_ns))
+            parts.mission.inbox.put(pose, time.monotonic())
+
+    def _stamped(self, topic: str, stamp_ns: int) -> int:
+        """Return the stamp, or the time of arrival for one that its publisher left at zero."""
+        if stamp_ns != 0 or self._results is None:
+            return stamp_ns
+        self._results.health.note_unstamped(topic)
+        return int(self.get_clock().now().nanoseconds)
 
     def _on_start(self, request: Any, response: Any) -> Any:
         return self._command("start", "started", response)
@@ -199,6 +201,21 @@ class ActiveSensingNode(GuardedNode):
             problem = getattr(self._parts.mission, name)()
         response.success = not problem
         response.message = problem or done
+        return response
+
+    def _on_finish(self, request: Any, response: Any) -> Any:
+        """End the mission; the answer comes when summary and report are written."""
+        parts, worker, results = self._parts, self._worker, self._results
+        if parts is None or worker is None or results is None:
+            response.message = "the node is not active: configure and activate it first"
+        elif parts.mission.state == "ended":
+            response.message = f"the mission is ended already ({parts.mission.reason})"
+        else:
+            parts.mission.pause("about to finish")
+            worker.settle()
+            results.finish("asked to finish")
+            response.success = True
+            response.message = "finished; the last waypoint stands"
         return response
 
     def _on_save(self, request: Any, response: Any) -> Any:

@@ -3,33 +3,38 @@
 ROS parameters: see `BagPlayerConfig`. Publishes every topic of the bag (raw, whatever its type;
 remap them as usual) and ``/clock``. Subscribes ``/diagnostics``, where ``active_sensing`` says what
 it has taken in: that paces a bag played as fast as possible, and tells when all of it has arrived.
+After the last message it can call a service, so that the listener knows that this was all.
 """
 
+# ruff: noqa: E402  whether there is a ROS to import is looked at first
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.clock import Clock as RosClock
-from rclpy.clock import ClockType
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
-from rosgraph_msgs.msg import Clock as ClockMessage
+from gp_active_sensing.ros.environment import require_ros_in
 
-from gp_active_sensing.config import param
+require_ros_in(__name__)
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rosgraph_msgs.msg import Clock as ClockMessage
+from std_srvs.srv import Trigger
+
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay import Bag, BagMessage, BagTopic
-from gp_active_sensing.ros.conversions import find_message_type
-from gp_active_sensing.ros.node_base import GuardedNode, run_node
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.fields import find_message_type
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.outputs import time_of
 from gp_active_sensing.ros.parameters import ParameterTree
+from gp_active_sensing.ros.running import run_node
+from gp_active_sensing.ros.settings import BagPlayerConfig
 
-__all__ = ["BagPlayer", "BagPlayerConfig", "main"]
+__all__ = ["BagPlayer", "main"]
 
 CLOCK_TOPIC = "/clock"
 _PERIOD = 0.002
@@ -38,25 +43,7 @@ _CLOCK_STEP_NS = 10_000_000
 _SETTLE = 2.5  # a listener that reports also shows what it knows, every two seconds
 _SETTLE_UNREPORTED = 0.5
 _PATIENCE = 6.0
-
-
-@dataclass(frozen=True)
-class BagPlayerConfig:
-    """Parameters of the node ``bag_player``."""
-
-    bag: str = param(help="rosbag2 folder, .mcap or .db3 file")
-    rate: float = param(
-        1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
-    )
-    topics: tuple[str, ...] = param((), help="topics of the bag to play; empty = all")
-    wait_for: tuple[str, ...] = param(
-        (), help="topics that need a subscriber before the first message; empty = any one"
-    )
-    wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
-    clock: bool = param(True, help="publish the bag's time on /clock (not the recorded one)")
-    ahead: int = param(
-        2000, help="rate 0: most messages sent and not yet reported as taken in", low=1
-    )
+_FINISH_PATIENCE = 60.0  # the listener writes its report before it answers
 
 
 class BagPlayer(GuardedNode):
@@ -91,7 +78,7 @@ class BagPlayer(GuardedNode):
         self._clock_ns: int | None = None
         self._phase: Callable[[float], None] = self._wait
         # Not the node's own clock: that may be the one published here.
-        self.create_timer(_PERIOD, self._step, clock=RosClock(clock_type=ClockType.STEADY_TIME))
+        self.create_timer(_PERIOD, self._step, clock=steady_clock())
 
     def release(self) -> None:
         """Close the bag."""
@@ -127,7 +114,8 @@ class BagPlayer(GuardedNode):
                 publishers[topic.name] = self.create_publisher(
                     find_message_type(topic.type),
                     topic.name,
-                    _profile(topic, depth=max(1000, self.settings.ahead)),
+                    # Every subscriber accepts it; latched where the recorded one was.
+                    qos.reliable(max(1000, self.settings.ahead), latched=topic.latched),
                 )
             except (ConfigError, MissingDependencyError) as error:
                 self._topics.remove(topic)
@@ -265,7 +253,32 @@ class BagPlayer(GuardedNode):
                     f"{self._outstanding()} messages were sent but never reported as taken in"
                 )
         self._report()
-        self.end(0)
+        self._say_finished(now)
+
+    def _say_finished(self, now: float) -> None:
+        """Tell the listener that this was all; its answer ends this node."""
+        if not self.settings.finish:
+            self.end(0)
+            return
+        client = self.create_client(Trigger, self.settings.finish)
+        if not client.service_is_ready():
+            self.get_logger().error(f"service {client.srv_name} is not there to be called")
+            self.end(1)
+            return
+        client.call_async(Trigger.Request()).add_done_callback(self.guarded(self._on_finished))
+        self._began = now
+        self._phase = self._await_finish
+
+    def _on_finished(self, future: Any) -> None:
+        answer = future.result()
+        if not answer.success:
+            self.get_logger().error(f"service {self.settings.finish}: {answer.message}")
+        self.end(0 if answer.success else 1)
+
+    def _await_finish(self, now: float) -> None:
+        if now - self._began > _FINISH_PATIENCE:
+            msg = f"service {self.settings.finish} did not answer in {_FINISH_PATIENCE:g} s"
+            raise ReplayError(msg)
 
     def _report(self) -> None:
         played = ", ".join(f"{n}: {c}" for n, c in sorted(self.played.items())) or "none"
@@ -276,21 +289,9 @@ class BagPlayer(GuardedNode):
         )
 
 
-def _profile(topic: BagTopic, depth: int) -> QoSProfile:
-    """Return a profile that every subscriber accepts; latched where the recorded one was."""
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=(
-            DurabilityPolicy.TRANSIENT_LOCAL if topic.latched else DurabilityPolicy.VOLATILE
-        ),
-    )
-
-
-def main() -> int:
-    """Run the node."""
-    return run_node(BagPlayer)
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code of the process."""
+    return run_node(BagPlayer, args)
 
 
 if __name__ == "__main__":

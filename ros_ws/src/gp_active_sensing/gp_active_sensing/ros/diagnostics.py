@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from rclpy.qos import QoSProfile
 
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.build import Parts
+from gp_active_sensing.ros.fields import type_name
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 
@@ -21,6 +23,8 @@ __all__ = ["MISSION_STATUS", "Health"]
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 OK, WARN, ERROR = 0, 1, 2
+SILENCE_SECONDS = 5.0
+"""A pose topic that is silent for longer is reported [s, real time]."""
 
 
 class Health:
@@ -36,10 +40,14 @@ class Health:
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
         self._subscriptions: dict[str, Any] = {}
+        self._kinds: dict[str, str] = {}
+        self._depths: dict[str, float] = {}
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
         self.qos_problems: Counter[str] = Counter()
         self.worker_errors: Counter[str] = Counter()
+        self.unstamped: Counter[str] = Counter()
+        self._heard_at: dict[str, float] = {}
         self._publisher = node.own(
             node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
         )
@@ -59,6 +67,8 @@ class Health:
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))
         )
+        self._kinds[topic] = type_name(kind)
+        self._depths[topic] = float(profile.depth)
         self._subscriptions[topic] = self._node.own(
             self._node.create_subscription(kind, topic, callback, profile, event_callbacks=events)
         )
@@ -88,6 +98,8 @@ class Health:
             if now - then >= 0.5:
                 self._rates[kind] = (count - before) / (now - then)
                 self._last[kind] = (count, now)
+            if count != before:
+                self._heard_at[kind] = now
         self._say_what_is_missing()
         statuses = [self._mission_status(), self._input_status(), self._planner_status()]
         message = DiagnosticArray(status=statuses)
@@ -100,21 +112,41 @@ class Health:
             return
         for topic, kind in (("pose", "poses"), ("reading", "readings")):
             subscription = self._subscriptions.get(topic)
-            if subscription is None or mission.inbox.received[kind]:
-                continue
-            if not self._throttle.ready(topic):
+            heard = mission.inbox.received[kind] > 0
+            # Poses come all the time; how often a sensor measures is its own affair.
+            quiet = heard and kind == "poses" and self._silence(kind) > SILENCE_SECONDS
+            if subscription is None or (heard and not quiet) or not self._throttle.ready(topic):
                 continue
             name = subscription.topic_name
-            publishers = self._node.count_publishers(name)
-            why = (
-                f"{publishers} publisher(s), but no message yet"
-                if publishers
-                else "nobody publishes it; start it, or remap the topic"
-            )
-            self._node.get_logger().warning(f"waiting for topic {name}: {why}")
+            why = self._why_silent(name, self._kinds[topic])
+            since = f" (silent for {self._silence(kind):.0f} s)" if quiet else ""
+            self._node.get_logger().warning(f"waiting for topic {name}{since}: {why}")
         if self._node.get_clock().now().nanoseconds == 0 and self._throttle.ready("clock"):
             self._node.get_logger().warning(
                 "waiting for topic /clock: use_sim_time is set and no time has come yet"
+            )
+
+    def _why_silent(self, name: str, expected: str) -> str:
+        """Return what is known of the publishers of a topic that says nothing."""
+        types = [info.topic_type for info in self._node.get_publishers_info_by_topic(name)]
+        if not types:
+            return "nobody publishes it; start it, or remap the topic"
+        others = sorted(set(types) - {expected})
+        if len(others) == len(set(types)):
+            return f"it is published as {', '.join(others)}, expected {expected}; set its type"
+        return f"{len(types)} publisher(s), but no message comes"
+
+    def _silence(self, kind: str) -> float:
+        """Return how long no message of a kind has come [s]; 0 before the first."""
+        return time.monotonic() - self._heard_at.get(kind, time.monotonic())
+
+    def note_unstamped(self, topic: str) -> None:
+        """Count a message whose publisher left its stamp at zero, and say so once."""
+        self.unstamped[topic] += 1
+        if self.unstamped[topic] == 1:
+            self._node.get_logger().warning(
+                f"messages of topic {topic} have a header without a stamp; the time of their "
+                "arrival is used, so their publisher should better fill it in"
             )
 
     def _mission_status(self) -> Any:
@@ -147,20 +179,32 @@ class Health:
             "poses_received": mission.inbox.received["poses"],
             "readings_accepted": mission.loop.counts["accepted"],
             "readings_late": mission.loop.counts["late"],
+            "seconds_since_reading": self._silence("readings"),
+            "seconds_since_pose": self._silence("poses"),
             "inbox": len(mission.inbox),
             "waiting_for_pose": intake.waiting,
             "waiting_for_coverage": intake.visits.waiting,
         }
         values |= {f"rejected_{word}": n for word, n in sorted(dict(intake.rejected).items())}
         values |= {f"dropped_{word}": n for word, n in dict(mission.inbox.dropped).items()}
+        values |= {f"unstamped_{word}": n for word, n in self.unstamped.items()}
         values |= {f"qos_{word}": n for word, n in sorted(self.qos_problems.items())}
         values |= {f"failed {word}": n for word, n in dict(self._node.callback_errors).items()}
         values |= {f"failed_thread_{word}": n for word, n in dict(self.worker_errors).items()}
         problems = []
         if not mission.inbox.received["poses"]:
             problems.append("no pose yet")
+        elif (silence := self._silence("poses")) > SILENCE_SECONDS:
+            problems.append(f"no pose for {silence:.0f} s")
         if not mission.inbox.received["readings"]:
             problems.append("no reading yet")
+        for topic, kind in (("pose", "poses"), ("reading", "readings")):
+            rate, depth = self._rates.get(kind, 0.0), self._depths.get(topic, math.inf)
+            if rate > 1.2 * depth:
+                problems.append(
+                    f"{kind} come {rate:.0f} times a second and {depth:.0f} are kept: set "
+                    f"{topic}.rate to what is expected"
+                )
         if intake.rejected:
             problems.append(f"{sum(intake.rejected.values())} rejected")
         if self.qos_problems:

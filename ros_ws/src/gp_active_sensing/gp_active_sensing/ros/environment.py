@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -153,15 +154,21 @@ def require_ros_in(module: str) -> None:
     Args:
         module: ``__name__`` of the node's module.
 
+    A program that is interrupted while it imports ends without a word instead of a traceback;
+    `running.run_node` listens to signals itself later.
+
     Raises:
         MissingDependencyError: as `require_ros`, when the module is imported by something else.
         SystemExit: the same message, when the node is what is being run.
     """
+    script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
+    is_program = module == "__main__" or script in _PROGRAMS
+    if is_program:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         require_ros()
     except MissingDependencyError as error:
-        script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
-        if module != "__main__" and script not in _PROGRAMS:
+        if not is_program:
             raise
         msg = f"error: {error}"
         raise SystemExit(msg) from None

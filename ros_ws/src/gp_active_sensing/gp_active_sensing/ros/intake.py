@@ -77,37 +77,57 @@ class Intake:
         """Use what came; return the readings that were accepted."""
         ready: list[Held] = []
         for what, received in arrivals:
-            if isinstance(what, Pose):
-                ready += self._take_pose(what, received)
-            else:
-                ready += self._take_reading(what, received)
-        for held in list(self._waiting):
+            try:
+                if isinstance(what, Pose):
+                    ready += self._take_pose(what, received)
+                else:
+                    ready += self._take_reading(what, received)
+            except Exception:  # one message must not take the others along
+                self._count("error", f"{what} (see below)")
+                logger.exception("cannot use %s", what)
+        waiting, self._waiting = self._waiting, deque()
+        for held in waiting:
             if self._has_its_pose(held):
-                self._waiting.remove(held)
                 ready += self._place(held)
-        for held in self.visits.left:
-            self._reject("partial_visit", held.reading, "too little of its road was driven")
-        self.visits.left.clear()
+            else:
+                self._waiting.append(held)
+        self._reject_left("partial_visit", "too little of its road was driven")
+        return self._tell(ready)
+
+    def stop_waiting(self) -> list[Reading]:
+        """Use or reject the readings that wait for more poses; return those accepted."""
+        waiting, self._waiting = self._waiting, deque()
+        ready = [held for raw in waiting for held in self._place(raw)]
+        self.visits.clear()
+        self._reject_left("partial_visit", "too little of its road was driven")
         return self._tell(ready)
 
     def restart_clock(self) -> None:
         """Forget what belongs to a time before the clock went back."""
+        reason, why = "clock_backwards", "the clock went back"
         for held in self._waiting:
-            self._reject("clock_backwards", held.reading, "the clock went back")
+            self._reject(reason, held.reading, why)
         self._waiting.clear()
         self.visits.clear()
-        for held in self.visits.left:
-            self._reject("clock_backwards", held.reading, "the clock went back")
-        self.visits.left.clear()
+        self._reject_left(reason, why)
         self.track.clear()
         self._moved_from = None
+
+    def _reject_left(self, reason: str, why: str) -> None:
+        for held in self.visits.left:
+            self._reject(reason, held.reading, why)
+        self.visits.left.clear()
 
     # -- poses ---------------------------------------------------------------------------------
 
     def _take_pose(self, pose: Pose, received: float) -> list[Held]:
         frame = self.loop.topology.frame
         if pose.frame.lstrip("/") != frame:
-            self._count("wrong_frame", f"pose in frame {pose.frame!r}, the map is in {frame!r}")
+            self._count(
+                "wrong_frame",
+                f"pose in frame {pose.frame!r}, the map is in {frame!r} (publish the pose in "
+                "that frame, or set map.frame if the map is drawn in the pose's): it",
+            )
             return []
         if not (math.isfinite(pose.x) and math.isfinite(pose.y)):
             self._count("pose_not_finite", f"pose at ({pose.x}, {pose.y})")
@@ -192,6 +212,7 @@ class Intake:
         )
         if (
             location is not None
+            and self.open
             and self.matcher.is_line(location)
             and not self.loop.belief.observed[location]
         ):

@@ -28,8 +28,9 @@ def launch_spec(name: str) -> LaunchSpec:
         raise UnknownNameError(msg) from None
 
 
-def _shipped(kind: str) -> str:
-    names = ", ".join(list_resources(kind))
+def _shipped(kind: str, suffix: str) -> str:
+    found = list_resources(kind)
+    names = ", ".join(name.removesuffix(suffix) for name in found if name.endswith(suffix))
     return f"a path, or one that ships with the package: {names}" if names else "a path"
 
 
@@ -42,9 +43,9 @@ _POLICY = Argument("policy", "how the next place is chosen", choices=tuple(polic
 _BUDGET = Argument("budget", "number of places to observe", kind=int)
 _SEED = Argument("seed", "key of every random draw", kind=int)
 _RUN_DIR = Argument("run_dir", "new directory for the records of the mission")
-_SCENARIO_HELP = f"scenario, {_shipped('sim')}"
+_SCENARIO_HELP = f"scenario, {_shipped('sim', '.yaml')}"
 _RVIZ = Argument("rviz", "show the field, the map and the plan in RViz", "false", bool)
-_MAP = Argument("map", f"road map, {_shipped('maps')}")
+_MAP = Argument("map", f"road map, {_shipped('maps', '.geojson')}")
 _SENSOR = (
     Argument("reading_topic", "topic of the readings", "reading"),
     Argument("reading_type", "message type of the readings, package/msg/Name"),
@@ -187,6 +188,7 @@ _REPLAY = LaunchSpec(
                 "bag": Use("bag"),
                 "rate": Use("rate"),
                 "wait_for": (Use("reading_topic"), Use("pose_topic")),
+                "finish": "active_sensing/finish",
             },
         ),
         _rviz(True),

@@ -14,7 +14,7 @@ PACKAGE = "gp_active_sensing"
 
 
 REPEAT_SECONDS = 1.0
-"""A warning that comes more often, from a sensor at 1 kHz say, is said once in this time."""
+"""A warning or error that comes more often (a sensor at 1 kHz) is said once in this time."""
 
 
 class _RosHandler(logging.Handler):
@@ -26,7 +26,7 @@ class _RosHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
-        if record.levelno == logging.WARNING:
+        if record.levelno >= logging.WARNING:
             place = f"{record.name}:{record.lineno}"
             if not self._throttle.ready(place):
                 self._unsaid[place] += 1

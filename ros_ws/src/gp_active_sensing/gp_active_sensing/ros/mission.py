@@ -16,69 +16,23 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.events import decision_event, end_event, miss_event, moved_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.ros.inbox import Inbox
 from gp_active_sensing.ros.intake import Intake
+from gp_active_sensing.ros.jobs import PlanJob, Stage, Step
 from gp_active_sensing.ros.latency import Latency
 from gp_active_sensing.ros.settings import MissionConfig
-from gp_active_sensing.types import Clock, Cost, Plan
+from gp_active_sensing.types import Clock, Cost, Plan, Reading
 
-__all__ = ["Mission", "PlanJob", "Stage", "Step"]
+__all__ = ["Mission"]
 
 logger = logging.getLogger(__name__)
 
 SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A decision and what came of it.
-
-    Args:
-        number: 1 for the first.
-        plan: the decision.
-        value: mean of the readings of its place; None when it was set aside.
-        driven: since the mission began.
-    """
-
-    number: int
-    plan: Plan
-    value: float | None
-    driven: Cost
-
-
-@dataclass(frozen=True)
-class PlanJob:
-    """A decision to be taken beside the mission, on a copy of the engine.
-
-    Args:
-        loop: the copy; only the planner uses it.
-        at: where the probe stands.
-        number: of this job; an answer to an older one is not used.
-        decide: take a decision; otherwise the copy is only there to be shown.
-        finished: the stage that ended, which the copy's belief includes.
-        since: when the message that made the decision necessary came (monotonic seconds).
-    """
-
-    loop: SensingLoop
-    at: int | None
-    number: int
-    finished: Stage | None
-    since: float
-    decide: bool = True
-
-
-@dataclass(frozen=True)
-class Step:
-    """What is to be done after a step: a decision to take, a waypoint to send again."""
-
-    job: PlanJob | None = None
-    again: int | None = None
 
 
 class Mission:
@@ -123,6 +77,8 @@ class Mission:
         self.latency = Latency()
         """From the message that completed a place to the next waypoint."""
         self.job_running = False
+        self.showing = False
+        """What is known is being shown; whoever shows it resets this."""
         self._job_number = 0
         self._at: int | None = None
         self._finished: Stage | None = None
@@ -140,7 +96,8 @@ class Mission:
     @property
     def target(self) -> int | None:
         """The place being driven to."""
-        return None if self.plan is None else self.plan.waypoint
+        plan = self.plan  # once: the other thread may change it in between
+        return None if plan is None else plan.waypoint
 
     # -- commands ------------------------------------------------------------------------------
 
@@ -194,9 +151,7 @@ class Mission:
             if now_ns > 0:
                 self._watch_clock(now_ns)
             arrivals = self.inbox.take()
-            for reading in self.intake.take(arrivals):
-                if reading.location is not None and reading.location == self.target:
-                    self._values.append(reading.value)
+            self._note_values(self.intake.take(arrivals))
             if self.state != "running" or now_ns <= 0:
                 return Step(self._show())
             again = self._progress(now_ns, max((a.received for a in arrivals), default=None))
@@ -204,6 +159,10 @@ class Mission:
                 self._send_again = False
                 again = self.target
             return Step(self._next_job() or self._show(), again)
+
+    def _note_values(self, readings: list[Reading]) -> None:
+        target = self.target
+        self._values += [r.value for r in readings if target is not None and r.location == target]
 
     def _watch_clock(self, now_ns: int) -> None:
         back = 1e-9 * (self._now_ns - now_ns)
@@ -282,10 +241,17 @@ class Mission:
     def _show(self) -> PlanJob | None:
         """Return a job that shows what is known, when there is news and none was shown lately."""
         accepted, now = self.loop.counts["accepted"], self._clock()
-        if accepted == self._shown or now - self._shown_at < SHOW_SECONDS or self.job_running:
+        recently = now - self._shown_at < SHOW_SECONDS
+        if accepted == self._shown or recently or self.job_running or self.showing:
             return None
-        self._shown, self._shown_at = accepted, now
-        return PlanJob(self.loop.snapshot(), None, 0, None, now, decide=False)
+        self.showing = True
+        return self.look()
+
+    def look(self) -> PlanJob:
+        """Return a job that only shows what is known now."""
+        with self.lock:
+            self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+            return PlanJob(self.loop.snapshot(), None, 0, None, self._shown_at, decide=False)
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -324,12 +290,15 @@ class Mission:
     def _end(self, reason: str) -> None:
         self.state, self.reason = "ended", reason
         self.intake.open = False
+        self.intake.stop_waiting()  # counts what still waits
         self._journal(end_event(reason, stamp_ns=self._now_ns))
 
     def stop(self, reason: str) -> Stage | None:
-        """End it from outside (the node is shut down); return a stage not handed out yet."""
+        """End it from outside, if it is not over; return a stage not handed out yet."""
         with self.lock:
-            if self.state in ("running", "paused"):
+            if self.state != "ended":
+                self._note_values(self.intake.take(self.inbox.take()))
+                self._note_values(self.intake.stop_waiting())
                 self._job_number += 1
                 self.job_running = False
                 self._end(reason)

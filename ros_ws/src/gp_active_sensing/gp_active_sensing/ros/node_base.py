@@ -1,43 +1,34 @@
-"""What every node needs to stay alive: guards around rclpy's lifecycle, callbacks and signals.
+"""What every node needs to stay alive: guards around rclpy's lifecycle and callbacks.
 
 rclpy of Jazzy lets four things go wrong that should not: an invalid lifecycle request raises out of
 ``spin()``; an exception in ``on_configure`` disappears without a word; an exception in a callback
-ends ``spin()``; SIGTERM during ``spin()`` sometimes raises. Each guard below answers one of them.
+ends ``spin()``; SIGTERM during ``spin()`` sometimes raises. Each guard below answers one of the
+first three; `running` answers the last.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
-import signal
-import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import rclpy
 from rclpy.clock import Clock, ClockType
-from rclpy.exceptions import ROSInterruptException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.publisher import Publisher
 from rclpy.service import Service
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.ros.logs import forward_logs
 
-__all__ = ["GuardedNode", "run_node", "steady_clock"]
+__all__ = ["GuardedNode", "RCLError", "steady_clock"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 RCLError = rclpy_implementation.RCLError
-SPIN_SECONDS = 0.1
-"""How long the executor waits at most before a signal is seen."""
 
 
 def steady_clock() -> Clock:
@@ -73,6 +64,18 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
 
     def release(self) -> None:
         """Give back everything; must work after a half-finished `configure` too."""
+
+    def start_by_itself(self) -> None:
+        """Configure and activate once the node spins; end the process when that fails."""
+
+        def begin() -> None:
+            once.cancel()
+            for step in (self.trigger_configure, self.trigger_activate):
+                if step() != TransitionCallbackReturn.SUCCESS:
+                    self.end(1)
+                    return
+
+        once = self.create_timer(0.0, begin, clock=steady_clock())
 
     def end(self, code: int = 0) -> None:
         """Ask `run_node` to end the process once the current callback is done."""
@@ -218,75 +221,3 @@ def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
         response.success = False
         response.message = f"{type(error).__name__}: {error}"
     return response
-
-
-# -- guard: signals ----------------------------------------------------------------------------
-
-
-def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = None) -> int:
-    """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up.
-
-    rclpy's own signal handlers tear the context down under a running ``spin()``; ours only leave
-    a note, so that the node can still publish and write its last words.
-
-    Args:
-        factory: makes the node once rclpy is initialised.
-        args: command line arguments; None = of this process.
-
-    Returns:
-        Exit code: 0 after a signal or a finished mission, 1 when the node could not be made or
-        asked to fail.
-    """
-    received: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    # Set explicitly: a shell starts background jobs with SIGINT ignored.
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    node: GuardedNode | None = None
-    try:
-        rclpy.init(
-            args=None if args is None else list(args),
-            signal_handler_options=SignalHandlerOptions.NO,
-        )
-        node = factory()
-        _spin(node, received)
-        return node.exit_code or 0
-    except (KeyboardInterrupt, ExternalShutdownException, ROSInterruptException):
-        return 0
-    except ActiveSensingError as error:
-        logging.getLogger(__name__).error("%s", error)
-        return 1
-    finally:
-        if node is not None:
-            _close(node)
-        rclpy.try_shutdown()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _spin(node: GuardedNode, received: list[int]) -> None:
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        while rclpy.ok() and not received and node.exit_code is None:
-            try:
-                executor.spin_once(timeout_sec=SPIN_SECONDS)
-            except RCLError:
-                if rclpy.ok():  # otherwise the context went away while waiting: the end
-                    raise
-    finally:
-        executor.remove_node(node)
-        executor.shutdown(timeout_sec=1.0)
-
-
-def _close(node: GuardedNode) -> None:
-    """Deactivate and release whatever state the node is in, and destroy it."""
-    for action, what in ((node.deactivate, "deactivate"), (node.release, "release")):
-        try:
-            action()
-        except Exception:
-            sys.stderr.write(f"cannot {what} at the end:\n{traceback.format_exc()}")
-    node.stop_forwarding_logs()
-    node.destroy_node()

@@ -89,8 +89,9 @@ def field_cloud(
     names = ("x", "y", "z", "mean", "std")
     table = np.zeros((topology.n, len(names)), dtype="<f4")
     table[:, :2] = topology.positions
-    table[:, 3] = mean
-    table[:, 4] = std
+    with np.errstate(over="ignore"):  # beyond a float32 is infinite, and said by is_dense
+        table[:, 3] = mean
+        table[:, 4] = std
     return PointCloud2(
         header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame),
         height=1,

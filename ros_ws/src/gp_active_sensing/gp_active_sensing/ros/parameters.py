@@ -162,7 +162,10 @@ class ParameterTree:
                 self._node.get_logger().warning(f"{text} It is not used")
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
-        problems = [text for p in parameters if (text := self._refusal(p))]
+        try:
+            problems = [text for p in parameters if (text := self._refusal(p))]
+        except Exception as error:  # rclpy lets it end the node
+            problems = [f"cannot check {', '.join(p.name for p in parameters)}: {error!r}"]
         if problems:
             return SetParametersResult(successful=False, reason="; ".join(problems))
         for parameter in parameters:

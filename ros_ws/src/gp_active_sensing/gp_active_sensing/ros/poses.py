@@ -24,7 +24,7 @@ class PoseTrack:
     """Poses in order of their stamps.
 
     Args:
-        max_age: longest time between a reading and the pose before it [s].
+        max_age: longest time between a reading and the nearer of the poses around it [s].
         history: how long poses are kept [s].
         capacity: most poses kept, however fast they come.
     """
@@ -69,18 +69,20 @@ class PoseTrack:
     def at(self, stamp_ns: int) -> Pose | None:
         """Return the pose at a time; None when there is none near enough (yet).
 
-        The newest pose at or before the time, if not older than `max_age`; where the next pose
-        is known too, in between the two.
+        The newest pose at or before the time; where the next pose is known too, in between the
+        two. One of them must be within `max_age`.
         """
         after = bisect.bisect_right(self._stamps, stamp_ns)
         if after == 0:
             return None
         before = self._poses[after - 1]
-        if stamp_ns - before.stamp_ns > self._max_age_ns:
-            return None
+        apart = stamp_ns - before.stamp_ns
         if after == len(self._poses):
-            return before
-        return _between(before, self._poses[after], stamp_ns)
+            return before if apart <= self._max_age_ns else None
+        following = self._poses[after]
+        if min(apart, following.stamp_ns - stamp_ns) > self._max_age_ns:
+            return None
+        return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
         """Say whether a better pose for this time may still arrive: none as new or newer has."""

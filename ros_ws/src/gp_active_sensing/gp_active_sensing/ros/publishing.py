@@ -17,7 +17,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.build import Parts
 from gp_active_sensing.ros.diagnostics import Health
-from gp_active_sensing.ros.mission import PlanJob, Stage
+from gp_active_sensing.ros.jobs import PlanJob, Stage
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
@@ -113,22 +113,33 @@ class Results:
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
-        if recorder.save(mission, "finished") and recorder.run is not None:
-            page = recorder.report()
-            logger.info(f"records: {page or recorder.run.path}")
-        self.health.publish()  # so that listeners know before the process may end
-        if self._exit_at_end:
-            self._node.end(0)
+        try:
+            if recorder.save(mission, "finished") and recorder.run is not None:
+                page = recorder.report()
+                logger.info(f"records: {page or recorder.run.path}")
+        finally:
+            self.health.publish()  # so that listeners know before the process may end
+            if self._exit_at_end:
+                self._node.end(0)
+
+    def finish(self, reason: str) -> None:
+        """End a mission because somebody says that it is over; nothing plans beside this."""
+        self._stop(reason)
+        self.send_results(self._parts.mission.look(), ())
+        self.mission_ended()
 
     def interrupted(self) -> None:
         """Write the last words of a mission that is not over; the threads have stopped."""
-        mission, recorder = self._parts.mission, self._parts.recorder
-        ended = mission.state == "ended"
-        stage = mission.stop("the node was shut down")
+        ended = self._parts.mission.state == "ended"
+        self._stop("the node was shut down")
+        if not ended:
+            self._parts.recorder.save(self._parts.mission, "interrupted")
+
+    def _stop(self, reason: str) -> None:
+        mission = self._parts.mission
+        stage = mission.stop(reason)
         if stage is not None:
             self._record(stage, mission.loop, *_predict(mission.loop))
-        if not ended:
-            recorder.save(mission, "interrupted")
 
     def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray, std: FloatArray) -> None:
         line = self._parts.recorder.stage(stage, loop.belief, mean, std)

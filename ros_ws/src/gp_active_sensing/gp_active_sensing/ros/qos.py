@@ -37,24 +37,24 @@ def sensor(rate: float, *, reliable: bool = False) -> QoSProfile:
     )
 
 
-def reliable(depth: int = 10) -> QoSProfile:
-    """Return the profile of results: reliable, for whoever listens now."""
+def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
+    """Return the profile of results: reliable, for whoever listens now.
+
+    Args:
+        depth: messages kept for a subscriber that is slow.
+        latched: and for one that comes later.
+    """
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,
         reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.VOLATILE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
     )
 
 
 def latched() -> QoSProfile:
     """Return the profile of the last word on something: late joiners get it too."""
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST,
-        depth=1,
-        reliability=ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL,
-    )
+    return reliable(1, latched=True)
 
 
 def policy_name(kind: int) -> str:

@@ -15,8 +15,9 @@ from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import start_event
 from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.records import RunDirectory, stage_record
-from gp_active_sensing.ros.mission import Mission, Stage
-from gp_active_sensing.sim.summary import length_scale_weights
+from gp_active_sensing.ros.jobs import Stage
+from gp_active_sensing.ros.mission import Mission
+from gp_active_sensing.sim.summary import length_scale_weights, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.versions import versions
@@ -108,53 +109,26 @@ class Recorder:
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:
         """Return the summary of a mission as far as it has come."""
         with mission.lock:
-            loop, intake = mission.loop, mission.intake
-            belief = loop.belief.copy()
-            counts, rejected = dict(loop.counts), dict(intake.rejected)
-        mean, variance = belief.predict()
-        seconds = np.array([r["plan_seconds"] for r in self.records] or [0.0])
-        summary: dict[str, Any] = {
-            "scenario": self._config.get("name", ""),
-            "policy": self._config.get("policy", {}).get("name", ""),
-            "seed": self._config.get("seed", 0),
-            "driver": "ros",
-            "status": status,
-            "reason": mission.reason,
-            "stages": len(self.records),
-            "places": self._topology.n,
-            "observed": int(belief.observed.sum()),
-            "readings": counts.get("accepted", 0),
-            "late": counts.get("late", 0),
-            "rejected": sum(rejected.values()),
-            "rejected_by_reason": rejected,
-            "dropped": dict(mission.inbox.dropped),
-            "missed": counts.get("missed", 0),
-            "set_aside": [self._topology.names[i] for i in sorted(loop.set_aside)],
-            "metres": mission.driven.metres,
-            "seconds": mission.driven.seconds,
-            "unit": self.unit,
-            "rmspe": None,
-            "nlpd": None,
-            "length_scales": list(length_scale_weights(belief)),
-            "planning": {
-                "median_seconds": float(np.median(seconds)),
-                "p99_seconds": float(np.percentile(seconds, 99)),
-                "max_seconds": float(seconds.max()),
-                "expansions": sum(int(r["expanded"]) for r in self.records),
-                "deadlines_hit": sum(bool(r["deadline_hit"]) for r in self.records),
-            },
-            "latency": {
+            loop, intake = mission.loop.snapshot(), mission.intake
+            rejected, dropped = dict(intake.rejected), dict(mission.inbox.dropped)
+        return summarise(
+            self._config,
+            loop,
+            list(self.records),
+            driver="ros",
+            status=status,
+            reason=mission.reason,
+            driven=mission.driven,
+            run_dir="" if self.run is None else self.run.path,
+            truth=self._truth,
+            unit=self.unit,
+            rejected=rejected,
+            dropped=dropped,
+            latency={
                 "reading_to_belief": intake.latency.summary(),
                 "arrival_to_waypoint": mission.latency.summary(),
             },
-            "versions": versions(),
-        }
-        if self._truth is not None:
-            summary["rmspe"] = rmspe(mean, self._truth, belief.observed)
-            summary["nlpd"] = nlpd(mean, variance, self._truth, belief.observed)
-        if self.run is not None:
-            summary["run_dir"] = str(self.run.path)
-        return summary
+        ).to_mapping()
 
     def save(self, mission: Mission, status: str) -> bool:
         """Write the summary; say whether there is one now."""
@@ -176,8 +150,12 @@ class Recorder:
 
     def close(self) -> None:
         """Close the files."""
-        if self.run is not None:
+        if self.run is None:
+            return
+        try:
             self.run.close()
+        except ActiveSensingError as error:
+            logger.error("%s", error)
 
     def _write(self, what: str, data: Mapping[str, Any]) -> bool:
         if self.run is None:

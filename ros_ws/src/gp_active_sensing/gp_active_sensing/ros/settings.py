@@ -15,6 +15,7 @@ from gp_active_sensing.topology import MapConfig
 __all__ = [
     "DEFAULT_PLAN_SECONDS",
     "ActiveSensingConfig",
+    "BagPlayerConfig",
     "MissionConfig",
     "PoseConfig",
     "ReadingConfig",
@@ -74,7 +75,7 @@ class PoseConfig:
         False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
     )
     max_age: float = param(
-        1.0, help="longest time between a reading and the pose before it", unit="s", above=0.0
+        1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
     )
     wait: float = param(
         0.1,
@@ -198,4 +199,26 @@ class SimulatorConfig:
     reading: SimulatedReadingConfig = dataclasses.field(default_factory=SimulatedReadingConfig)
     exit_at_end: bool = param(
         True, help="end the process when /diagnostics says that the mission is over"
+    )
+
+
+@dataclass(frozen=True)
+class BagPlayerConfig:
+    """Parameters of the node ``bag_player``."""
+
+    bag: str = param(help="rosbag2 folder, .mcap or .db3 file")
+    rate: float = param(
+        1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
+    )
+    topics: tuple[str, ...] = param((), help="topics of the bag to play; empty = all")
+    wait_for: tuple[str, ...] = param(
+        (), help="topics that need a subscriber before the first message; empty = any one"
+    )
+    wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
+    clock: bool = param(True, help="publish the bag's time on /clock (not the recorded one)")
+    ahead: int = param(
+        2000, help="rate 0: most messages sent and not yet reported as taken in", low=1
+    )
+    finish: str = param(
+        "", help="service (std_srvs/Trigger) to call when all has been played; empty = none"
     )

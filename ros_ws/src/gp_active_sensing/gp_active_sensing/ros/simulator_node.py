@@ -24,16 +24,17 @@ require_ros_in(__name__)
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
-from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros import outputs, qos
-from gp_active_sensing.ros.conversions import FieldPath, find_message_type, heading_of, stamp_ns
-from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.conversions import heading_of
+from gp_active_sensing.ros.fields import FieldPath, find_message_type
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.player import Moment, Player
+from gp_active_sensing.ros.running import run_node
 from gp_active_sensing.ros.settings import SimulatorConfig
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.types import Reading
@@ -49,18 +50,11 @@ class SimulatorNode(GuardedNode):
             "simulator", automatically_declare_parameters_from_overrides=True, **options
         )
         self._player: Player | None = None
-        self._last_waypoint_ns = -1
+        self._last_waypoint: PoseStamped | None = None
         self.parameters = ParameterTree(self, SimulatorConfig)
         self.parameters.locked = lambda: self._player is not None
         self.parameters.declare({})
-        self._first = self.create_timer(0.0, self._begin, clock=steady_clock())
-
-    def _begin(self) -> None:
-        self._first.cancel()
-        for step in (self.trigger_configure, self.trigger_activate):
-            if step() != TransitionCallbackReturn.SUCCESS:
-                self.end(1)
-                return
+        self.start_by_itself()
 
     def configure(self) -> None:
         """Build the world and the topics."""
@@ -127,9 +121,8 @@ class SimulatorNode(GuardedNode):
 
     def _on_waypoint(self, message: PoseStamped) -> None:
         player = self._player
-        stamp = stamp_ns(message.header.stamp)
-        if player is None or stamp == self._last_waypoint_ns:
-            return  # the same decision, sent again to a late subscriber
+        if player is None or message == self._last_waypoint:
+            return  # the same one, sent again to a late subscriber
         if message.header.frame_id.lstrip("/") != self._frame:
             self.get_logger().warning(
                 f"waypoint in frame {message.header.frame_id!r}, the map is in {self._frame!r}; "
@@ -145,7 +138,7 @@ class SimulatorNode(GuardedNode):
                 "it is not used"
             )
             return
-        self._last_waypoint_ns = stamp
+        self._last_waypoint = message
         player.go_to(place)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:

@@ -18,6 +18,8 @@ _TOLERANCE = 0.01
 """Part of a segment by which a visit may fall short (poses come at intervals)."""
 GAP_SECONDS = 5.0
 """A segment left for less than this is still being visited (a pose was matched elsewhere)."""
+MOST_HELD = 10_000
+"""Most readings held for one segment (a probe may stand on it for hours); the oldest go."""
 
 
 @dataclass
@@ -96,6 +98,8 @@ class Visits:
         if visit is None:  # no pose was matched to this place: a reading in between
             visit = self._visits[place] = _Visit(1.0, 0.0, reading.stamp_ns)
         visit.held.append(held)
+        if len(visit.held) > MOST_HELD:
+            self.left.append(visit.held.pop(0))
         return self._release(visit, received)
 
     def _release(self, visit: _Visit, received: float) -> list[Held]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from gp_active_sensing.ros.mission import Mission, PlanJob
+from gp_active_sensing.ros.jobs import PlanJob
+from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.types import Plan
 
 __all__ = ["Outputs", "Worker"]
@@ -18,8 +21,9 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
 """How long the mission thread sleeps at most when nothing comes [s, real time]."""
-JOIN_SECONDS = 30.0
-"""How long to wait for a plan that is being computed when the node is shut down."""
+JOIN_SECONDS = 3.0
+"""How long to wait for a plan that is being computed when the node is shut down; ``ros2 launch``
+insists after 5 s and kills after 10 s, and the last words have to be written before that."""
 
 
 class Outputs(Protocol):
@@ -56,7 +60,7 @@ class Worker:
         self._outputs = outputs
         self._now_ns = now_ns
         self._stopping = threading.Event()
-        self._jobs: queue.Queue[PlanJob | None] = queue.Queue()
+        self._jobs: queue.Queue[PlanJob | threading.Event | None] = queue.Queue()
         self.errors: Counter[str] = Counter()
         self._threads = [
             threading.Thread(target=self._run_mission, name="mission", daemon=True),
@@ -73,10 +77,17 @@ class Worker:
         self._stopping.set()
         self._mission.inbox.wake()
         self._jobs.put(None)
+        until = time.monotonic() + JOIN_SECONDS
         for thread in self._threads:
             if thread.ident is not None:
-                thread.join(JOIN_SECONDS)
+                thread.join(max(0.0, until - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
+
+    def settle(self) -> bool:
+        """Wait until the planner has done what it was given; say whether it did in time."""
+        done = threading.Event()
+        self._jobs.put(done)
+        return done.wait(JOIN_SECONDS)
 
     def _run_mission(self) -> None:
         while not self._stopping.is_set():
@@ -93,32 +104,42 @@ class Worker:
 
     def _run_planner(self) -> None:
         while (job := self._jobs.get()) is not None:
-            if not job.decide:
-                self._show(job)
-                continue
-            try:
-                plan = job.loop.ask(job.at)
-            except Exception as error:
-                self._note("planner")
-                self._mission.failed(job, error)
-                continue
-            try:
-                if not self._mission.decided(job, plan):
-                    continue  # the next job carries what this one did not use
-                if plan.waypoint is not None:
-                    self._outputs.send_waypoint(plan)
-                    self._mission.inbox.wake()
-                self._outputs.send_results(job, plan.path)
-                if plan.waypoint is None:
-                    self._outputs.mission_ended()
-            except Exception:
-                self._note("results")
+            if isinstance(job, threading.Event):
+                job.set()
+            elif job.decide:
+                self._decide(job)
+            else:
+                with self._noting("results"):
+                    self._outputs.send_results(job, ())
+                self._mission.showing = False
 
-    def _show(self, job: PlanJob) -> None:
+    def _decide(self, job: PlanJob) -> None:
         try:
-            self._outputs.send_results(job, ())
+            plan = job.loop.ask(job.at)
+            used = self._mission.decided(job, plan)
+        except Exception as error:
+            self._note("planner")
+            self._mission.failed(job, error)
+            return
+        if not used:
+            return  # the next job carries what this one did not use
+        if plan.waypoint is not None:
+            with self._noting("results"):
+                self._outputs.send_waypoint(plan)
+            self._mission.inbox.wake()
+        with self._noting("results"):
+            self._outputs.send_results(job, plan.path)
+        if plan.waypoint is None:
+            with self._noting("results"):
+                self._outputs.mission_ended()
+
+    @contextlib.contextmanager
+    def _noting(self, where: str) -> Iterator[None]:
+        """Go on after an error: what comes next may be more important."""
+        try:
+            yield
         except Exception:
-            self._note("results")
+            self._note(where)
 
     def _note(self, where: str) -> None:
         self.errors[where] += 1

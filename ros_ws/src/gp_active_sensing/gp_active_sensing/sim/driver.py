@@ -83,7 +83,7 @@ def run_scenario(
                 status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
                 _last_words(run, mission, records, status, error)
                 raise
-        summary = summarise(run.path, mission, records, "finished")
+        summary = _summary(run, mission, records, "finished")
         run.write_summary(summary.to_mapping())
     return summary
 
@@ -164,7 +164,28 @@ def _last_words(
     """Leave a summary that says how far the run came; the error itself goes on."""
     reason = str(error) or type(error).__name__
     try:
-        run.write_summary(summarise(run.path, mission, records, status, reason).to_mapping())
+        run.write_summary(_summary(run, mission, records, status, reason).to_mapping())
     except Exception:
         # The first error is the one to report; this one often has the same cause (a full disk).
         logger.exception("%s: no summary could be written", run.path)
+
+
+def _summary(
+    run: RunDirectory,
+    mission: Mission,
+    records: list[dict[str, Any]],
+    status: str,
+    reason: str = "",
+) -> RunSummary:
+    return summarise(
+        mission.scenario.to_mapping(),
+        mission.loop,
+        records,
+        status=status,
+        reason=reason or mission.reason,
+        driven=mission.driven,
+        run_dir=run.path,
+        truth=mission.world.truth,
+        unit=mission.scenario.field.unit,
+        dropouts=mission.dropouts,
+    )

@@ -170,9 +170,9 @@ class LimitConfig:
 class Scenario:
     """A simulated mission."""
 
-    map: MapConfig = param(help="where the probe may go")
-    field: FieldConfig = param(help="what it measures")
-    belief: BeliefConfig = param(help="what is known about the field beforehand")
+    map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
+    field: FieldConfig = param(help="what it measures")  # noqa: RUF009
+    belief: BeliefConfig = param(help="what is known about the field beforehand")  # noqa: RUF009
     name: str = param("scenario", help="used in the name of the run directory")
     description: str = param("", help="one or two sentences, for reports")
     seed: int = param(0, help="key of every random draw", low=0)

@@ -1,4 +1,4 @@
-"""What is left of a run in one object: ``summary.json``."""
+"""What is left of a run in one object, whoever drove it: ``summary.json``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import to_mapping
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import nlpd, rmse, rmspe
-from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.types import Cost, FloatArray
 from gp_active_sensing.versions import versions
 
 __all__ = ["RunSummary", "length_scale_weights", "summarise"]
 
 AGAINST = "the noise-free truth, over the places not observed"
+_REJECTED = "rejected_"
 
 
 @dataclass(frozen=True)
@@ -28,24 +30,32 @@ class RunSummary:
         scenario: its name.
         policy: name of the policy.
         seed: key of all draws.
-        status: finished, interrupted or failed.
+        driver: who drove: simulation (sim) or the ROS node (ros).
+        status: finished, interrupted, failed, or running while it goes on.
         reason: why it ended.
         stages: decisions carried out.
         places: number of places of the map.
         observed: places with a reading.
         readings: readings used.
-        rejected: readings not used.
-        dropouts: how often the sensor gave nothing.
+        late: of these, readings older than one before them.
+        rejected: messages not used (readings, and poses that could not be).
+        rejected_by_reason: the same by the word of the reason.
+        dropped: messages of each kind lost because they came faster than they were taken in.
+        dropouts: how often the sensor gave nothing; None on a robot, which is not told.
+        missed: visits to a waypoint without a reading.
         set_aside: names of the places given up after several visits without a reading.
         metres: distance driven.
         seconds: time driven.
         unit: unit of the field and of `rmspe` and `rmse`.
-        errors_against: what `rmspe` and `nlpd` compare with.
+        errors_against: what `rmspe` and `nlpd` compare with; "" without a truth.
         rmspe: root mean squared prediction error, None when every place is observed.
         nlpd: mean negative log predictive density [nat], None when every place is observed.
         rmse: root mean squared error over all places, observed ones included.
         length_scales: the candidates with their final weights, most probable first.
-        planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines.
+        planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
+            {} without a stage.
+        latency: milliseconds from a message to what it brings about (median, p99, max); {} in
+            simulation without messages.
         versions: what it was run with.
         run_dir: where the records are.
     """
@@ -53,14 +63,19 @@ class RunSummary:
     scenario: str
     policy: str
     seed: int
+    driver: str
     status: str
     reason: str
     stages: int
     places: int
     observed: int
     readings: int
+    late: int
     rejected: int
-    dropouts: int
+    rejected_by_reason: dict[str, int]
+    dropped: dict[str, int]
+    dropouts: int | None
+    missed: int
     set_aside: tuple[str, ...]
     metres: float
     seconds: float
@@ -71,6 +86,7 @@ class RunSummary:
     rmse: float | None
     length_scales: tuple[dict[str, Any], ...]
     planning: dict[str, float]
+    latency: dict[str, Any]
     versions: dict[str, str]
     run_dir: str
 
@@ -80,39 +96,79 @@ class RunSummary:
 
 
 def summarise(
-    run_dir: Path,
-    mission: Mission,
+    config: Mapping[str, Any],
+    loop: SensingLoop,
     records: Sequence[Mapping[str, Any]],
+    *,
     status: str,
-    reason: str = "",
+    reason: str,
+    driven: Cost,
+    run_dir: Path | str,
+    driver: str = "sim",
+    truth: FloatArray | None = None,
+    unit: str = "",
+    rejected: Mapping[str, int] | None = None,
+    dropped: Mapping[str, int] | None = None,
+    dropouts: int | None = None,
+    latency: Mapping[str, Any] | None = None,
 ) -> RunSummary:
-    """Return the summary of a mission as far as it has come."""
-    loop, world = mission.loop, mission.world
-    belief = loop.belief
-    mean, variance = belief.predict()
+    """Return the summary of a mission as far as it has come.
+
+    Args:
+        config: as in ``config.yaml``.
+        loop: the engine; nobody else may change it meanwhile.
+        records: one a stage.
+        status: see `RunSummary`.
+        reason: why it ended.
+        driven: since the mission began.
+        run_dir: where the records are.
+        driver: who drove.
+        truth: (n,) noise-free field where it is known.
+        unit: of the field.
+        rejected: counts by reason; None = the loop's own.
+        dropped: see `RunSummary`.
+        dropouts: see `RunSummary`.
+        latency: see `RunSummary`.
+    """
+    belief, names = loop.belief, loop.topology.names
     observed = belief.observed
+    if rejected is None:
+        counts = loop.counts.items()
+        rejected = {w.removeprefix(_REJECTED): n for w, n in counts if w.startswith(_REJECTED)}
+    errors: dict[str, Any] = {"rmspe": None, "nlpd": None, "rmse": None}
+    if truth is not None:
+        mean, variance = belief.predict()
+        errors = {
+            "rmspe": rmspe(mean, truth, observed),
+            "nlpd": nlpd(mean, variance, truth, observed),
+            "rmse": rmse(mean, truth),
+        }
     return RunSummary(
-        scenario=mission.scenario.name,
-        policy=str(mission.scenario.policy["name"]),
-        seed=mission.scenario.seed,
+        scenario=str(config.get("name", "")),
+        policy=str(config.get("policy", {}).get("name", "")),
+        seed=int(config.get("seed", 0)),
+        driver=driver,
         status=status,
-        reason=reason or mission.reason,
+        reason=reason,
         stages=len(records),
-        places=world.topology.n,
+        places=loop.topology.n,
         observed=int(observed.sum()),
         readings=loop.counts["accepted"],
-        rejected=sum(n for word, n in loop.counts.items() if word.startswith("rejected_")),
-        dropouts=mission.dropouts,
-        set_aside=tuple(world.topology.names[i] for i in sorted(loop.set_aside)),
-        metres=mission.driven.metres,
-        seconds=mission.driven.seconds,
-        unit=mission.scenario.field.unit,
-        errors_against=AGAINST,
-        rmspe=rmspe(mean, world.truth, observed),
-        nlpd=nlpd(mean, variance, world.truth, observed),
-        rmse=rmse(mean, world.truth),
+        late=loop.counts["late"],
+        rejected=sum(rejected.values()),
+        rejected_by_reason=dict(rejected),
+        dropped=dict(dropped or {}),
+        dropouts=dropouts,
+        missed=loop.counts["missed"],
+        set_aside=tuple(names[i] for i in sorted(loop.set_aside)),
+        metres=driven.metres,
+        seconds=driven.seconds,
+        unit=unit,
+        errors_against="" if truth is None else AGAINST,
+        **errors,
         length_scales=length_scale_weights(belief),
         planning=_planning(records),
+        latency=dict(latency or {}),
         versions=versions(),
         run_dir=str(run_dir),
     )

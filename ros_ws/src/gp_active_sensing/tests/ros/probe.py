@@ -55,6 +55,7 @@ class Probe:
         self.waypoints: list[PoseStamped] = []
         self.heard: dict[str, list[Any]] = {name: [] for name in NAMES}
         self.values: dict[str, str] = {}
+        self.problems = ""
         self.obedient = False
         self._lock = threading.Lock()
         node = self.node
@@ -116,6 +117,8 @@ class Probe:
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             self.values.update({item.key: item.value for item in status.values})
+            if status.name.endswith(": inputs"):
+                self.problems = status.message
 
 
 def write_scenario(path: Path, *, dropout: float = 0.0, budget: int = 5) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from std_msgs.msg import Float64
 from gp_active_sensing.ros import qos
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
+from tests.ros.reports import check_command_reports
 from tests.ros.test_node_base import Lifecycle
 
 pytestmark = pytest.mark.ros
@@ -172,6 +175,73 @@ def test_topics_nobody_publishes_are_named(ros: Ros, capfd: pytest.CaptureFixtur
     wait_until(both, "a word about the missing topics")
 
 
+def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFixture[str]) -> None:
+    publish = (
+        "import rclpy, std_msgs.msg as m; rclpy.init(); node = rclpy.create_node('other');"
+        "p = node.create_publisher(m.Float64, 'reading', 10); input()"
+    )  # a process of its own: one process has one type a topic
+    with subprocess.Popen([sys.executable, "-c", publish], stdin=subprocess.PIPE) as other:
+        tester = ros.node()
+        wait_until(lambda: tester.count_publishers("reading"), "the publisher")
+        sensing(ros)
+        said = ""
+
+        def explained() -> bool:
+            nonlocal said
+            said += capfd.readouterr().err
+            return "published as std_msgs/msg/Float64, expected sensor_msgs/msg/Temperature" in said
+
+        wait_until(explained, "a word about the type")
+        other.communicate(b"\n", timeout=20)
+
+
+def test_a_pose_topic_that_falls_silent_is_named(
+    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.ros.diagnostics.SILENCE_SECONDS", 0.2)
+    _, probe = started(ros)
+    probe.reading(5.0)
+    said = ""
+
+    def named() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return "waiting for topic /pose (silent for" in said
+
+    wait_until(named, "a word about the silence")
+    wait_until(lambda: float(probe.values["seconds_since_pose"]) > 0.2, "the silence in numbers")
+
+
+def test_a_sensor_that_is_faster_than_its_queue_is_named(ros: Ros) -> None:
+    node = sensing(ros, "reading.rate:=10.0")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    end = time.monotonic() + 15.0
+    problem = ""
+    while "set reading.rate" not in problem and time.monotonic() < end:
+        probe.reading(3.0)
+        time.sleep(0.01)
+        problem = probe.problems
+    assert "a second and 10 are kept: set reading.rate to what is expected" in problem
+    assert not node.callback_errors
+
+
+def test_messages_without_a_stamp_are_stamped_on_arrival(
+    ros: Ros, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As `ros2 topic pub` and many small drivers send them."""
+    node = sensing(ros)
+    probe = Probe(ros).connect()
+    probe.pose(0.0, t=0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe.reading(3.0, t=0)
+    probe.wait_value("readings_accepted", "1")
+    probe.wait_value("unstamped_pose", "1")
+    probe.wait_value("unstamped_reading", "1")
+    assert "messages of topic reading have a header without a stamp" in capfd.readouterr().err
+    assert not node.callback_errors
+
+
 # -- services and lifecycle ------------------------------------------------------------------------
 
 
@@ -193,6 +263,28 @@ def test_services(ros: Ros, tmp_path: Path) -> None:
     saved = probe.call("save")
     assert saved.success
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "running"
+
+
+def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    node, probe = started(ros, f"run_dir:={run}")
+    probe.reading(7.0)
+    wait_until(lambda: len(probe.waypoints) == 2, "the second waypoint")
+    probe.reading(8.0)
+    probe.wait_value("readings_accepted", "2")
+    answer = probe.call("finish")
+    assert answer.success, answer.message
+    # All of it is there when the answer comes.
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["status"], summary["reason"]) == ("finished", "asked to finish")
+    assert (summary["readings"], summary["stages"]) == (2, 1)
+    check_command_reports(run)
+    probe.wait_value("state", "ended")
+    refused = probe.call("finish")
+    assert not refused.success
+    assert "ended already (asked to finish)" in refused.message
+    assert len(probe.waypoints) == 2, "the last waypoint stands"
+    assert node.exit_code is None
 
 
 def test_nothing_can_be_saved_without_a_directory(ros: Ros) -> None:

@@ -18,13 +18,12 @@ from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.conversions import (
-    FieldPath,
     ValueReader,
-    find_message_type,
     geodetic_to_local,
     heading_of,
     pose_reader,
 )
+from gp_active_sensing.ros.fields import FieldPath, find_message_type
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, build_topology
 
 # -- types and fields --------------------------------------------------------------------------

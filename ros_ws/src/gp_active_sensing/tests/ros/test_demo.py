@@ -122,7 +122,7 @@ def test_the_demo_runs_to_its_budget_and_leaves_a_run_directory(
     summary = json.loads((demo.out / "summary.json").read_text())
     assert summary["status"] == "finished"
     assert summary["observed"] == 3
-    assert f"RMSPE {summary['rmspe']:.3f} degC" in demo.said
+    assert f"{summary['rmspe']:.3f} degC (against the noise-free truth" in demo.said
     assert "arrival -> next waypoint out: median" in demo.said
     page = demo.out / "report.html"
     assert f"report: {page}" in demo.said

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -96,7 +97,7 @@ def test_the_check_itself_imports_no_ros() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["active_sensing", "simulator"])
+@pytest.mark.parametrize("name", ["active_sensing", "simulator", "bag_player"])
 def test_a_node_without_ros_ends_with_one_line(tmp_path: Path, name: str) -> None:
     """As a console script and as a module, where rclpy cannot be imported."""
     hide = "import sys; sys.modules['rclpy'] = None;"
@@ -122,3 +123,19 @@ def test_importing_a_node_without_ros_is_an_import_error() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == "MissingDependencyError"
+
+
+def test_a_program_interrupted_while_it_imports_ends_without_a_traceback(tmp_path: Path) -> None:
+    script = tmp_path / "active_sensing"
+    script.write_text(
+        "import os, signal\n"
+        "from gp_active_sensing.ros.environment import require_ros_in\n"
+        "require_ros_in('gp_active_sensing.ros.active_sensing_node')\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "raise SystemExit('still alive')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -202,3 +203,26 @@ def test_latency_counts_from_the_message_that_made_the_reading_usable() -> None:
     rig.step(3.0)
     assert rig.intake.latency.count == 1
     assert rig.intake.latency.summary()["max_ms"] == pytest.approx(500.0)
+
+
+def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(grid())
+    match = rig.intake.matcher.match
+
+    def picky(x: float, *args: Any) -> Any:
+        if x == 20.0:
+            msg = "no such thing"
+            raise RuntimeError(msg)
+        return match(x, *args)
+
+    monkeypatch.setattr(rig.intake.matcher, "match", picky)
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0)
+    rig.pose(2.0, 20.0)
+    rig.pose(3.0, 10.0)
+    rig.reading(3.0)
+    rig.step(3.0)
+    assert rig.observed == ["c0r0", "c1r0"]
+    assert rig.intake.rejected == {"error": 1}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from gp_active_sensing.ros.jobs import PlanJob
 from tests.ros.worlds import Rig, chain, grid, place
 
 
@@ -12,6 +13,16 @@ def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
     if read:
         rig.reading(t, 5.0)
     rig.step(t)
+
+
+def asking() -> tuple[Rig, PlanJob]:
+    """Return a mission whose probe stands at place 0, and its first question to the planner."""
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    job = rig.mission.step(10**9).job
+    assert job is not None
+    return rig, job
 
 
 def test_nothing_is_decided_before_it_is_started() -> None:
@@ -168,11 +179,7 @@ def test_paused_it_takes_readings_and_decides_nothing() -> None:
 
 
 def test_an_answer_to_a_question_from_before_the_pause_is_not_used() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    job = rig.mission.step(10**9).job
-    assert job is not None
+    rig, job = asking()
     answer = job.loop.ask(job.at)
     rig.mission.pause()
     rig.mission.resume()
@@ -183,11 +190,7 @@ def test_an_answer_to_a_question_from_before_the_pause_is_not_used() -> None:
 
 
 def test_planning_does_not_change_the_belief_that_takes_readings() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    job = rig.mission.step(10**9).job
-    assert job is not None
+    rig, job = asking()
     rig.reading(1.0, 7.0)
     rig.step(1.5, plan=False)
     assert bool(rig.loop.belief.observed[0])
@@ -195,11 +198,7 @@ def test_planning_does_not_change_the_belief_that_takes_readings() -> None:
 
 
 def test_a_waypoint_observed_while_it_was_chosen_is_chosen_again() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    job = rig.mission.step(10**9).job
-    assert job is not None
+    rig, job = asking()
     answer = job.loop.ask(job.at)
     drive_to(rig, 2.0, answer.waypoints[0])
     assert not rig.mission.decided(job, answer)
@@ -209,11 +208,7 @@ def test_a_waypoint_observed_while_it_was_chosen_is_chosen_again() -> None:
 
 
 def test_failed_planning_pauses_and_says_why() -> None:
-    rig = Rig(grid(5))
-    rig.mission.start()
-    rig.pose(1.0, 0.0)
-    job = rig.mission.step(10**9).job
-    assert job is not None
+    rig, job = asking()
     rig.mission.failed(job, ValueError("no such place"))
     assert rig.mission.state == "paused"
     assert "no such place" in rig.mission.reason
@@ -313,3 +308,38 @@ def test_stopping_hands_out_the_stage_that_was_not_recorded() -> None:
     assert stage is not None
     assert (stage.number, stage.value) == (1, 5.0)
     assert rig.events[-1] == {"event": "end", "reason": "shut down", "stamp_ns": 2 * 10**9}
+
+
+def test_stopping_uses_or_counts_what_has_come_and_what_waits() -> None:
+    rig = Rig(grid(5), pose_wait=10.0)
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    rig.reading(1.2)  # waits for the pose after it
+    rig.step(1.2)
+    rig.reading(9.0)  # no pose of its time
+    rig.reading(1.3)
+    rig.step(9.0)
+    rig.reading(1.4)  # still in the inbox
+    assert rig.accepted == 0
+    rig.mission.stop("asked to finish")
+    assert rig.accepted == 3
+    assert rig.intake.rejected == {"no_pose": 1}
+    assert rig.intake.waiting == 0
+    assert (rig.mission.state, rig.mission.reason) == ("ended", "asked to finish")
+    rig.mission.stop("again")
+    assert rig.mission.reason == "asked to finish"
+
+
+def test_readings_that_wait_when_the_budget_is_spent_are_counted_not_used() -> None:
+    rig = Rig(grid(), budget=1, pose_wait=10.0)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    x, y = rig.topology.positions[rig.sent[-1]]
+    rig.reading(2.0)
+    rig.reading(2.5)
+    rig.pose(2.0, float(x), float(y))
+    rig.step(2.0)
+    assert rig.mission.state == "ended"
+    assert rig.accepted == 1, "the other waited for the pose after it"
+    assert rig.intake.rejected == {"mission_over": 1}

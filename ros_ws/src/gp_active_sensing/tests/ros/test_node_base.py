@@ -225,7 +225,8 @@ def test_a_service_that_fails_answers(ros: Ros, weak: Weak, kind: Any) -> None:
 
 SCRIPT = """
 import sys
-from gp_active_sensing.ros.node_base import GuardedNode, run_node
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.running import run_node
 
 class Quiet(GuardedNode):
     def __init__(self):
@@ -266,7 +267,8 @@ def gone(node_class: str) -> str:
     return f"""
 import sys, rclpy
 from rclpy.lifecycle import LifecycleNode
-from gp_active_sensing.ros.node_base import GuardedNode, run_node
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.running import run_node
 
 class Gone({node_class}):
     def __init__(self):

@@ -15,10 +15,12 @@ from rclpy.parameter import Parameter
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.parameters import ParameterTree
-from tests.ros.conftest import Ros
+from gp_active_sensing.ros.settings import ActiveSensingConfig
+from tests.ros.conftest import Ros, wait_until
 
 pytestmark = pytest.mark.ros
 
@@ -257,3 +259,35 @@ def test_read_only_parameters_stay(ros: Ros) -> None:
     assert not result.successful
     assert "read-only" in result.reason
     assert math.isfinite(node.get_parameter("mission.coverage").value)
+
+
+def test_no_wrong_value_is_replaced_by_a_default(ros: Ros) -> None:
+    """Every parameter of the node at once with a value that it cannot have."""
+    wrong: dict[str, str] = {}
+    for leaf in leaves_of(ActiveSensingConfig, {"policy": policies.factory("bal")}):
+        if leaf.name != "policy.name":
+            text = leaf.kind == Parameter.Type.STRING
+            wrong[leaf.name] = "[true, false]" if text else "'no such value'"
+    arguments = [word for name, text in wrong.items() for word in ("-p", f"{name}:={text}")]
+    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
+    assert len(wrong) > 40
+    with pytest.raises(ConfigError) as error:
+        node.parameters.config(check=lambda mapping: build_policy(mapping["policy"]))
+    named = {problem.split(":")[0].split("[")[0] for problem in error.value.problems}
+    assert set(wrong) <= named
+    wait_until(lambda: node.exit_code == 1, "the node to give up for the same reasons")
+
+
+def test_a_check_that_fails_refuses_and_the_node_lives(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = make("name:=x")
+
+    def broken(_: Any) -> str:
+        msg = "broken"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(tree, "_refusal", broken)
+    (answer,) = node_of(tree).set_parameters([Parameter("count", value=3)])
+    assert not answer.successful
+    assert "cannot check count" in answer.reason

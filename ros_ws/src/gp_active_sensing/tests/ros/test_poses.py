@@ -48,6 +48,15 @@ def test_a_pose_that_is_too_old_does_not_count() -> None:
     assert made.may_come(round(1.6 * S))
 
 
+def test_the_pose_after_a_reading_counts_as_well_as_the_one_before() -> None:
+    """A receiver that sends once a second does so a little late at times."""
+    made = track(1.0, 2.02, max_age=1.0)
+    found = made.at(round(2.01 * S))
+    assert found is not None
+    assert found.x == pytest.approx(20.1)
+    assert track(1.0, 9.0, max_age=1.0).at(5 * S) is None, "too far from both"
+
+
 def test_before_the_first_pose_there_is_none_and_none_will_come() -> None:
     made = track(1.0)
     assert made.at(round(0.9 * S)) is None

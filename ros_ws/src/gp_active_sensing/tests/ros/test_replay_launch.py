@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,9 @@ from gp_active_sensing.replay import Bag
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
 from tests.replay.bags import header, message, write_bag
+from tests.ros.conftest import wait_until
 from tests.ros.listening import Listener, listener
+from tests.ros.reports import check_command_reports
 
 __all__ = ["listener"]  # a fixture
 pytestmark = pytest.mark.ros
@@ -112,21 +115,25 @@ def odometry(stamp: int, x: float, y: float) -> Any:
     )
 
 
+def replay_command(drive: Drive, run_dir: Path, *words: str) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "gp_active_sensing.ros.runner",
+        "replay",
+        f"bag:={drive.bag}",
+        f"scenario:={drive.scenario}",
+        "reading_topic:=/car/temperature",
+        "pose_topic:=/car/odom",
+        "reading_variance_field:=variance",
+        f"run_dir:={run_dir}",
+        *words,
+    ]
+
+
 def replay(drive: Drive, run_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "gp_active_sensing.ros.runner",
-            "replay",
-            f"bag:={drive.bag}",
-            f"scenario:={drive.scenario}",
-            "reading_topic:=/car/temperature",
-            "pose_topic:=/car/odom",
-            "reading_variance_field:=variance",
-            f"run_dir:={run_dir}",
-            *words,
-        ],
+        replay_command(drive, run_dir, *words),
         env=dict(os.environ),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -165,6 +172,9 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     }
     assert weights == pytest.approx(expected, abs=1e-12)
     assert run.records() == []
+    assert (summary["status"], summary["reason"]) == ("finished", "asked to finish")
+    assert (run.path / "report.html").is_file(), "the node writes it by itself"
+    check_command_reports(run.path)
 
     mean, variance = offline.belief.predict()
     cloud = listener.heard["/field"][-1]
@@ -173,6 +183,18 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     np.testing.assert_allclose(table[:, 3], mean, rtol=1e-5)
     np.testing.assert_allclose(table[:, 4], np.sqrt(variance), rtol=1e-4)
     assert "played 217 messages (/car/odom: 180, /car/temperature: 37)" in done.stdout
+
+
+def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) -> None:
+    command = replay_command(drive, tmp_path / "run", "rate:=1")
+    journal = tmp_path / "run" / "journal.jsonl"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: journal.exists() and "reading" in journal.read_text(), "a reading", 30.0)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGINT, said
+    assert RunDirectory.open(tmp_path / "run").summary()["status"] == "interrupted"
+    check_command_reports(tmp_path / "run")
 
 
 def test_a_topic_that_the_bag_does_not_hold_is_named(tmp_path: Path, drive: Drive) -> None:

@@ -68,7 +68,11 @@ def test_text_that_looks_like_a_number_stays_text() -> None:
 def test_replay_waits_for_the_subscriber_of_its_topics() -> None:
     command = command_of("replay", "bag_player", bag="drive", pose_topic="/odom")
     values = {name: json.loads(text) for name, text in options(command, "-p").items()}
-    assert values == {"bag": "drive", "wait_for": ["reading", "/odom"]}
+    assert values == {
+        "bag": "drive",
+        "wait_for": ["reading", "/odom"],
+        "finish": "active_sensing/finish",
+    }
 
 
 def test_all_wrong_arguments_are_said_at_once() -> None:
@@ -156,6 +160,7 @@ def test_show_args_lists_every_argument(name: str, capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     for argument in launch_spec(name).arguments:
         assert f"  {argument.name}: {argument.help}" in text
+    assert ".py" not in text, "of what ships, only what can be given"
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from tests.ros.conftest import wait_until
 from tests.ros.probe import write_scenario
+from tests.ros.reports import check_command_reports
 
 pytestmark = pytest.mark.ros
 
@@ -66,6 +67,7 @@ def test_a_whole_mission(tmp_path: Path, ros_environment: None, dropout: float) 
     text = logs[0].read_text()
     assert "Traceback" not in text + logs[1].read_text()
     assert f"stage {records[-1]['stage']}: " in text
+    check_command_reports(run)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -84,11 +86,17 @@ def test_a_signal_in_the_middle_leaves_readable_records(
         ) as sensing,
     ):
         records = run / "records.jsonl"
-        wait_until(lambda: records.exists() and records.read_text(), "the first stage", 30.0)
+
+        def begun() -> bool:
+            assert sensing.poll() is None, log.read_text()
+            return records.exists() and bool(records.read_text())
+
+        wait_until(begun, f"the first stage, see {log}", 30.0)
         for process in (sensing, other):
             process.send_signal(number)
             assert process.wait(timeout=20) == 0
     assert json.loads((run / "summary.json").read_text())["status"] == "interrupted"
+    check_command_reports(run)
     assert "Traceback" not in log.read_text()
 
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
+from gp_active_sensing.ros import visits as visits_module
 from gp_active_sensing.ros.visits import Visits
 from gp_active_sensing.types import Reading
+from tests.ros.worlds import Rig, chain
 
 S = 1_000_000_000
 
@@ -99,3 +103,30 @@ def test_no_coverage_wanted() -> None:
     v = visits(0.0)
     drive(v, 1, (0.0, 0.9))
     assert len(v.hold(1, reading(0.0), 0.0)) == 1
+
+
+def test_a_probe_that_stands_on_a_segment_for_hours_fills_no_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(visits_module, "MOST_HELD", 100)
+    rig = Rig(chain())
+    rig.pose(0.1, 20.0)
+    for i in range(150):
+        rig.reading(0.1, float(i))
+    rig.step(0.1)
+    assert rig.intake.visits.waiting == 100
+    assert rig.intake.rejected == {"partial_visit": 50}
+    rig.pose(8.0, 80.0)
+    rig.pose(4.0, 50.0)
+    rig.step(8.0)
+    assert rig.accepted + sum(rig.intake.rejected.values()) + rig.intake.visits.waiting == 150
+
+
+def test_after_the_end_nothing_is_held() -> None:
+    rig = Rig(chain())
+    rig.mission.stop("asked to finish")
+    rig.pose(0.1, 20.0)
+    rig.reading(0.1)
+    rig.step(0.1)
+    assert rig.intake.visits.waiting == 0
+    assert rig.intake.rejected == {"mission_over": 1}

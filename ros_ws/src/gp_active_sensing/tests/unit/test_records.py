@@ -186,3 +186,24 @@ def test_stage_record_has_the_keys_of_the_contract() -> None:
     nothing = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason="all done")
     with pytest.raises(ValueError, match="all done"):
         stage_record(stage=1, plan=nothing, name="", position=(0, 0), value=None, weights=[])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_error_and_every_file_is_closed(tmp_path: Path) -> None:
+    run = new(tmp_path)
+    streams = {name: Path("/dev/full").open("ab") for name in ("journal.jsonl", "records.jsonl")}
+    run._streams.update(streams)
+    with pytest.raises(RunError, match=r"journal\.jsonl: cannot write: No space"):
+        run.append_event(start_event(seed=1))
+    with pytest.raises(RunError, match="cannot write what was left when closing: No space"):
+        run.close()
+    assert all(stream.closed for stream in streams.values())
+    run._streams["journal.jsonl"] = Path("/dev/full").open("ab")
+
+    def fail() -> None:
+        with run:
+            run._streams["journal.jsonl"].write(b"x")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()

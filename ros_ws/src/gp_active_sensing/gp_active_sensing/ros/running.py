@@ -1,0 +1,92 @@
+"""Running a node as a process: its signals, its end, its exit code."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import rclpy
+from rclpy.exceptions import ROSInterruptException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.ros.node_base import GuardedNode, RCLError
+
+__all__ = ["run_node"]
+
+SPIN_SECONDS = 0.1
+"""How long the executor waits at most before a signal is seen."""
+
+
+def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = None) -> int:
+    """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up.
+
+    rclpy's own signal handlers tear the context down under a running ``spin()``; ours only leave
+    a note, so that the node can still publish and write its last words.
+
+    Args:
+        factory: makes the node once rclpy is initialised.
+        args: command line arguments; None = of this process.
+
+    Returns:
+        Exit code: 0 after a signal or a finished mission, 1 when the node could not be made or
+        asked to fail.
+    """
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    # Set explicitly: a shell starts background jobs with SIGINT ignored.
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    node: GuardedNode | None = None
+    try:
+        rclpy.init(
+            args=None if args is None else list(args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        node = factory()
+        _spin(node, received)
+        return node.exit_code or 0
+    except (KeyboardInterrupt, ExternalShutdownException, ROSInterruptException):
+        return 0
+    except ActiveSensingError as error:
+        logging.getLogger(__name__).error("%s", error)
+        return 1
+    finally:
+        if node is not None:
+            _close(node)
+        rclpy.try_shutdown()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _spin(node: GuardedNode, received: list[int]) -> None:
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while rclpy.ok() and not received and node.exit_code is None:
+            try:
+                executor.spin_once(timeout_sec=SPIN_SECONDS)
+            except RCLError:
+                if rclpy.ok():  # otherwise the context went away while waiting: the end
+                    raise
+    finally:
+        executor.remove_node(node)
+        executor.shutdown(timeout_sec=1.0)
+
+
+def _close(node: GuardedNode) -> None:
+    """Deactivate and release whatever state the node is in, and destroy it."""
+    for action, what in ((node.deactivate, "deactivate"), (node.release, "release")):
+        try:
+            action()
+        except Exception:
+            sys.stderr.write(f"cannot {what} at the end:\n{traceback.format_exc()}")
+    node.stop_forwarding_logs()
+    node.destroy_node()

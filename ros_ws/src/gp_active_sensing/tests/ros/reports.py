@@ -1,0 +1,29 @@
+"""What the command line makes of a run directory that a node has written."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from gp_active_sensing.cli import _cli
+from gp_active_sensing.console import summary_lines
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import RunSummary
+
+
+def check_command_reports(run_dir: Path) -> None:
+    """Have ``gp-active-sensing report`` write the page anew, and the summary shown."""
+    page = run_dir / "report.html"
+    page.unlink(missing_ok=True)
+    done = CliRunner().invoke(_cli, ["report", str(run_dir)])
+    assert done.exit_code == 0, done.output
+    assert done.output.strip() == str(page)
+    summary = RunDirectory.open(run_dir).summary()
+    assert f"Run {summary['status']}: {summary['reason']}" in page.read_text(encoding="utf-8")
+    # The same keys as those of a simulated run, so whoever reads one reads the other.
+    assert list(summary) == [field.name for field in dataclasses.fields(RunSummary)]
+    assert summary["driver"] == "ros"
+    lines = "\n".join(summary_lines(summary))
+    assert f"{summary['observed']} of {summary['places']}" in lines

@@ -1,0 +1,42 @@
+"""Records that cannot be written: the mission goes on and says so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.records import JOURNAL, RECORDS
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import Probe, sensing
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.ros
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+def test_a_disk_that_fills_up_is_said_and_the_mission_goes_on(
+    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    node = sensing(ros, f"run_dir:={tmp_path / 'run'}", "budget.readings:=3")
+    probe = Probe(ros).connect()
+    assert node._parts is not None
+    run = node._parts.recorder.run
+    assert run is not None
+    run.close()
+    for name in (JOURNAL, RECORDS):
+        run._streams[name] = FULL.open("ab")
+    probe.obedient = True
+    probe.pose(0.0)
+    probe.wait_value("state", "ended")
+    assert int(probe.values["record_failures"]) > 3
+    assert probe.values["readings_accepted"] == "3"
+    wait_until((run.path / "summary.json").exists, "the summary, which is elsewhere")
+    node.release()
+    said = capfd.readouterr().err
+    assert f"{JOURNAL}: cannot write: {os.strerror(28)} (failure 1; the mission goes on)" in said
+    assert "cannot write what was left when closing" in said
+    assert not node.callback_errors

@@ -1,0 +1,66 @@
+"""What the node `simulator` makes of waypoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from geometry_msgs.msg import PoseStamped
+
+from gp_active_sensing.ros import outputs
+from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import write_scenario
+
+pytestmark = pytest.mark.ros
+Make = Callable[[], SimulatorNode]
+
+
+@pytest.fixture
+def simulator(ros: Ros, tmp_path: Path) -> SimulatorNode:
+    """A simulator whose time does not run, at place 0 of a grid of 4 x 2 places."""
+    scenario = write_scenario(tmp_path / "tiny.yaml")
+    node: SimulatorNode = ros.add(
+        SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
+    )
+    wait_until(lambda: node._player is not None and hasattr(node, "_timer"), "the simulator")
+    node._timer.cancel()
+    return node
+
+
+def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
+    return outputs.waypoint_message((x, 0.0, 0.0), frame, stamp * 10**9)
+
+
+def test_two_decisions_of_the_same_moment_are_both_obeyed(simulator: SimulatorNode) -> None:
+    """Simulated time goes in steps; a place read at once is decided again within one."""
+    assert simulator._player is not None
+    simulator._on_waypoint(waypoint(0.0))
+    assert simulator._player.goal == 0
+    simulator._on_waypoint(waypoint(10.0))
+    assert simulator._player.goal == 1
+
+
+def test_the_same_waypoint_again_is_no_second_visit(simulator: SimulatorNode) -> None:
+    assert simulator._player is not None
+    for _ in range(3):
+        simulator._on_waypoint(waypoint(0.0))
+    assert len(simulator._player.step(0.1).readings) == 1
+    simulator._on_waypoint(waypoint(0.0, stamp=6))
+    assert len(simulator._player.step(0.1).readings) == 1, "a new stamp asks for another visit"
+
+
+def test_a_waypoint_that_is_none_of_the_map_s_is_said_and_not_used(
+    simulator: SimulatorNode, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert simulator._player is not None
+    simulator._on_waypoint(waypoint(10.0, frame="odom"))
+    simulator._on_waypoint(waypoint(14.0))
+    assert simulator._player.goal is None
+    said = capfd.readouterr().err
+    assert "waypoint in frame 'odom', the map is in 'map'" in said
+    assert "waypoint (14.0, 0.0) is none of the map's" in said
