@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BENCHMARKS = ("town", "belief", "draws", "policies", "import")
+BENCHMARKS = ("town", "belief", "draws", "policies", "demo", "import")
 
 
 def machine() -> str:
