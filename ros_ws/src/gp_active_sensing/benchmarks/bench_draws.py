@@ -8,7 +8,8 @@ from common import Section
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.bal.sequences import Problem, Sequence
+from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.tree import Expander
 from gp_active_sensing.planning.entropy import noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology
@@ -38,9 +39,9 @@ def initial_bounds(belief: Belief, topology: FreeTopology, horizon: int) -> tupl
     problem = Problem(topology, belief.observed, (), noise, reference, 2000, lambda: None)
     where = np.flatnonzero(~belief.observed)
     joint = belief.joint(where)
-    every = np.arange(len(where))
+    every, count = np.arange(len(where)), problem.free_sequences(len(where), horizon)
     root = Expander(1, noise, reference).root(
-        Sequence(problem, horizon, frozenset(), where, every, joint.covariance),
+        Sequence(problem, horizon, frozenset(), where, every, count, joint.covariance),
         joint.mean,
         belief.weights,
     )

@@ -31,7 +31,7 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     if not len(sequence.candidates):
         L = len(sequence.problem.noise)
         return np.zeros((1, L)), np.zeros(L)
-    if sequence.size() > sequence.problem.cap:
+    if sequence.sequences is None:
         return _greedy(sequence)
     sequence.prepare()
     if sequence.k == 1:

@@ -10,8 +10,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
+from gp_active_sensing.planning.bal.problem import Deadline, Problem
 from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.sequences import Deadline, Problem, Sequence
+from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.tree import Expander, State
 from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
 from gp_active_sensing.planning.entropy import (
@@ -154,9 +155,8 @@ class Bal:
         horizon = self.horizon
         if remaining.readings is not None:
             horizon = min(horizon, remaining.readings)
-        reach = problem.reachable(at, (), horizon)
-        reach[options.locations] = True
-        locations = np.flatnonzero(reach)
+        outlook = problem.outlook(at, frozenset(), horizon)
+        locations = np.array(sorted(outlook.places))
         posterior = joint_given_pending(belief, locations, pending)
         sequence = Sequence(
             problem,
@@ -164,6 +164,7 @@ class Bal:
             frozenset(),
             locations,
             np.searchsorted(locations, options.locations),
+            outlook.sequences,
             posterior.covariance,
         )
         return sequence, posterior.mean

@@ -6,78 +6,16 @@ places share one `Sequence`. Visiting a place is a rank-one downdate, C <- C - c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import chain_rule
-from gp_active_sensing.planning.entropy import gaussian_entropy
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Deadline", "Leaves", "Problem", "Sequence"]
-
-
-class Deadline(Exception):
-    """The time for planning is over."""
-
-
-class Problem:
-    """One decision: the places within reach, and what is known about them.
-
-    Args:
-        topology: where a probe may go.
-        observed: (n,) observed or pending places.
-        unavailable: places not to be chosen.
-        noise: (L,) noise variances.
-        reference: (L,) entropy of the noise, taken off every reading's entropy.
-        cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
-        check: raises `Deadline` when the time is over.
-    """
-
-    def __init__(
-        self,
-        topology: Topology,
-        observed: BoolArray,
-        unavailable: Collection[int],
-        noise: FloatArray,
-        reference: FloatArray,
-        cap: int,
-        check: Callable[[], None],
-    ) -> None:
-        self.topology = topology
-        self.observed = observed.copy()
-        self.unavailable = unavailable
-        self.noise = noise
-        self.reference = reference
-        self.cap = cap
-        self.check = check
-        self.known: dict[tuple[int | None, frozenset[int]], Sequence] = {}
-
-    def candidates(self, at: int | None, visited: Collection[int]) -> IntArray:
-        """Return the places that may be next after `visited`."""
-        where = list(visited)
-        self.observed[where] = True
-        try:
-            return self.topology.candidates(at, self.observed, self.unavailable)
-        finally:
-            self.observed[where] = False
-
-    def reachable(self, at: int | None, visited: Collection[int], readings: int) -> BoolArray:
-        """(n,) places that may be among the next `readings` after `visited`."""
-        where = list(visited)
-        self.observed[where] = True
-        try:
-            return self.topology.reachable(at, self.observed, readings, self.unavailable)
-        finally:
-            self.observed[where] = False
-
-    def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return ``H[Z|λ]`` less its reference for latent variances (L, …)."""
-        shape = (-1,) + (1,) * (variance.ndim - 1)
-        noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
-        return gaussian_entropy(variance + noise) - reference
+__all__ = ["Leaves", "Sequence"]
 
 
 class Leaves(NamedTuple):
@@ -105,6 +43,7 @@ class Sequence:
         visited: places visited since the root.
         locations: (m,) places the state keeps track of; they hold every later candidate.
         candidates: (A,) index into `locations` of the places that may be next.
+        sequences: number of visiting sequences from here; None when more than the cap.
         covariance: (L, m, m) latent posterior covariance, or how to compute it.
     """
 
@@ -115,6 +54,7 @@ class Sequence:
         visited: frozenset[int],
         locations: IntArray,
         candidates: IntArray,
+        sequences: int | None,
         covariance: FloatArray | Callable[[], FloatArray],
     ) -> None:
         self.problem = problem
@@ -122,12 +62,13 @@ class Sequence:
         self.visited = visited
         self.locations = locations
         self.candidates = candidates
+        self.sequences = sequences
         self._covariance = covariance
         self.children: list[Sequence | None] = [None] * len(candidates)
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
         self._bounds: tuple[FloatArray, FloatArray] | None = None
         self._leaves: Leaves | None = None
-        self._size: int | None = None
+        self.known: dict[tuple[int | None, frozenset[int]], Sequence] = {}
         self._keep = False
         self._prepared = False
 
@@ -169,27 +110,32 @@ class Sequence:
         problem, x = self.problem, int(self.locations[self.candidates[a]])
         problem.check()
         visited = self.visited | {x}
-        free = problem.topology.free
-        key = (None if free else x, visited)
-        known = problem.known.get(key)
-        if free:
-            kept = np.flatnonzero(self.locations != x)
-        elif known is not None:
-            kept = np.searchsorted(self.locations, known.locations)
-        else:
-            reach = problem.reachable(x, visited, self.k - 1)
-            kept = np.flatnonzero(reach[self.locations])
-        self.kept[a] = kept
+        key = (None if problem.topology.free else x, visited)
+        known = self.known.get(key)
         if known is None:
-            locations = self.locations[kept]
-            if free:
-                candidates = np.arange(len(locations))
+            if problem.topology.free:
+                kept = np.flatnonzero(self.locations != x)
+                candidates = np.arange(len(kept))
+                sequences = problem.free_sequences(len(kept), self.k - 1)
             else:
-                candidates = np.searchsorted(locations, problem.candidates(x, visited))
+                outlook = problem.outlook(x, visited, self.k - 1)
+                kept = np.flatnonzero(np.isin(self.locations, list(outlook.places)))
+                here = problem.candidates(x, visited)
+                candidates = np.searchsorted(self.locations[kept], here)
+                sequences = outlook.sequences
+            covariance = self._downdated(a, kept)
             known = Sequence(
-                problem, self.k - 1, visited, locations, candidates, self._downdated(a, kept)
+                problem,
+                self.k - 1,
+                visited,
+                self.locations[kept],
+                candidates,
+                sequences,
+                covariance,
             )
-            problem.known[key] = known
+            known.known = self.known
+            self.known[key] = known
+        self.kept[a] = np.searchsorted(self.locations, known.locations)
         self.children[a] = known
         return known
 
@@ -232,22 +178,3 @@ class Sequence:
         if self._bounds is None:
             self._bounds = chain_rule(self)
         return self._bounds
-
-    def size(self) -> int:
-        """Return the number of visiting sequences from here, or more than the cap."""
-        if self._size is None:
-            self._size = self._counted()
-        return self._size
-
-    def _counted(self) -> int:
-        if self.k <= 1 or not len(self.candidates):
-            return max(1, len(self.candidates))
-        # A free choice has too many at once; asking every child would build them all.
-        if len(self.candidates) ** 2 > self.problem.cap:
-            return self.problem.cap + 1
-        total = 0
-        for a in range(len(self.candidates)):
-            total += self.child(a).size()
-            if total > self.problem.cap:
-                break
-        return total

@@ -1,0 +1,137 @@
+"""One decision: where the probe may go from here, and what is noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.planning.entropy import gaussian_entropy
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["Deadline", "Outlook", "Problem"]
+
+
+class Deadline(Exception):
+    """The time for planning is over."""
+
+
+class Outlook(NamedTuple):
+    """What can follow a state.
+
+    Args:
+        places: every place that some visiting sequence holds.
+        sequences: number of visiting sequences; None when there are more than the cap.
+    """
+
+    places: frozenset[int]
+    sequences: int | None
+
+
+class _TooManyError(Exception):
+    """More visiting sequences than the cap."""
+
+
+class Problem:
+    """One decision: the places within reach, and what is noise.
+
+    Args:
+        topology: where a probe may go.
+        observed: (n,) observed or pending places.
+        unavailable: places not to be chosen.
+        noise: (L,) noise variances.
+        reference: (L,) entropy of the noise, taken off every reading's entropy.
+        cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
+        check: raises `Deadline` when the time is over.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        observed: BoolArray,
+        unavailable: Collection[int],
+        noise: FloatArray,
+        reference: FloatArray,
+        cap: int,
+        check: Callable[[], None],
+    ) -> None:
+        self.topology = topology
+        self.observed = observed.copy()
+        self.unavailable = unavailable
+        self.noise = noise
+        self.reference = reference
+        self.cap = cap
+        self.check = check
+        self._enumerated: dict[tuple[int | None, frozenset[int], int], Outlook] = {}
+        self._hopeless = math.inf
+        self._asked = 0
+
+    def candidates(self, at: int | None, visited: Collection[int]) -> IntArray:
+        """Return the places that may be next after `visited`, sorted."""
+        where = list(visited)
+        self.observed[where] = True
+        try:
+            return self.topology.candidates(at, self.observed, self.unavailable)
+        finally:
+            self.observed[where] = False
+
+    def entropy(self, variance: FloatArray) -> FloatArray:
+        """Return ``H[Z|λ]`` less that of the noise for latent variances (L, …)."""
+        shape = (-1,) + (1,) * (variance.ndim - 1)
+        noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
+        return gaussian_entropy(variance + noise) - reference
+
+    def outlook(self, at: int | None, visited: frozenset[int], k: int) -> Outlook:
+        """Return what can follow `visited` with k readings to come.
+
+        Sequences are enumerated up to the cap. That keeps the places few: on a map whose
+        roads are mostly observed, all those that some crossing of observed roads reaches are
+        many times those that the next k readings can hold. Beyond the cap the places are
+        `Topology.reachable`, which may hold more.
+        """
+        if not self.topology.free and k < self._hopeless:
+            self._asked = 0
+            try:
+                return self._enumerate(at, visited, k)
+            except _TooManyError:
+                self._hopeless = k
+        reach = self._reachable(at, visited, k)
+        return Outlook(reach, self.free_sequences(len(reach), k) if self.topology.free else None)
+
+    def free_sequences(self, places: int, k: int) -> int | None:
+        """Return how many sequences a free choice among so many places has, None beyond the cap."""
+        count = math.perm(places, min(k, places))
+        return count if count <= self.cap else None
+
+    def _enumerate(self, at: int | None, visited: frozenset[int], k: int) -> Outlook:
+        key = (at, visited, k)
+        known = self._enumerated.get(key)
+        if known is not None:
+            return known
+        here = self.candidates(at, visited).tolist()
+        self._asked += max(1, len(here))
+        if self._asked > self.cap:
+            raise _TooManyError
+        places, sequences = set(here), max(1, len(here))
+        if k > 1 and here:
+            sequences = 0
+            for x in here:
+                inner = self._enumerate(x, visited | {x}, k - 1)
+                places |= inner.places
+                sequences += inner.sequences or 0
+        if sequences > self.cap:
+            raise _TooManyError
+        self._enumerated[key] = outlook = Outlook(frozenset(places), sequences)
+        return outlook
+
+    def _reachable(self, at: int | None, visited: Collection[int], k: int) -> frozenset[int]:
+        where = list(visited)
+        self.observed[where] = True
+        try:
+            reach = self.topology.reachable(at, self.observed, k, self.unavailable)
+        finally:
+            self.observed[where] = False
+        return frozenset(np.flatnonzero(reach).tolist())
