@@ -13,7 +13,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,9 +21,8 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.types import Plan
 
-__all__ = ["RunDirectory", "stage_record"]
+__all__ = ["RunDirectory"]
 
 logger = logging.getLogger(__name__)
 
@@ -240,63 +239,6 @@ class RunDirectory:
                 msg = f"{path}, line {number}: expected an object, got {type(item).__name__}"
                 raise RunError(msg)
             yield item
-
-
-def stage_record(
-    *,
-    stage: int,
-    plan: Plan,
-    name: str,
-    position: Sequence[float],
-    value: float | None,
-    weights: Sequence[float],
-    plan_seconds: float | None = None,
-    rmspe: float | None = None,
-    nlpd: float | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """Return the record of one stage: a decision and what came of it.
-
-    Args:
-        stage: 1 for the first decision.
-        plan: the decision; its first waypoint is the place of the record.
-        name: the map's name of the place.
-        position: (x, y) of the place [m].
-        value: what was read there (mean of the visit), None when it was set aside.
-        weights: (L,) the belief over the hyper-parameters after the reading.
-        plan_seconds: planning time, when it is not the plan's own.
-        rmspe: root mean squared prediction error over the places not observed yet, against the
-            noise-free truth; None when there is no truth or no such place.
-        nlpd: negative log predictive density over the same places.
-        more: further keys, as they are.
-
-    Raises:
-        ValueError: a plan without a waypoint is not a stage.
-    """
-    if plan.waypoint is None:
-        msg = f"stage {stage}: a plan without a waypoint has no record ({plan.reason})"
-        raise ValueError(msg)
-    return {
-        "stage": stage,
-        "location": plan.waypoint,
-        "name": name,
-        "position": [float(c) for c in position],
-        "value": value,
-        "weights": [float(w) for w in weights],
-        "lower": plan.lower,
-        "upper": plan.upper,
-        "expanded": plan.expanded,
-        "plan_seconds": plan.seconds if plan_seconds is None else plan_seconds,
-        "deadline_hit": plan.deadline_hit,
-        "rmspe": rmspe,
-        "nlpd": nlpd,
-        "horizon": plan.horizon,
-        "path": list(plan.path),
-        "metres": plan.cost.metres,
-        "seconds": plan.cost.seconds,
-        "candidates": [list(c) for c in plan.candidates],
-        **more,
-    }
 
 
 def _cannot(path: Path, what: str, error: BaseException) -> RunError:

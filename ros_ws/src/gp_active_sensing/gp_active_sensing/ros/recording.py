@@ -12,9 +12,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.events import start_event
+from gp_active_sensing.events import stage_record, start_event
 from gp_active_sensing.metrics import nlpd, rmspe
-from gp_active_sensing.records import RunDirectory, stage_record
+from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.ros.jobs import Stage
 from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.sim.summary import length_scale_weights, summarise

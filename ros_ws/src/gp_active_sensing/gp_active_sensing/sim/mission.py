@@ -22,10 +22,10 @@ from gp_active_sensing.events import (
     plan_of,
     reading_event,
     reading_of,
+    stage_record,
 )
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import nlpd, rmspe
-from gp_active_sensing.records import stage_record
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route

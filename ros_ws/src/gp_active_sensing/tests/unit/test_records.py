@@ -17,9 +17,10 @@ from gp_active_sensing.events import (
     plan_of,
     reading_event,
     reading_of,
+    stage_record,
     start_event,
 )
-from gp_active_sensing.records import RunDirectory, stage_record
+from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
 
 PLAN = Plan(

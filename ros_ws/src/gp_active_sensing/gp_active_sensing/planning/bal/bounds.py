@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.types import FloatArray
-
-if TYPE_CHECKING:
-    from gp_active_sensing.planning.bal.sequences import Sequence
 
 __all__ = ["chain_rule"]
 
@@ -22,12 +18,18 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
 
     Entropies are less those of the noise, so none is negative. When there are few visiting
     sequences all are enumerated, and `best` is exact; else the sets are greedy and `best` is the
-    sum of the largest marginals.
+    sum of the largest marginals. Computed once for each sequence.
 
     Returns:
         fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
         best: (L,) upper bound on ``max_A H[Z_A | λ]`` over all feasible A of k places.
     """
+    if sequence.bounds is None:
+        sequence.bounds = _chain_rule(sequence)
+    return sequence.bounds
+
+
+def _chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     if not len(sequence.candidates):
         L = len(sequence.problem.noise)
         return np.zeros((1, L)), np.zeros(L)
@@ -38,7 +40,7 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
         fixed = sequence.entropy.T
     else:
         parts = [
-            sequence.entropy[:, a] + sequence.child(a).bounds()[0]
+            sequence.entropy[:, a] + chain_rule(sequence.child(a))[0]
             for a in range(len(sequence.candidates))
         ]
         fixed = np.concatenate(parts)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.bounds import chain_rule
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.types import FloatArray, IntArray
 
@@ -66,7 +65,8 @@ class Sequence:
         self._covariance = covariance
         self.children: list[Sequence | None] = [None] * len(candidates)
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
-        self._bounds: tuple[FloatArray, FloatArray] | None = None
+        self.bounds: tuple[FloatArray, FloatArray] | None = None
+        """What `bounds.chain_rule` found; None before it was asked."""
         self._leaves: Leaves | None = None
         self.known: dict[tuple[int | None, frozenset[int]], Sequence] = {}
         self._keep = False
@@ -172,9 +172,3 @@ class Sequence:
                 np.concatenate([[0], np.cumsum(counts)[:-1]]),
             )
         return self._leaves
-
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return what `bounds.chain_rule` says of this state; computed once."""
-        if self._bounds is None:
-            self._bounds = chain_rule(self)
-        return self._bounds

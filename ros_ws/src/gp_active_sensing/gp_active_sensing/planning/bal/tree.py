@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gp_active_sensing.planning.bal.bounds import chain_rule
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
 from gp_active_sensing.planning.bal.sequences import Leaves, Sequence
 from gp_active_sensing.planning.entropy import (
@@ -245,7 +246,7 @@ class Expander:
         """Chain-rule bounds for beliefs (S, L): ``max_A Σ b H_A ≤ V ≤ H(b) + Σ b max_A H_A``."""
         if not len(sequence.candidates):  # a dead end: no reading to come, nothing to bound
             return np.zeros(len(weights)), np.zeros(len(weights))
-        fixed, best = sequence.bounds()
+        fixed, best = chain_rule(sequence)
         lower = (weights @ fixed.T).max(axis=1)
         # With one λ left both are the same number; rounding must not put them out of order.
         return lower, np.maximum(lower, discrete_entropy(weights) + weights @ best)
