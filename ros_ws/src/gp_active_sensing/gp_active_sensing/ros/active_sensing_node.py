@@ -43,7 +43,22 @@ LIVE = ("limit.seconds", "limit.expansions", "mission.arrival_radius", "mission.
 
 
 class ActiveSensingNode(GuardedNode):
-    """The lifecycle node; its topics and services are those of the package's README."""
+    """The lifecycle node.
+
+    ROS Parameters:
+        Those of `settings.ActiveSensingConfig`, each with unit, bounds and help in its descriptor.
+
+    Subscribers:
+        reading (``reading.type``), pose (``pose.type``): best effort, or reliable when asked.
+
+    Publishers:
+        next_waypoint (geometry_msgs/PoseStamped, latched), plan (nav_msgs/Path),
+        field (sensor_msgs/PointCloud2: x y z mean std), map (visualization_msgs/MarkerArray,
+        latched), length_scale_belief (std_msgs/Float64MultiArray), /diagnostics.
+
+    Services:
+        ~/start, ~/pause, ~/resume, ~/finish, ~/save (std_srvs/Trigger).
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
