@@ -101,7 +101,9 @@ def _tiles(data: RunData) -> Iterator[str]:
             yield _tile(f"{error:.3g}{unit}", text)
     observed = int(data.belief.observed.sum())
     yield _tile(f"{observed} of {data.topology.n}", "places observed")
-    metres = sum(float(record.get("metres") or 0.0) for record in data.records)
+    # What was driven, where the driver measured it; else what the plans said it would be.
+    planned = sum(float(record.get("metres") or 0.0) for record in data.records)
+    metres = float(data.records[-1].get("driven_metres", planned)) if data.records else 0.0
     yield _tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
     scale, weight = _most_probable(data)
     yield _tile(scale, f"length-scale, weight {weight:.2f}")
@@ -141,7 +143,7 @@ _COLUMNS = (
     ("upper", "upper", ".3f"),
     ("expansions", "expanded", "d"),
     ("planning [s]", "plan_seconds", ".3f"),
-    ("driven [m]", "metres", ".0f"),
+    ("way planned [m]", "metres", ".0f"),
 )
 
 

@@ -86,8 +86,9 @@ class Mission:
         self._values: list[float] = []
         self._send_again = False
         self._arrived_ns: int | None = None
-        self._decided_ns = 0
-        self._metres_before = 0.0
+        self._counted_ns = 0
+        """Time and distance up to which the budget is charged; 0 = not before a decision."""
+        self._counted_metres = 0.0
         self._now_ns = 0
         self._shown, self._shown_at = 0, clock()
         self._clock = clock
@@ -133,7 +134,9 @@ class Mission:
         self.state, self.reason = "running", ""
         self._arrived_ns = None
         self._since = self._clock()
-        self._decided_ns, self._metres_before = self._now_ns, self.intake.metres
+        # Time paused is not charged.
+        self._counted_ns = self._now_ns if self.plan is not None else 0
+        self._counted_metres = self.intake.metres
         self.inbox.wake()
 
     def _because(self) -> str:
@@ -209,8 +212,11 @@ class Mission:
         if plan is None:
             return
         cost = Cost(
-            self.intake.metres - self._metres_before, max(0.0, 1e-9 * (now_ns - self._decided_ns))
+            self.intake.metres - self._counted_metres,
+            max(0.0, 1e-9 * (now_ns - self._counted_ns)),
         )
+        # What is driven while the next plan is computed is charged as well.
+        self._counted_ns, self._counted_metres = now_ns, self.intake.metres
         self.loop.moved(cost)
         self.driven = self.driven.plus(cost)
         self._journal(moved_event(cost, stamp_ns=now_ns))
@@ -276,7 +282,8 @@ class Mission:
             self.plan = plan
             self._values = []
             self._arrived_ns = None
-            self._decided_ns, self._metres_before = self._now_ns, self.intake.metres
+            if self._counted_ns == 0:
+                self._counted_ns, self._counted_metres = self._now_ns, self.intake.metres
             self.intake.expected = frozenset(plan.path)
             self.latency.add(self._clock() - job.since)
             return True

@@ -161,6 +161,28 @@ def test_the_drive_is_taken_off_the_budget() -> None:
     assert rig.mission.driven.seconds == pytest.approx(4.0)
 
 
+def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
+    rig = Rig(chain())
+    rig.mission.start()
+    rig.pose(1.0, 100.0)
+    rig.step(1.0)
+    for t, x in ((2, 120.0), (3, 140.0), (5, 160.0)):
+        rig.pose(t, x)
+    rig.reading(5.0)
+    rig.step(5.0, plan=False)  # the planner is still at work while the probe drives on
+    assert rig.mission.driven.metres == pytest.approx(60.0)
+    for t, x in ((6, 180.0), (7, 200.0)):
+        rig.pose(t, x)
+        rig.step(t, plan=False)
+    rig.plan()
+    for t, x in ((8, 230.0), (9, 260.0)):
+        rig.pose(t, x)
+    rig.reading(9.0)
+    rig.step(9.0, plan=False)
+    assert rig.mission.driven.metres == pytest.approx(160.0)
+    assert rig.mission.driven.seconds == pytest.approx(8.0)
+
+
 # -- pausing -------------------------------------------------------------------------------------
 
 

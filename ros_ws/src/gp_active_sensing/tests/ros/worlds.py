@@ -12,6 +12,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.ros.inbox import Inbox, RawReading
 from gp_active_sensing.ros.intake import Intake
+from gp_active_sensing.ros.jobs import PlanJob
 from gp_active_sensing.ros.matching import MapMatcher
 from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.ros.poses import Pose, PoseTrack
@@ -90,6 +91,7 @@ class Rig:
             journal=self.events.append,
         )
         self.sent: list[int] = []
+        self.asked: PlanJob | None = None
 
     def pose(
         self, t: float, x: float, y: float = 0.0, heading: float = 0.0, frame: str = "map"
@@ -104,10 +106,18 @@ class Rig:
         step = self.mission.step(round(t * SECOND))
         if step.again is not None:
             self.sent.append(step.again)
-        if plan and step.job is not None and step.job.decide:
-            answer = step.job.loop.ask(step.job.at)
-            if self.mission.decided(step.job, answer) and answer.waypoint is not None:
-                self.sent.append(answer.waypoint)
+        if step.job is not None and step.job.decide:
+            self.asked = step.job
+            if plan:
+                self.plan()
+
+    def plan(self) -> None:
+        """Answer the mission's last question to the planner."""
+        job, self.asked = self.asked, None
+        assert job is not None
+        answer = job.loop.ask(job.at)
+        if self.mission.decided(job, answer) and answer.waypoint is not None:
+            self.sent.append(answer.waypoint)
 
     @property
     def accepted(self) -> int:
