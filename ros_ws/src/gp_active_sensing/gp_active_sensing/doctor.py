@@ -30,7 +30,6 @@ CORE = {
 OPTIONAL = {
     "matplotlib": ("matplotlib", "report", "report pages"),
     "rosbags": ("rosbags", "bag", "replay of bags"),
-    "mcap": ("mcap", "bag", "replay of bags that were cut short"),
 }
 """Distribution -> module, extra, what it is for."""
 
