@@ -197,5 +197,8 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
             if parts[:3] == ("/", "opt", "ros") and len(parts) > 3:
                 prefixes[str(Path(*parts[:4]))] = None
             elif variable == "AMENT_PREFIX_PATH" and (Path(entry) / "share" / "rclpy").is_dir():
-                prefixes[entry] = None
+                # The wheels put their own share/ there, so that a virtual environment may be
+                # on the path too; that is one installation, not two.
+                if Path(entry).resolve() != Path(sys.prefix).resolve():
+                    prefixes[entry] = None
     return tuple(prefixes)

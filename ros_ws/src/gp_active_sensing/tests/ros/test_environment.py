@@ -61,6 +61,17 @@ def test_a_ros_built_from_source_counts_as_sourced(tmp_path: Path) -> None:
     assert look({"AMENT_PREFIX_PATH": str(tmp_path)}, wheels="7.1.6").mixed
 
 
+def test_the_wheels_own_prefix_is_not_a_second_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`AMENT_PREFIX_PATH=$VIRTUAL_ENV`, so that tools find what pip put into share/."""
+    (tmp_path / "venv" / "share" / "rclpy").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "venv")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    for prefix in ("venv", "link"):
+        assert look({"AMENT_PREFIX_PATH": str(tmp_path / prefix)}, wheels="7.1.6").usable
+
+
 def test_an_overlay_without_ros_goes_with_the_wheels(tmp_path: Path) -> None:
     (tmp_path / "share" / "gp_active_sensing").mkdir(parents=True)
     assert look({"AMENT_PREFIX_PATH": str(tmp_path)}, wheels="7.1.6").usable
