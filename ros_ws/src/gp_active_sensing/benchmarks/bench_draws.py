@@ -10,7 +10,8 @@ from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
-from gp_active_sensing.planning.bal.tree import Expander
+from gp_active_sensing.planning.bal.tree import Tree
+from gp_active_sensing.planning.bal.values import Cells
 from gp_active_sensing.planning.entropy import noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import PlanLimit
@@ -40,12 +41,9 @@ def initial_bounds(belief: Belief, topology: FreeTopology, horizon: int) -> tupl
     where = np.flatnonzero(~belief.observed)
     joint = belief.joint(where)
     every, count = np.arange(len(where)), problem.free_sequences(len(where), horizon)
-    root = Expander(1, noise, reference).root(
-        Sequence(problem, horizon, frozenset(), where, every, count, joint.covariance),
-        joint.mean,
-        belief.weights,
-    )
-    return root.lower, root.upper
+    sequence = Sequence(problem, horizon, frozenset(), where, every, count, joint.covariance)
+    tree = Tree(Cells(1, reference), sequence, joint.mean, belief.weights)
+    return tree.lower, tree.upper
 
 
 def run() -> Section:

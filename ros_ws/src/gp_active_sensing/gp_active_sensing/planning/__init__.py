@@ -1,7 +1,8 @@
-"""Belief + topology -> Plan; the table below is all there is."""
+"""Belief + topology -> Plan; the table below is all that is built in."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,17 @@ from gp_active_sensing.registry import Registry
 
 __all__ = ["Policy", "PolicyState", "build_policy", "policies"]
 
-policies: Registry[Policy] = Registry("policy")
+
+def _policy_problem(plugin: Any) -> str:
+    """Return what is wrong with a plug-in's object, "" when it can be a policy."""
+    if not (isinstance(plugin, type) and dataclasses.is_dataclass(plugin)):
+        return "expected a frozen dataclass whose fields are the policy's configuration"
+    return "" if callable(getattr(plugin, "plan", None)) else "expected a method `plan`"
+
+
+policies: Registry[Policy] = Registry(
+    "policy", group="gp_active_sensing.policies", check=_policy_problem
+)
 policies.add("apgd", Apgd)
 policies.add("bal", Bal)
 policies.add("ie", ImplicitExploration)

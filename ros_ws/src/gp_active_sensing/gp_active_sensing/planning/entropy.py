@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
 
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
     "discrete_entropy",
@@ -52,12 +54,16 @@ def reported_offset(noise_variance: FloatArray, readings: int) -> float:
     return readings * float(noise_entropy(noise_variance)[0])
 
 
-_OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
-"""Panel edges of a component, in its own standard deviations about its mean."""
 _NEGLIGIBLE = 1e-9
 """Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
+_REACH, _STEP = 4.5, 1.2
+"""Equal steps: how far beyond the means [its own deviations], and how wide [the least of them]."""
+_NODES = (8, 12, 16, 20, 24, 32, 40, 48, 64)
+"""Numbers of equal steps; mixtures that need more are integrated on panels."""
+_OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
+"""Panel edges of a component, in its own standard deviations about its mean."""
 _CHUNK = 2_000_000
-"""Densities evaluated at a time, to bound memory; a mixture of L components needs about 25 L²."""
+"""Densities evaluated at a time, to bound memory."""
 
 
 @lru_cache(maxsize=1)
@@ -72,9 +78,10 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     .. math:: H = -\int p(z) \log p(z)\, dz, \quad
         p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
 
-    by Gauss–Legendre quadrature on panels whose edges are a few points of every component, so
-    that a narrow component inside a wide one is resolved (largest error seen 2e-4 nat where
-    16-point Gauss–Hermite under each component, at the same cost, is wrong by up to 0.2). The
+    Where the components are of like width, by the trapezoidal rule, whose error falls
+    exponentially for such a p: 8 to 64 equal steps. Else by Gauss-Legendre quadrature on panels
+    whose edges are a few points of every component, so that a narrow component inside a wide one
+    is resolved. Largest error seen 1e-4 nat (16-point Gauss-Hermite under each component: 0.2). The
     result is put into the bracket that holds for every mixture, ``Σ b H_λ ≤ H ≤ Σ b H_λ + H(b)``,
     so that no quadrature error ever leaves it.
 
@@ -84,33 +91,68 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
         variances: (…, L), above 0.
 
     Returns:
-        (…) entropies. Time O(L²) each.
+        (…) entropies. Time O(10 L) to O(25 L²) each.
     """
     if not weights.shape == means.shape == variances.shape:
         weights, means, variances = np.broadcast_arrays(weights, means, variances)
     shape, L = means.shape[:-1], means.shape[-1]
     b, m, v = weights.reshape(-1, L), means.reshape(-1, L), variances.reshape(-1, L)
-    # A component nobody gives weight to costs as much as any other and adds nothing.
-    live = b.max(axis=0) > _NEGLIGIBLE if len(b) else np.ones(L, dtype=bool)
-    if not live.all():
-        b, m, v = b[:, live], m[:, live], v[:, live]
-    value = np.empty(len(m))
-    step = max(1, _CHUNK // (25 * m.shape[1] ** 2))
-    for start in range(0, len(m), step):
-        part = slice(start, start + step)
-        # In units of a typical deviation, so that the unit of the readings makes no difference.
-        scale = np.sqrt(v[part].mean(axis=1))
-        unit = scale[:, None]
-        value[part] = _integrate(b[part], m[part] / unit, v[part] / unit**2) + np.log(scale)
+    # In units of a typical deviation, so that the unit of the readings makes no difference.
+    scale = np.sqrt(v.mean(axis=1))
+    m, std = m / scale[:, None], np.sqrt(v) / scale[:, None]
     lower = (b * gaussian_entropy(v)).sum(axis=-1)
-    clipped = np.clip(value, lower, lower + discrete_entropy(b))
-    return np.asarray(clipped.reshape(shape))
+    upper = lower + discrete_entropy(b)
+    live = b > _NEGLIGIBLE
+    # A component nobody gives weight to costs as much as any other and adds nothing.
+    used = live.any(axis=0)
+    if not used.all():
+        b, m, std, live = b[:, used], m[:, used], std[:, used], live[:, used]
+    beyond = np.where(live, _REACH * std, -np.inf)
+    low, high = (m - beyond).min(axis=1), (m + beyond).max(axis=1)
+    steps = (high - low) / (_STEP * np.where(live, std, np.inf).min(axis=1))
+    value, least = np.empty(len(m)), 0
+    for n in _NODES:
+        rows = np.flatnonzero((steps > least) & (steps <= n))
+        arrays = (b * live, m, std, low, (high - low) / n)
+        _in_chunks(_equal_steps, n * b.shape[1], rows, value, arrays, n)
+        least = n
+    # "not <=" and not ">": steps that are not finite belong to the panels.
+    rows = np.flatnonzero(~(steps <= least))
+    _in_chunks(_panels, 25 * b.shape[1] ** 2, rows, value, (b, m, std))
+    return np.asarray(np.clip(value + np.log(scale), lower, upper).reshape(shape))
 
 
-def _integrate(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures given as (K, L) arrays."""
+def _in_chunks(
+    integrate: Callable[..., FloatArray],
+    cost: int,
+    rows: IntArray,
+    value: FloatArray,
+    arrays: tuple[FloatArray, ...],
+    *more: Any,
+) -> None:
+    """Fill ``value[rows]``, so many rows at a time that memory stays bounded."""
+    step = max(1, _CHUNK // cost)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        value[part] = integrate(*(array[part] for array in arrays), *more)
+
+
+def _equal_steps(
+    b: FloatArray, m: FloatArray, std: FloatArray, low: FloatArray, h: FloatArray, n: int
+) -> FloatArray:
+    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps h (K,) beginning at `low`."""
+    z = low[:, None] + h[:, None] * np.arange(n + 1)
+    t = (z[:, :, None] - m[:, None, :]) / std[:, None, :]
+    t *= t
+    t *= -0.5
+    np.exp(t, out=t)
+    p = (t @ (b / std)[:, :, None])[:, :, 0] / math.sqrt(2.0 * math.pi)
+    return np.asarray(-h * xlogy(p, p).sum(axis=1))
+
+
+def _panels(b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
+    """Return ``-∫ p log p`` of K mixtures (K, L), on panels between points of all components."""
     x, w = _legendre()
-    std = np.sqrt(v)
     edges = np.sort((m[:, :, None] + std[:, :, None] * _OFFSETS).reshape(len(m), -1), axis=1)
     half = 0.5 * np.diff(edges, axis=1)
     centre = 0.5 * (edges[:, 1:] + edges[:, :-1])

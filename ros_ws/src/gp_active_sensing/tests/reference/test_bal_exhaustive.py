@@ -13,7 +13,8 @@ from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
-from gp_active_sensing.planning.bal.tree import Expander
+from gp_active_sensing.planning.bal.tree import Tree
+from gp_active_sensing.planning.bal.values import Cells
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.graph import Move
@@ -275,7 +276,7 @@ def test_initial_bounds_are_the_chain_rule(seed: int) -> None:
         problem = Problem(topology, belief.observed, (), noise, reference, cap, lambda: None)
         every, count = np.arange(len(where)), problem.free_sequences(len(where), horizon)
         sequence = Sequence(problem, horizon, frozenset(), where, every, count, joint.covariance)
-        root = Expander(3, noise, reference).root(sequence, joint.mean, belief.weights)
+        root = Tree(Cells(3, reference), sequence, joint.mean, belief.weights)
         if cap == 2000:
             assert root.lower == pytest.approx(lower, abs=1e-9)
             assert root.upper == pytest.approx(upper, abs=1e-9)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.planning.entropy import discrete_entropy
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["chain_rule"]
+__all__ = ["chain_rule", "children_chain_rule", "initial_bounds"]
+
+_KEPT = 24
+"""About how many feasible sequences are kept for the lower bound."""
+_CHUNK = 2_000_000
+"""Numbers in the largest temporary array."""
 
 
 def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
@@ -17,8 +26,8 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
         \le H(b) + \sum_\lambda b(\lambda) \max_A H[Z_A | \lambda]
 
     Entropies are less those of the noise, so none is negative. When there are few visiting
-    sequences all are enumerated, and `best` is exact; else the sets are greedy and `best` is the
-    sum of the largest marginals. Computed once for each sequence.
+    sequences all are enumerated, and `best` is exact; else the sets are greedy and `best` comes
+    from submodularity. Computed once for each sequence.
 
     Returns:
         fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
@@ -27,6 +36,39 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     if sequence.bounds is None:
         sequence.bounds = _chain_rule(sequence)
     return sequence.bounds
+
+
+def children_chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+    """Return `chain_rule` of the state after each candidate: fixed (A, G, L) and best (A, L)."""
+    if sequence.children_bounds is None:
+        if sequence.problem.topology.free and sequence.sequences is None:
+            sequence.children_bounds = _free_children(sequence)
+        else:
+            found = [chain_rule(sequence.child(a)) for a in range(len(sequence.candidates))]
+            most = max(len(fixed) for fixed, _ in found)
+            # Shorter lists are filled up by repeating their last sequence.
+            fixed = [f[np.minimum(np.arange(most), len(f) - 1)] for f, _ in found]
+            sequence.children_bounds = np.stack(fixed), np.stack([best for _, best in found])
+    return sequence.children_bounds
+
+
+def initial_bounds(
+    fixed: FloatArray, best: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``max_A Σ b H_A`` and ``H(b) + Σ b max_A H_A``, (…, A, S).
+
+    Args:
+        fixed: (A, G, L) entropies of feasible sets after each candidate.
+        best: (A, L) the most any set can have.
+        weights: (…, A, S, L) beliefs.
+    """
+    lower = (weights @ np.swapaxes(fixed, -1, -2)).max(axis=-1)
+    upper = discrete_entropy(weights) + (weights @ best[:, :, None])[..., 0]
+    # With one λ left both are the same number; rounding must not put them out of order.
+    return lower, np.maximum(lower, upper)
+
+
+# -- all sequences ---------------------------------------------------------------------------------
 
 
 def _chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
@@ -38,53 +80,161 @@ def _chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     sequence.prepare()
     if sequence.k == 1:
         fixed = sequence.entropy.T
-    else:
-        parts = [
-            sequence.entropy[:, a] + chain_rule(sequence.child(a))[0]
-            for a in range(len(sequence.candidates))
-        ]
-        fixed = np.concatenate(parts)
-    return fixed, fixed.max(axis=0)
+        return _thinned(fixed), fixed.max(axis=0)
+    if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
+        last = sequence.problem.entropy(leaves.variance - sequence.problem.noise[:, None])
+        fixed = (sequence.entropy[:, leaves.owner] + last).T
+        return _thinned(fixed), fixed.max(axis=0)
+    found = [chain_rule(sequence.child(a)) for a in range(len(sequence.candidates))]
+    here = sequence.entropy.T
+    fixed = np.concatenate([h + f for h, (f, _) in zip(here, found, strict=True)])
+    return _thinned(fixed), np.max([h + b for h, (_, b) in zip(here, found, strict=True)], axis=0)
+
+
+def _thinned(fixed: FloatArray) -> FloatArray:
+    """Keep the best sequences under each λ, under pairs, and on average: any subset is sound."""
+    if len(fixed) <= _KEPT:
+        return fixed
+    L = fixed.shape[1]
+    kept = {int(row) for row in fixed.argmax(axis=0)}
+    for i in range(1, L):
+        kept.update((fixed[:, :i] + fixed[:, i : i + 1]).argmax(axis=0)[: _KEPT // L].tolist())
+    kept.update(np.argsort(-fixed.mean(axis=1), kind="stable")[: _KEPT // 2].tolist())
+    return np.asarray(fixed[sorted(kept)])
+
+
+# -- too many sequences: greedy walks --------------------------------------------------------------
 
 
 def _greedy(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
-    """Greedy under each λ and on their average; `best` from the k largest marginals."""
-    problem = sequence.problem
-    problem.check()
-    C, L = sequence.covariance, len(problem.noise)
-    diagonal = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
-    best = np.sort(problem.entropy(diagonal), axis=1)[:, -sequence.k :].sum(axis=1)
+    """Walks greedy under each λ and under their average."""
+    problem, C = sequence.problem, sequence.covariance
+    m = C.shape[1]
+    allowed = np.zeros((1, m), dtype=bool)
+    allowed[:, sequence.candidates] = True
+    visited: list[frozenset[int]] = []
+
+    def follow(picks: IntArray, allowed: BoolArray) -> BoolArray:
+        visited.extend([sequence.visited] * (len(picks) - len(visited)))
+        for w, pick in enumerate(picks):
+            x = int(sequence.locations[pick])
+            visited[w] = visited[w] | {x}
+            if problem.topology.free:
+                allowed[w, pick] = False
+            else:
+                allowed[w] = np.isin(sequence.locations, problem.candidates(x, visited[w]))
+        return allowed
+
+    variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)[:, None]
+    fixed, best = _walks(
+        problem, sequence.k, variance, lambda picks: C[:, picks, :], allowed, follow
+    )
+    return fixed[0], best[0]
+
+
+def _free_children(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+    """Walks from the state after each candidate of a free choice, all side by side."""
+    problem, C = sequence.problem, sequence.covariance
+    sequence.prepare()
+    L, m = C.shape[0], C.shape[1]
+    A, k = len(sequence.candidates), sequence.k - 1
+    fixed, best = np.empty((A, L + 1, L)), np.empty((A, L))
+    step = max(1, _CHUNK // (L * m * (1 if k == 1 else L + 1)))
+    for start in range(0, A, step):
+        problem.check()
+        part = np.arange(start, min(start + step, A))
+        at = sequence.candidates[part]
+        rows, gain = C[:, at, :], sequence.gain[:, part]
+        allowed = np.ones((len(part), m), dtype=bool)
+        allowed[np.arange(len(part)), at] = False
+
+        def column(picks: IntArray, rows: FloatArray = rows, gain: FloatArray = gain) -> FloatArray:
+            owner = np.repeat(np.arange(rows.shape[1]), len(picks) // rows.shape[1])
+            return np.asarray(C[:, picks, :] - rows[:, owner, picks, None] * gain[:, owner])
+
+        variance = np.maximum(sequence.diagonal[:, None] - rows * gain, 0.0)
+        fixed[part], best[part] = _walks(problem, k, variance, column, allowed, _all_others)
+    return fixed, best
+
+
+def _all_others(picks: IntArray, allowed: BoolArray) -> BoolArray:
+    allowed[np.arange(len(picks)), picks] = False
+    return allowed
+
+
+def _walks(
+    problem: Problem,
+    k: int,
+    variance: FloatArray,
+    column: Callable[[IntArray], FloatArray],
+    allowed: BoolArray,
+    follow: Callable[[IntArray, BoolArray], BoolArray],
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return joint entropies of greedy walks, and what no k places can exceed.
+
+    From each of A beginnings there are L + 1 walks: greedy under each λ, and under their average.
+    Information is monotone and submodular under each λ, so that for every prefix G_j of a walk
+
+    .. math:: \max_{|A| = k} H[Z_A] \le H[Z_{G_j}] + \sum_{\text{k largest}} H[Z_x | Z_{G_j}]
+
+    (entropies less the noise's; [Minoux1978]). The least of these over the prefixes of the walk
+    that is greedy under λ is the bound under λ. At j = 0 it is the sum of the k largest marginals.
+
+    Args:
+        problem: what is noise; says when the time is over.
+        k: readings to come.
+        variance: (L, A, m) latent variances at each beginning.
+        column: picks (A (L+1),) -> (L, A (L+1), m) covariance of each with all places, at the
+            beginning of its walk.
+        allowed: (A, m) places that may be first.
+        follow: picks and what was allowed -> places that may be next.
+
+    Returns:
+        total: (A, L + 1, L) joint entropy of each walk under each λ.
+        best: (A, L) least upper bounds.
+    """
+    L, A, m = variance.shape
+    W, own = L + 1, np.arange(L)
     focus = np.vstack([np.eye(L), np.full((1, L), 1.0 / L)])
-    return np.stack([_rollout(sequence, C, diagonal, weights) for weights in focus]), best
-
-
-def _rollout(
-    sequence: Sequence, C: FloatArray, diagonal: FloatArray, weights: FloatArray
-) -> FloatArray:
-    """Return (L,) joint entropies of the greedy sequence for a weighting of Λ."""
-    problem, total = sequence.problem, np.zeros(len(weights))
-    variance = diagonal.copy()
+    entropy = problem.entropy(variance)
+    best = _largest(entropy, k).T
+    score = np.where(allowed[:, None], focus @ entropy.swapaxes(0, 1), -np.inf)
+    picks = score.argmax(axis=2)  # (A, W)
+    alive = np.repeat(allowed.any(axis=1), W)
+    begin = np.arange(A)[:, None]
+    total = np.where(alive.reshape(A, W, 1), np.moveaxis(entropy[:, begin, picks], 0, 2), 0.0)
+    if k == 1:
+        return total, best
+    picks, every = picks.ravel(), np.arange(A * W)
+    variance, allowed = np.repeat(variance, W, axis=1), np.repeat(allowed, W, axis=0)
+    total = total.reshape(A * W, L)
     downdates: list[FloatArray] = []
-    candidates, visited = sequence.candidates, sequence.visited
-    for step in range(sequence.k):
-        if not len(candidates):
-            break
-        entropy = problem.entropy(variance[:, candidates])
-        pick = int(candidates[int(np.argmax(weights @ entropy))])
-        noisy = variance[:, pick] + problem.noise
-        total += problem.entropy(variance[:, pick])
-        if step == sequence.k - 1:
-            break
-        column = C[:, :, pick].copy()
-        for d in downdates:
-            column -= d * d[:, pick, None]
-        d = column / np.sqrt(noisy)[:, None]
+    for _ in range(k - 1):
+        problem.check()
+        d = column(picks)
+        for earlier in downdates:
+            d = d - earlier * earlier[:, every, picks, None]
+        d = d / np.sqrt(variance[:, every, picks] + problem.noise[:, None])[:, :, None]
+        d[:, ~alive] = 0.0
         downdates.append(d)
         variance = np.maximum(variance - d * d, 0.0)
-        x = int(sequence.locations[pick])
-        visited = visited | {x}
-        if problem.topology.free:
-            candidates = candidates[candidates != pick]
-        else:
-            candidates = np.searchsorted(sequence.locations, problem.candidates(x, visited))
-    return total
+        allowed = follow(picks, allowed)
+        alive = alive & allowed.any(axis=1)
+        entropy = problem.entropy(variance)
+        # Under λ the walk that is greedy under λ.
+        mine = entropy.reshape(L, A, W, m)[own, :, own]
+        best = np.minimum(best, total.reshape(A, W, L)[:, own, own] + _largest(mine, k).T)
+        if not alive.any():
+            break
+        score = np.einsum("wl,lawm->awm", focus, entropy.reshape(L, A, W, m), optimize=True)
+        picks = np.where(allowed, score.reshape(A * W, m), -np.inf).argmax(axis=1)
+        total += np.where(alive, entropy[:, every, picks], 0.0).T
+    return total.reshape(A, W, L), best
+
+
+def _largest(entropy: FloatArray, k: int) -> FloatArray:
+    """Return the sum of the k largest along the last axis."""
+    if k == 1:
+        return np.asarray(entropy.max(axis=-1))
+    first = max(entropy.shape[-1] - k, 0)
+    return np.asarray(np.partition(entropy, first, axis=-1)[..., first:].sum(axis=-1))

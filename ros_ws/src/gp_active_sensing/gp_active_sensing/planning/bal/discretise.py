@@ -1,4 +1,8 @@
-"""From a predictive mixture to S successor beliefs: by cells, or by the published draws."""
+"""From predictive mixtures to S successor beliefs each: by cells, or by the published draws.
+
+Leading dimensions (…) are states that have visited the same places: their readings differ, and
+so their weights and means; their variances do not.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,10 @@ from gp_active_sensing.types import FloatArray
 __all__ = ["Successors", "by_cells", "by_draws"]
 
 _LOG_2PI = math.log(2.0 * math.pi)
-_OFFSETS = np.array([-4.5, -3.0, -2.0, -1.25, -0.6, 0.0, 0.6, 1.25, 2.0, 3.0, 4.5])
+_OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
 """Where the mixture's distribution function is tabulated, in standard deviations."""
+_NEGLIGIBLE = 1e-6
+"""Weight, relative to the largest, below which a component does not shape the cells."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +29,10 @@ class Successors:
     """What may be read at each of A candidates, in S branches.
 
     Args:
-        values: (A, S) reading of each branch.
-        probability: (A, S); sums to one over the branches.
-        weights: (A, S, L) belief after it.
-        reward: (A,) stage reward [nat].
+        values: (…, A, S) reading of each branch.
+        probability: (…, A, S); sums to one over the branches.
+        weights: (…, A, S, L) belief after it.
+        reward: (…, A) stage reward [nat].
     """
 
     values: FloatArray
@@ -54,25 +60,34 @@ def by_cells(
     The chain-rule bounds of `bounds` hold at every state of the tree this makes (docs/theory.md).
 
     Args:
-        weights: (L,) belief b.
-        mean: (L, A) predictive means.
+        weights: (…, L) belief b.
+        mean: (…, L, A) predictive means.
         variance: (L, A) predictive variances, noise included.
         entropy: (L, A) ``H[Z_x | λ]`` less the reference entropy.
         samples: number of cells S.
     """
-    std = np.sqrt(variance)
-    cuts, medians = _quantiles(weights, mean, std, samples)
-    below = ndtr((cuts[None] - mean[:, :, None]) / std[:, :, None])
-    ends = np.zeros((*mean.shape, 1))
-    per_lambda = np.diff(np.concatenate([ends, below, ends + 1.0], axis=2), axis=2)
-    joint = np.moveaxis(weights[:, None, None] * per_lambda, 0, 2)
-    probability = joint.sum(axis=2)
+    std = np.sqrt(variance).T
+    mean = np.swapaxes(mean, -1, -2)  # (…, A, L)
+    cuts, medians = _quantiles(weights[..., None, :], mean, std, samples)
+    below = ndtr((cuts[..., None] - mean[..., None, :]) / std[:, None, :])
+    joint = np.empty((*below.shape[:-2], samples, below.shape[-1]))
+    joint[..., :-1, :] = below
+    joint[..., -1, :] = 1.0
+    joint[..., 1:, :] -= below
+    joint *= weights[..., None, None, :]
+    probability = joint.sum(axis=-1)
     # A cell no component reaches keeps the belief; its probability of zero removes it anyway.
     empty = probability <= 0.0
-    after = np.where(
-        empty[:, :, None], weights, joint / np.where(empty, 1.0, probability)[:, :, None]
-    )
-    told = discrete_entropy(weights) - (probability * discrete_entropy(after)).sum(axis=1)
+    if empty.any():
+        after = np.where(
+            empty[..., None],
+            weights[..., None, None, :],
+            joint / np.where(empty, 1.0, probability)[..., None],
+        )
+    else:
+        after = joint / probability[..., None]
+    told = discrete_entropy(weights)[..., None]
+    told = told - (probability * discrete_entropy(after)).sum(axis=-1)
     # Rounding may make the information about a cell a hair negative; it cannot be.
     reward = weights @ entropy + np.maximum(told, 0.0)
     return Successors(medians, probability, after, reward)
@@ -81,18 +96,29 @@ def by_cells(
 def _quantiles(
     weights: FloatArray, mean: FloatArray, std: FloatArray, samples: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return cell boundaries (A, S-1) and medians (A, S), by interpolating the cdf.
+    """Return cell boundaries (…, A, S-1) and medians (…, A, S), by interpolating the cdf.
 
     Any boundaries are sound; these only have to be near to equal probability.
     """
-    live = weights > 1e-9 * weights.max()
-    b, m, s = weights[live], mean[live], std[live]
-    A = mean.shape[1]
-    grid = np.sort((m[:, :, None] + s[:, :, None] * _OFFSETS).swapaxes(0, 1).reshape(A, -1), axis=1)
-    cdf = np.tensordot(b, ndtr((grid[None] - m[:, :, None]) / s[:, :, None]), axes=1) / b.sum()
+    *lead, A, L = mean.shape
+    # A component without weight would only spread the table: it copies the weightiest one.
+    live = weights > _NEGLIGIBLE * weights.max(axis=-1, keepdims=True)
+    first = weights.argmax(axis=-1)[..., None]
+    source = np.where(live, np.arange(L), first)
+    source = np.broadcast_to(source, mean.shape)
+    m = np.take_along_axis(mean, source, axis=-1)
+    s = np.take_along_axis(np.broadcast_to(std, mean.shape), source, axis=-1)
+    table = np.sort((m[..., None] + s[..., None] * _OFFSETS).reshape(*lead, A, -1), axis=-1)
+    cdf = ndtr((table[..., None] - mean[..., None, :]) / std[:, None, :])
+    cdf = (cdf @ np.broadcast_to(weights, mean.shape)[..., None])[..., 0]
     levels = np.arange(1, 2 * samples) / (2.0 * samples)
-    points = np.stack([np.interp(levels, c, g) for c, g in zip(cdf, grid, strict=True)])
-    return points[:, 1::2], points[:, 0::2]
+    above = (cdf[..., None, :] <= levels[:, None]).sum(axis=-1)
+    right = np.clip(above, 1, table.shape[-1] - 1)
+    z0, z1 = (np.take_along_axis(table, i, axis=-1) for i in (right - 1, right))
+    c0, c1 = (np.take_along_axis(cdf, i, axis=-1) for i in (right - 1, right))
+    share = np.clip((levels - c0) / np.maximum(c1 - c0, 1e-300), 0.0, 1.0)
+    points = np.maximum.accumulate(z0 + share * (z1 - z0), axis=-1)
+    return points[..., 1::2], points[..., 0::2]
 
 
 def by_draws(
@@ -103,6 +129,8 @@ def by_draws(
     samples: int,
     rng: np.random.Generator,
     limit: tuple[float, float],
+    *,
+    common: bool = False,
 ) -> Successors:
     """Draw S τ-truncated observations of each candidate. [Hoang2014, Definition 1 and Eq. 8].
 
@@ -114,10 +142,13 @@ def by_draws(
         samples: number of draws S.
         rng: keyed by the state's path, so that the order of work does not change the draws.
         limit: readings are clipped to this interval, ±τ̂ about the centre.
+        common: all candidates share the same underlying uniform and normal numbers, which takes
+            much of the sampling error out of comparisons between them.
     """
     L, A = mean.shape
-    uniform = rng.random((A, samples))
-    normal = rng.standard_normal((A, samples))
+    shape = (1 if common else A, samples)
+    uniform = np.broadcast_to(rng.random(shape), (A, samples))
+    normal = rng.standard_normal(shape)
     component = np.minimum(np.searchsorted(np.cumsum(weights), uniform, side="right"), L - 1)
     column = np.arange(A)[:, None]
     z = mean[component, column] + np.sqrt(variance[component, column]) * normal

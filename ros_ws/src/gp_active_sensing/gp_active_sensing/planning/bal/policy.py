@@ -13,7 +13,8 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.bal.problem import Deadline, Problem
 from gp_active_sensing.planning.bal.search import SEARCHES
 from gp_active_sensing.planning.bal.sequences import Sequence
-from gp_active_sensing.planning.bal.tree import Expander, State
+from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.values import Cells, Draws, Values
 from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
@@ -33,6 +34,9 @@ from gp_active_sensing.types import (
 )
 
 __all__ = ["Bal"]
+
+_ANY = 2**62
+"""Expansions where nothing limits them."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,9 @@ class Bal:
         help="truncation τ of the draws; default 5 times the largest predictive deviation",
         unit="unit of the readings",
         low=0.0,
+    )
+    common: bool = param(
+        False, help="draws: candidates share their random numbers, so that they compare better"
     )
     search: str = param(
         "gap",
@@ -117,30 +124,28 @@ class Bal:
             self.max_sequences,
             check,
         )
-        root: State | None = None
-        expander = Expander(self.samples, belief.noise_variance, reference)
+        tree: Tree | None = None
 
-        def more() -> bool:
-            if limit.expansions is not None and expander.expanded >= limit.expansions:
-                return False
-            return deadline is None or clock() < deadline
+        def room() -> int:
+            if deadline is not None and clock() >= deadline:
+                return 0
+            most = _ANY if limit.expansions is None else limit.expansions
+            return most if tree is None else most - tree.expanded
 
         try:
-            if more():
+            if room() > 0:
                 sequence, mean = self._first(belief, problem, at, options, pending, remaining)
-                weights = belief.weights
-                if self.discretisation == "draws":
-                    expander.draws = (key, *self._truncation(sequence, mean, weights))
-                root = expander.root(sequence, mean, weights)
-                SEARCHES[self.search](expander, root, self.alpha, more)
-                if not root.expanded:  # closed from the start: the candidates still need values
-                    expander.expand(root)
+                values = self._values(key, sequence, mean, belief.weights)
+                tree = Tree(values, sequence, mean, belief.weights)
+                SEARCHES[self.search](tree, self.alpha, room)
+                if tree.root is None:  # closed from the start: the candidates still need values
+                    tree.expand_root()
         except Deadline:
             pass  # the root keeps the bounds that it has
-        if root is None or not root.q_lower.size:
+        if tree is None or tree.root is None or not tree.root.q_lower.size:
             return _myopic(belief, options, pending, clock() - started), state
-        offset = reported_offset(belief.noise_variance, root.sequence.k)
-        return _answer(root, expander, options, self.alpha, offset, clock() - started), state
+        offset = reported_offset(belief.noise_variance, tree.sequence.k)
+        return _answer(tree, options, self.alpha, offset, clock() - started), state
 
     def _first(
         self,
@@ -169,54 +174,57 @@ class Bal:
         )
         return sequence, posterior.mean
 
-    def _truncation(
-        self, sequence: Sequence, mean: FloatArray, weights: FloatArray
-    ) -> tuple[float, float]:
-        """Return τ and the centre that readings are taken relative to."""
+    def _values(
+        self, key: int, sequence: Sequence, mean: FloatArray, weights: FloatArray
+    ) -> Values:
+        reference = sequence.problem.reference
+        if self.discretisation == "cells":
+            return Cells(self.samples, reference)
         variance = np.diagonal(sequence.covariance, axis1=1, axis2=2)
         noise = sequence.problem.noise[:, None]
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
-        return tau, float((weights @ mean).mean())
+        centre = float((weights @ mean).mean())
+        return Draws(self.samples, reference, key, tau, centre, self.common)
 
 
-def _answer(
-    root: State,
-    expander: Expander,
-    options: Choices,
-    alpha: float,
-    offset: float,
-    seconds: float,
-) -> Plan:
+def _answer(tree: Tree, options: Choices, alpha: float, offset: float, seconds: float) -> Plan:
     """Return the plan of a searched tree: the first move with the largest lower bound."""
+    if tree.root is None:
+        msg = "a tree without an expanded root has no answer"
+        raise ValueError(msg)
+    q_lower, q_upper = tree.root.q_lower[0], tree.root.q_upper[0]
     # lexsort sorts by its last key first; the first candidate wins a full tie.
-    best = int(np.lexsort((-root.q_upper, -root.q_lower))[0])
+    best = int(np.lexsort((-q_upper, -q_lower))[0])
     return options.plan_for(
         best,
-        waypoints=_preview(root, best),
-        lower=root.lower + offset,
-        upper=root.upper + offset,
-        expanded=expander.expanded,
+        waypoints=_preview(tree.root, best),
+        lower=tree.lower + offset,
+        upper=tree.upper + offset,
+        expanded=tree.expanded,
         seconds=seconds,
-        deadline_hit=root.gap > alpha,
-        horizon=root.sequence.k,
+        deadline_hit=tree.gap > alpha,
+        horizon=tree.sequence.k,
         candidates=tuple(
             CandidateValue(int(x), float(lower) + offset, float(upper) + offset)
-            for x, lower, upper in zip(options.locations, root.q_lower, root.q_upper, strict=True)
+            for x, lower, upper in zip(options.locations, q_lower, q_upper, strict=True)
         ),
     )
 
 
-def _preview(root: State, best: int) -> tuple[int, ...]:
+def _preview(root: Block, best: int) -> tuple[int, ...]:
     """Return the first move and what would follow it in the middle branches searched."""
     waypoints: list[int] = []
-    state: State | None = root
+    found: tuple[Block, int] | None = (root, 0)
     choice = best
-    while state is not None:
-        waypoints.append(int(state.sequence.locations[state.sequence.candidates[choice]]))
-        state = state.children.get((choice, state.branch_lower.shape[1] // 2))
-        if state is None or not state.q_lower.size:
+    while found is not None:
+        block, row = found
+        waypoints.append(int(block.sequence.locations[block.sequence.candidates[choice]]))
+        if block.successors is None:
             break
-        choice = int(np.argmax(state.q_lower))
+        found = block.child(row, choice, block.branch_lower.shape[2] // 2)
+        if found is None or not len(found[0].sequence.candidates):
+            break
+        choice = int(np.argmax(found[0].q_lower[found[1]]))
     return tuple(waypoints)
 
 

@@ -1,99 +1,168 @@
-"""Which state to expand next: the published rule, a gap-directed one, or all of them."""
+"""Which states to expand next: the published rule, a gap-directed one, or all of them."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.tree import Expander, State
+from gp_active_sensing.planning.bal.tree import Block, Slots, Tree
+from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["SEARCHES", "exhaustive", "gap_directed", "published"]
 
-Search = Callable[[Expander, State, float, Callable[[], bool]], None]
-"""(expander, root, alpha, more) -> None; `more` says whether another expansion is allowed."""
+Room = Callable[[], int]
+"""How many more states may be expanded; 0 = the limit is reached."""
+Search = Callable[[Tree, float, Room], None]
+
+_ENTRIES = 60_000
+"""About how many numbers one step of the gap-directed search computes: a few milliseconds."""
+_WORTH = 0.02
+"""A step takes the branches whose share of the gap is at least this part of the largest share."""
 
 
-def published(expander: Expander, root: State, alpha: float, more: Callable[[], bool]) -> None:
+def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
+    """Expand where the root's gap comes from, many states at a time.
+
+    The optimistic policy takes the candidate with the largest upper bound in every state; no other
+    can prove the answer wrong. Of the branches at its frontier those with the largest
+    probability-weighted gap are expanded together, then bounds are backed up.
+    """
+    if tree.gap <= alpha or room() < 1:
+        return
+    root = tree.expand_root()
+    while tree.gap > alpha and (left := room()) > 0:
+        found = list(_frontier(root, np.arange(1), np.ones(1)))
+        if not found:
+            return  # the optimistic policy has no gap left: neither has the root
+        worth = np.concatenate([gap for _, _, _, _, gap in found])
+        least = _WORTH * worth.max()
+        sizes = np.concatenate([np.full(len(gap), _cost(b, a)) for b, a, _, _, gap in found])
+        order = np.argsort(-worth, kind="stable")[:left]
+        order = order[worth[order] >= least]
+        fits = np.cumsum(sizes[order]) <= _ENTRIES
+        fits[0] = True
+        chosen = np.zeros(len(worth), dtype=bool)
+        chosen[order[fits]] = True
+        made, start = [], 0
+        for block, a, row, i, gap in found:
+            part = chosen[start : start + len(gap)]
+            start += len(gap)
+            if part.any():
+                made.append(tree.expand(Slots(block, a, row[part], i[part])))
+        tree.back_up(made)
+
+
+def _cost(block: Block, a: int) -> int:
+    """Return about how many numbers an expansion of a branch at candidate `a` computes."""
+    child = block.sequence.child(a)
+    S = block.branch_lower.shape[2]
+    return int(max(1, len(child.candidates)) * S * block.weights.shape[1])
+
+
+def _frontier(
+    block: Block, rows: IntArray, reach: FloatArray
+) -> Iterator[tuple[Block, int, IntArray, IntArray, FloatArray]]:
+    """Yield (block, candidate, rows, branches, weighted gaps) of the optimistic policy's frontier.
+
+    Args:
+        block: where to look.
+        rows: (r,) its states that the policy reaches.
+        reach: (r,) with what probability.
+    """
+    found = block.successors
+    if found is None:
+        return
+    best = block.q_upper[rows].argmax(axis=1)
+    gaps = block.branch_upper[rows, best] - block.branch_lower[rows, best]
+    weighted = reach[:, None] * found.probability[rows, best] * gaps
+    is_open = ~block.taken[rows, best] & (weighted > 0.0)
+    chosen = np.full(len(block.row), -1)
+    for a in np.unique(best):
+        mine = np.flatnonzero(best == a)
+        at, i = np.nonzero(is_open[mine])
+        if at.size:
+            yield block, int(a), rows[mine[at]], i, weighted[mine[at], i]
+        chosen[rows[mine]] = a
+    for a, blocks in block.children.items():
+        for child in blocks:
+            inside = np.flatnonzero(chosen[child.row] == a)
+            if inside.size:
+                yield from _frontier(child, inside, child.reach[inside])
+
+
+def published(tree: Tree, alpha: float, room: Room) -> None:
     """Search as Algorithm 1 does. [Hoang2014, Algorithm 1].
 
     EXPLORE follows, from a state, the successor with the largest lower bound (ties: largest
     upper) among those whose gap exceeds α and queues the others; the queue gives the state with
     the largest lower bound, until the root's gap is at most α.
     """
-    queue: list[tuple[float, float, int, list[State], int, int]] = []
-    pushed = 0
-    line = [root]
-    while root.gap > alpha and more():
-        while not line[-1].expanded and more():  # EXPLORE
-            state = line[-1]
-            expander.expand(state)
-            wide = np.argwhere(state.branch_upper - state.branch_lower > alpha)
-            if not len(wide):
+    if tree.gap <= alpha or room() < 1:
+        return
+    queue: list[tuple[float, float, int, int, _Waiting]] = []
+    block = tree.expand_root()
+    while True:
+        while block.successors is not None:  # EXPLORE
+            waiting = _Waiting(block, alpha)
+            if not len(waiting.slots) or room() < 1:
                 break
-            lower = state.branch_lower[wide[:, 0], wide[:, 1]]
-            upper = state.branch_upper[wide[:, 0], wide[:, 1]]
-            order = np.lexsort((-upper, -lower))
-            for j in order[1:]:
-                a, i = int(wide[j, 0]), int(wide[j, 1])
-                pushed += 1
-                entry = (-float(lower[j]), -float(upper[j]), pushed, list(line), a, i)
-                heapq.heappush(queue, entry)
-            a, i = (int(v) for v in wide[order[0]])
-            line.append(expander.successor(state, a, i))
-        expander.back_up(line)
-        if not queue:
+            a, i = waiting.slots[0]
+            if len(waiting.slots) > 1:
+                heapq.heappush(queue, (*waiting.bounds(1), tree.expanded, 1, waiting))
+            block = tree.expand(Slots(block, int(a), np.zeros(1, np.int64), np.array([i])))
+        tree.back_up([block])
+        if not queue or tree.gap <= alpha or room() < 1:
             return
-        *_, parents, a, i = heapq.heappop(queue)
-        line = [*parents, expander.successor(parents[-1], a, i)]
+        *_, order, place, waiting = heapq.heappop(queue)
+        if place + 1 < len(waiting.slots):
+            heapq.heappush(queue, (*waiting.bounds(place + 1), order, place + 1, waiting))
+        a, i = waiting.slots[place]
+        block = tree.expand(Slots(waiting.block, int(a), np.zeros(1, np.int64), np.array([i])))
 
 
-def gap_directed(expander: Expander, root: State, alpha: float, more: Callable[[], bool]) -> None:
-    """Expand where the root's gap comes from.
+class _Waiting:
+    """The successors of one state that are worth exploring, best first.
 
-    From the root, follow the candidate with the largest upper bound (no other can prove the
-    answer wrong) and its branch with the largest probability-weighted gap, and expand the state
-    at the end.
+    The queue holds the first of each such list that is not explored yet: their order is then
+    that of one queue of all states, at a small part of the pushes.
     """
-    while root.gap > alpha and more():
-        line = [root]
-        while (found := line[-1].successors) is not None:
-            state = line[-1]
-            a = int(np.argmax(state.q_upper))
-            gaps = found.probability[a] * (state.branch_upper[a] - state.branch_lower[a])
-            i = int(np.argmax(gaps))
-            if gaps[i] <= 0.0:
-                break
-            line.append(expander.successor(state, a, i))
-        if line[-1].expanded:
-            return  # the optimistic candidate has no gap left: neither has the root
-        expander.expand(line[-1])
-        expander.back_up(line)
+
+    def __init__(self, block: Block, alpha: float) -> None:
+        lower, upper = block.branch_lower[0], block.branch_upper[0]
+        slots = np.argwhere(upper - lower > alpha)
+        self._lower, self._upper = lower[tuple(slots.T)], upper[tuple(slots.T)]
+        order = np.lexsort((-self._upper, -self._lower))
+        self.block, self.slots = block, slots[order]
+        self._lower, self._upper = self._lower[order], self._upper[order]
+
+    def bounds(self, place: int) -> tuple[float, float]:
+        """Return what the queue sorts by: largest lower bound first, then largest upper."""
+        return -float(self._lower[place]), -float(self._upper[place])
 
 
-def exhaustive(expander: Expander, root: State, alpha: float, more: Callable[[], bool]) -> None:
+def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
     """Expand every state, level by level, whatever its bounds say.
 
     With the published draws this is the only search that surely ends on the value of Eq. 8: its
     bounds may miss that value, and then they prune what they should not.
     """
-    lines = [[root]]
-    while lines:
-        following: list[list[State]] = []
-        for line in lines:
-            if not more():
-                return
-            state = line[-1]
-            expander.expand(state)
-            expander.back_up(line)
-            if state.successors is None:
+    if room() < 1:
+        return
+    level = [tree.expand_root()]
+    while level:
+        made: list[Block] = []
+        for block in level:
+            if block.successors is None:
                 continue
-            for a, sequence in enumerate(state.sequence.children):
-                if sequence is not None and len(sequence.candidates):
-                    branches = range(state.branch_lower.shape[1])
-                    following.extend([*line, expander.successor(state, a, i)] for i in branches)
-        lines = following
+            for a in range(block.q_lower.shape[1]):
+                row, i = np.nonzero(~block.taken[:, a])
+                row, i = row[: room()], i[: room()]
+                if row.size and len(block.sequence.child(a).candidates):
+                    made.append(tree.expand(Slots(block, a, row, i)))
+        tree.back_up(made)
+        level = made
 
 
 SEARCHES: dict[str, Search] = {

@@ -14,7 +14,10 @@ import numpy as np
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Leaves", "Sequence"]
+__all__ = ["MOST_LEAVES", "Leaves", "Sequence"]
+
+MOST_LEAVES = 8
+"""Candidates of a last stage whose mixture entropy is computed; the others are bounded."""
 
 
 class Leaves(NamedTuple):
@@ -44,6 +47,8 @@ class Sequence:
         candidates: (A,) index into `locations` of the places that may be next.
         sequences: number of visiting sequences from here; None when more than the cap.
         covariance: (L, m, m) latent posterior covariance, or how to compute it.
+        latent: how to compute the (L, A) latent variances of the candidates, where one reading is
+            to come and that is all that is needed.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class Sequence:
         candidates: IntArray,
         sequences: int | None,
         covariance: FloatArray | Callable[[], FloatArray],
+        latent: Callable[[], FloatArray] | None = None,
     ) -> None:
         self.problem = problem
         self.k = k
@@ -63,11 +69,14 @@ class Sequence:
         self.candidates = candidates
         self.sequences = sequences
         self._covariance = covariance
+        self._latent = latent
         self.children: list[Sequence | None] = [None] * len(candidates)
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
         self.bounds: tuple[FloatArray, FloatArray] | None = None
         """What `bounds.chain_rule` found; None before it was asked."""
+        self.children_bounds: tuple[FloatArray, FloatArray] | None = None
         self._leaves: Leaves | None = None
+        self._too_many_leaves = False
         self.known: dict[tuple[int | None, frozenset[int]], Sequence] = {}
         self._keep = False
         self._prepared = False
@@ -86,11 +95,20 @@ class Sequence:
         return np.asarray(self._covariance)
 
     def prepare(self) -> None:
-        """Compute what an expansion needs: `variance`, `entropy` (L, A) and `gain` (L, A, m)."""
+        """Compute what an expansion needs: `variance`, `entropy` (L, A) and `gain` (L, A, m).
+
+        With one reading to come there is no gain: nothing follows.
+        """
         if self._prepared:
             return
         self.problem.check()
         self._keep = True
+        if self.k == 1 and self._latent is not None:
+            latent = self._latent()
+            self.variance = latent + self.problem.noise[:, None]
+            self.entropy = self.problem.entropy(latent)
+            self._prepared = True
+            return
         C = self.covariance
         rows = C[:, self.candidates, :]
         latent = rows[:, np.arange(len(self.candidates)), self.candidates]
@@ -132,6 +150,7 @@ class Sequence:
                 candidates,
                 sequences,
                 covariance,
+                lambda: self.child_variance(a),
             )
             known.known = self.known
             self.known[key] = known
@@ -157,12 +176,14 @@ class Sequence:
         variance = self.diagonal[:, where] - row * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
 
-    def leaves(self, most: int) -> Leaves | None:
-        """All last visits below (k = 2), unless a candidate has none or more than `most`."""
-        if self._leaves is None:
+    def leaves(self) -> Leaves | None:
+        """All last visits below (k = 2), unless a candidate has none or more than `MOST_LEAVES`."""
+        if self._leaves is None and not self._too_many_leaves:
+            self.prepare()
             children = [self.child(a) for a in range(len(self.candidates))]
             counts = [len(child.candidates) for child in children]
-            if min(counts) == 0 or max(counts) > most:
+            if min(counts) == 0 or max(counts) > MOST_LEAVES:
+                self._too_many_leaves = True
                 return None
             self._leaves = Leaves(
                 np.repeat(np.arange(len(counts)), counts),

@@ -1,4 +1,8 @@
-"""The search tree of ⟨α,ε⟩-BAL: states, their bounds, expansion and backup."""
+"""The search tree of ⟨α,ε⟩-BAL: states, their bounds, expansion and backup.
+
+Covariances depend on the visited places only, so states that have visited the same places in the
+same order differ in weights and means alone: they are expanded together, as one `Block` of arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,292 +10,205 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.bounds import chain_rule
-from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
-from gp_active_sensing.planning.bal.sequences import Leaves, Sequence
-from gp_active_sensing.planning.entropy import (
-    discrete_entropy,
-    gaussian_entropy,
-    mixture_entropy,
-)
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.planning.bal.bounds import chain_rule, initial_bounds
+from gp_active_sensing.planning.bal.discretise import Successors
+from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.values import Values
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Expander", "State"]
-
-_EXACT = 8
-"""Candidates of a last stage whose mixture entropy is computed; the others are bounded."""
+__all__ = ["Block", "Slots", "Tree"]
 
 
 @dataclass
-class State:
-    """A state (n, z_D): visited places, sampled readings, and bounds on its value.
+class Block:
+    """Expanded states (n, z_D), a row each: same visited places, different readings.
 
     Args:
         sequence: the visited places.
-        mean: (L, m) posterior means of ``sequence.locations``.
-        weights: (L,) belief.
-        path: (candidate, branch, …) choices since the root: the key of its random draws.
-        lower, upper: bounds on the state's value [nat].
-        expanded: all successors have bounds (at the last stage: the value is exact).
+        parent: where the states were branches, at candidate `move`; None at the root.
+        row: (r,) state of the parent that each came from.
+        branch: (r,) branch of that state.
+        reach: (r,) probability of the readings, given the moves.
+        mean: (r, L, m) posterior means of ``sequence.locations``.
+        weights: (r, L) belief.
+        lower, upper: (r,) bounds on the states' values [nat].
     """
 
     sequence: Sequence
+    parent: Block | None
+    move: int
+    row: IntArray
+    branch: IntArray
+    reach: FloatArray
     mean: FloatArray
     weights: FloatArray
-    path: tuple[int, ...]
-    lower: float
-    upper: float
-    expanded: bool = False
+    lower: FloatArray
+    upper: FloatArray
     successors: Successors | None = None
-    branch_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    branch_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    q_lower: FloatArray = field(default_factory=lambda: np.zeros(0))
-    q_upper: FloatArray = field(default_factory=lambda: np.zeros(0))
-    children: dict[tuple[int, int], State] = field(default_factory=dict)
+    branch_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    branch_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    taken: BoolArray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=bool))
+    """(r, A, S) branches that have been expanded themselves."""
+    q_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    q_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    children: dict[int, list[Block]] = field(default_factory=dict)
+
+    def path(self, row: int) -> tuple[int, ...]:
+        """Return the (candidate, branch, …) choices that led to a state."""
+        if self.parent is None:
+            return ()
+        above = self.parent.path(int(self.row[row]))
+        return (*above, self.move, int(self.branch[row]))
+
+    def child(self, row: int, move: int, branch: int) -> tuple[Block, int] | None:
+        """Return block and row of a branch that has been expanded, None for another."""
+        for block in self.children.get(move, ()):
+            found = np.flatnonzero((block.row == row) & (block.branch == branch))
+            if found.size:
+                return block, int(found[0])
+        return None
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Branches of a block at one candidate that are to be expanded together.
+
+    Args:
+        block: None for the root.
+        move: number of the candidate.
+        row, branch: (r,) which.
+    """
+
+    block: Block | None
+    move: int
+    row: IntArray
+    branch: IntArray
+
+
+class Tree:
+    """The states expanded so far, and bounds on the root's value.
+
+    Args:
+        values: how states are branched and valued.
+        sequence: the map before the first visit.
+        mean: (L, m) means there.
+        weights: (L,) belief.
+    """
+
+    def __init__(
+        self, values: Values, sequence: Sequence, mean: FloatArray, weights: FloatArray
+    ) -> None:
+        self.values = values
+        self.sequence = sequence
+        self.expanded = 0
+        self.root: Block | None = None
+        self._mean, self._weights = mean, weights
+        fixed, best = chain_rule(sequence)
+        lower, upper = initial_bounds(fixed[None], best[None], weights[None, None])
+        self._lower, self._upper = lower.item(), upper.item()
+
+    @property
+    def lower(self) -> float:
+        """Lower bound on the root's value [nat]."""
+        return self._lower if self.root is None else float(self.root.lower[0])
+
+    @property
+    def upper(self) -> float:
+        """Upper bound on the root's value [nat]."""
+        return self._upper if self.root is None else float(self.root.upper[0])
 
     @property
     def gap(self) -> float:
         """``upper - lower`` [nat]."""
         return self.upper - self.lower
 
-
-class Expander:
-    """Expands states and backs bounds up; knows the discretisation.
-
-    Args:
-        samples: branches per candidate, S.
-        noise: (L,) noise variances.
-        reference: (L,) reference entropies.
-        draws: None for cells; else (key, τ, centre) of the published truncated sampling.
-    """
-
-    def __init__(
-        self,
-        samples: int,
-        noise: FloatArray,
-        reference: FloatArray,
-        draws: tuple[int, float, float] | None = None,
-    ) -> None:
-        self.samples = samples
-        self.noise = noise
-        self.reference = reference
-        self.draws = draws
-        self.expanded = 0
-
-    def root(self, sequence: Sequence, mean: FloatArray, weights: FloatArray) -> State:
-        """Return the root state with its initial bounds."""
-        lower, upper = self._initial(sequence, weights[None])
-        return State(sequence, mean, weights, (), float(lower[0]), float(upper[0]))
-
-    # -- expansion -----------------------------------------------------------------------------
-
-    def expand(self, state: State) -> None:
-        """Give every successor of a state its initial bounds, and back the state up."""
-        sequence = state.sequence
-        sequence.prepare()
-        self.expanded += 1
-        state.expanded = True
-        if sequence.k == 1:
-            values = self._last(state)
-            state.q_lower = state.q_upper = values
-        else:
-            found = self._discretise(state)
-            low, up = self._bounds(state, found)
-            state.successors, state.branch_lower, state.branch_upper = found, low, up
-            state.q_lower = found.reward + (found.probability * low).sum(axis=1)
-            state.q_upper = found.reward + (found.probability * up).sum(axis=1)
-        self._take(state)
-
-    def _discretise(self, state: State) -> Successors:
-        sequence = state.sequence
-        mean = state.mean[:, sequence.candidates]
-        if self.draws is None:
-            return by_cells(state.weights, mean, sequence.variance, sequence.entropy, self.samples)
-        return self._draw(state.weights, mean, sequence.variance, state.mean, state.path)
-
-    def _draw(
-        self,
-        weights: FloatArray,
-        mean: FloatArray,
-        variance: FloatArray,
-        region_mean: FloatArray,
-        path: tuple[int, ...],
-    ) -> Successors:
-        if self.draws is None:  # pragma: no cover - only called when drawing
-            msg = "no draws configured"
-            raise AssertionError(msg)
-        key, tau, centre = self.draws
-        # τ̂ = max(|μ̌ - τ|, |μ̂ + τ|) is symmetric about zero: readings are centred first.
-        low, high = region_mean.min() - centre, region_mean.max() - centre
-        tau_hat = max(abs(low - tau), abs(high + tau))
-        rng = np.random.default_rng([key, *path])
-        reference = float(weights @ self.reference)
-        limit = (centre - tau_hat, centre + tau_hat)
-        return by_draws(weights, mean, variance, reference, self.samples, rng, limit)
-
-    def _last(self, state: State) -> FloatArray:
-        """Return the value of each candidate at the last stage, exact (or as drawn)."""
-        sequence = state.sequence
-        mean = state.mean[:, sequence.candidates]
-        if self.draws is not None:
-            return self._draw(state.weights, mean, sequence.variance, state.mean, state.path).reward
-        reference = state.weights @ self.reference
-        return mixture_entropy(state.weights, mean.T, sequence.variance.T) - reference
-
-    def _bounds(self, state: State, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return the initial bounds (A, S) of all successors."""
-        sequence = state.sequence
-        if sequence.k == 2 and self.draws is None:
-            leaves = sequence.leaves(_EXACT)
-            if leaves is not None:
-                values = self._leaf_values(state, found, leaves)
-                return values, values
-        A = len(sequence.candidates)
-        low, up = np.empty((A, self.samples)), np.empty((A, self.samples))
-        for a in range(A):
-            if a % 16 == 15:
-                sequence.problem.check()
-            low[a], up[a] = self._successor_bounds(state, found, a)
-        return low, up
-
-    def _leaf_values(self, state: State, found: Successors, leaves: Leaves) -> FloatArray:
-        """(A, S) values of the last stages after every branch, in one integration."""
-        owner, where = leaves.owner, leaves.where
-        sequence = state.sequence
-        surprise = found.values.T[:, None, :] - state.mean[:, sequence.candidates]
-        mean = state.mean[:, where] + sequence.gain[:, owner, where] * surprise[:, :, owner]
-        weights = found.weights[owner].swapaxes(0, 1)
-        entropy = mixture_entropy(weights, mean.swapaxes(1, 2), leaves.variance.T)
-        return np.asarray(
-            np.maximum.reduceat(entropy - weights @ self.reference, leaves.starts, axis=1).T
+    def expand_root(self) -> Block:
+        """Expand the root."""
+        zero = np.zeros(1, dtype=np.int64)
+        self.root = Block(
+            self.sequence,
+            None,
+            0,
+            zero,
+            zero,
+            np.ones(1),
+            self._mean[None],
+            self._weights[None],
+            np.array([self._lower]),
+            np.array([self._upper]),
         )
+        self._fill(self.root)
+        return self.root
 
-    def _successor_bounds(
-        self, state: State, found: Successors, a: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the initial bounds (S,) of the successors at candidate `a`."""
-        child = state.sequence.child(a)
-        weights = found.weights[a]
-        if child.k > 1 or not len(child.candidates):
-            return self._initial(child, weights)
-        means = self.successor_mean(state, found, a)
-        variance = state.sequence.child_variance(a) + self.noise[:, None]
-        if self.draws is not None:
-            values = np.array(
-                [
-                    self._draw(
-                        weights[i],
-                        means[i][:, child.candidates],
-                        variance,
-                        means[i],
-                        (*state.path, a, i),
-                    ).reward.max()
-                    for i in range(self.samples)
-                ]
-            )
-            return values, values
-        return self._last_stage(weights, means[:, :, child.candidates], variance)
-
-    def successor_mean(self, state: State, found: Successors, a: int) -> FloatArray:
-        """(S, L, m') posterior means of the child's places in each branch at candidate `a`."""
-        sequence = state.sequence
-        kept = sequence.kept[a]
-        surprise = found.values[a][:, None] - state.mean[:, sequence.candidates[a]]
-        gain = sequence.gain[:, a, :][:, kept]
-        return np.asarray(state.mean[None, :, kept] + surprise[:, :, None] * gain[None])
-
-    def _last_stage(
-        self, weights: FloatArray, mean: FloatArray, variance: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Bounds on ``max_x H[Z_x]`` for S states: exact when there are few candidates.
-
-        Args:
-            weights: (S, L).
-            mean: (S, L, A).
-            variance: (L, A), noise included.
-        """
-        entropy = gaussian_entropy(variance) - self.reference[:, None]
-        A = mean.shape[2]
-        if A <= _EXACT:
-            value = self._mixtures(weights, mean, variance).max(axis=1)
-            return value, value
-        # H of a mixture is at most that of a Gaussian with its variance, and at most H(λ) more
-        # than the expected entropy: only the candidates largest by that are integrated.
-        mixture_mean = np.einsum("sl,sla->sa", weights, mean)
-        spread = np.einsum("sl,sla->sa", weights, (mean - mixture_mean[:, None, :]) ** 2)
-        moment = gaussian_entropy(weights @ variance + spread)
-        moment -= (weights @ self.reference)[:, None]
-        chain = weights @ entropy + discrete_entropy(weights)[:, None]
-        upper = np.minimum(moment, chain)
-        order = np.argsort(-upper, axis=1, kind="stable")[:, : _EXACT + 1]
-        rows = np.arange(len(weights))[:, None]
-        chosen, beyond = order[:, :_EXACT], upper[rows[:, 0], order[:, _EXACT]]
-        picked_mean = mean[
-            rows[:, :, None], np.arange(mean.shape[1])[None, :, None], chosen[:, None, :]
-        ]
-        picked_variance = np.moveaxis(variance[:, chosen], 0, 1)
-        exact = self._mixtures(weights, picked_mean, picked_variance).max(axis=1)
-        lower = np.maximum(exact, (weights @ entropy).max(axis=1))
-        return lower, np.maximum(lower, beyond)
-
-    def _mixtures(self, weights: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-        """(S, A) mixture entropies less their reference, from mean and variance (S, L, A)."""
-        variance = np.broadcast_to(variance, mean.shape)
-        value = mixture_entropy(
-            weights[:, None, :], np.swapaxes(mean, 1, 2), np.swapaxes(variance, 1, 2)
-        )
-        return value - (weights @ self.reference)[:, None]
-
-    def _initial(self, sequence: Sequence, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Chain-rule bounds for beliefs (S, L): ``max_A Σ b H_A ≤ V ≤ H(b) + Σ b max_A H_A``."""
-        if not len(sequence.candidates):  # a dead end: no reading to come, nothing to bound
-            return np.zeros(len(weights)), np.zeros(len(weights))
-        fixed, best = chain_rule(sequence)
-        lower = (weights @ fixed.T).max(axis=1)
-        # With one λ left both are the same number; rounding must not put them out of order.
-        return lower, np.maximum(lower, discrete_entropy(weights) + weights @ best)
-
-    # -- navigation and backup -----------------------------------------------------------------
-
-    def successor(self, state: State, a: int, i: int) -> State:
-        """Return the state after reading branch `i` at candidate `a`."""
-        existing = state.children.get((a, i))
-        if existing is not None:
-            return existing
-        if state.successors is None:
-            msg = "the state has no successors before it is expanded"
+    def expand(self, slots: Slots) -> Block:
+        """Expand branches of a block, all in one; the bounds above follow with `back_up`."""
+        parent, a, row, i = slots.block, slots.move, slots.row, slots.branch
+        if parent is None or parent.successors is None:
+            msg = "a block has no branches before it is expanded"
             raise ValueError(msg)
-        mean = self.successor_mean(state, state.successors, a)[i]
-        made = State(
-            state.sequence.child(a),
-            mean,
-            state.successors.weights[a, i],
-            (*state.path, a, i),
-            float(state.branch_lower[a, i]),
-            float(state.branch_upper[a, i]),
+        sequence, found = parent.sequence, parent.successors
+        child = sequence.child(a)
+        kept = sequence.kept[a]
+        mean = parent.mean[row]
+        surprise = found.values[row, a, i][:, None] - mean[:, :, sequence.candidates[a]]
+        block = Block(
+            child,
+            parent,
+            a,
+            row,
+            i,
+            parent.reach[row] * found.probability[row, a, i],
+            mean[:, :, kept] + surprise[:, :, None] * sequence.gain[:, a, kept],
+            found.weights[row, a, i],
+            parent.branch_lower[row, a, i],
+            parent.branch_upper[row, a, i],
         )
-        state.children[(a, i)] = made
-        return made
+        self._fill(block)
+        parent.taken[row, a, i] = True
+        parent.children.setdefault(a, []).append(block)
+        return block
 
-    def back_up(self, line: list[State]) -> None:
-        """Pass bounds from the last state of a root-to-leaf line up to the root. [Eq. 14]."""
-        for parent, child in zip(line[-2::-1], line[:0:-1], strict=True):
-            found = parent.successors
-            if found is None:
-                continue
-            a, i = child.path[-2], child.path[-1]
-            parent.branch_lower[a, i] = child.lower
-            parent.branch_upper[a, i] = child.upper
-            parent.q_lower[a] = found.reward[a] + found.probability[a] @ parent.branch_lower[a]
-            parent.q_upper[a] = found.reward[a] + found.probability[a] @ parent.branch_upper[a]
-            self._take(parent)
-
-    def _take(self, state: State) -> None:
-        lower, upper = float(state.q_lower.max()), float(state.q_upper.max())
-        if self.draws is None:
-            # Sound for cells: both the old and the new bounds hold for the tree's own value.
-            # They meet within rounding; then the upper one gives way.
-            state.lower = max(state.lower, lower)
-            state.upper = max(state.lower, min(state.upper, upper))
+    def _fill(self, block: Block) -> None:
+        self.expanded += len(block.row)
+        sequence = block.sequence
+        sequence.prepare()
+        if not len(sequence.candidates):  # a dead end: no reading to come
+            block.q_lower = block.q_upper = np.zeros((len(block.row), 1))
+        elif sequence.k == 1:
+            block.q_lower = block.q_upper = self.values.last(block)
         else:
-            state.lower, state.upper = lower, upper
+            found = self.values.discretise(block)
+            low, up = self.values.branch_bounds(block, found)
+            block.successors, block.branch_lower, block.branch_upper = found, low, up
+            block.taken = np.zeros(low.shape, dtype=bool)
+            block.q_lower = found.reward + (found.probability * low).sum(axis=2)
+            block.q_upper = found.reward + (found.probability * up).sum(axis=2)
+        self._take(block)
+
+    def _take(self, block: Block) -> None:
+        lower, upper = block.q_lower.max(axis=1), block.q_upper.max(axis=1)
+        if self.values.sound:
+            # Both the old and the new bounds hold for the tree's own value. They meet within
+            # rounding; then the upper one gives way.
+            lower = np.maximum(block.lower, lower)
+            upper = np.maximum(lower, np.minimum(block.upper, upper))
+        block.lower, block.upper = lower, upper
+
+    def back_up(self, blocks: list[Block]) -> None:
+        """Pass the bounds of new blocks up to the root. [Hoang2014, Eq. 14]."""
+        waiting = {id(block): block for block in blocks}
+        while waiting:
+            # The deepest first: every block above is then visited once.
+            block = min(waiting.values(), key=lambda b: b.sequence.k)
+            del waiting[id(block)]
+            above = block.parent
+            if above is None or above.successors is None:
+                continue
+            a, found = block.move, above.successors
+            above.branch_lower[block.row, a, block.branch] = block.lower
+            above.branch_upper[block.row, a, block.branch] = block.upper
+            p = found.probability[:, a]
+            above.q_lower[:, a] = found.reward[:, a] + (p * above.branch_lower[:, a]).sum(axis=1)
+            above.q_upper[:, a] = found.reward[:, a] + (p * above.branch_upper[:, a]).sum(axis=1)
+            self._take(above)
+            waiting[id(above)] = above
