@@ -118,6 +118,9 @@ class SensingLoop:
                 new_places.append(location)
                 self.set_aside.discard(location)
                 self._misses.pop(location, None)
+                # After each new place, not each batch: what a journal gives back is the same.
+                if why := self.belief.adapt():
+                    logger.info("the candidate length-scales follow the readings: %s", why)
         self.remaining = self.remaining.minus(readings=len(new_places))
         self.counts["accepted"] += accepted
         self.counts["late"] += late

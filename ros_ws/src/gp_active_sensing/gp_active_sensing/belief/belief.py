@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
 from gp_active_sensing.belief.factor import Factor
+from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.places import Places
+from gp_active_sensing.belief.scale import integrate_scale
 from gp_active_sensing.belief.transform import IDENTITY, Transform
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Belief", "Posterior"]
+
+logger = logging.getLogger(__name__)
 
 _TAIL = 4
 """Rows from the end within which a place's row is rebuilt instead of doubled."""
@@ -53,6 +58,9 @@ class Belief:
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
         transform: applied to readings before the Gaussian process sees them.
+        scale_known: False when the covariance and its noise are known up to a factor only, which
+            is then integrated out for each λ (see `scale`); the mean is known or vague.
+        grid: what the candidates stand for, when they may follow the readings; see `adapt`.
     """
 
     def __init__(
@@ -61,6 +69,9 @@ class Belief:
         mean: PriorMean,
         weights: Sequence[float] | FloatArray | None = None,
         transform: Transform = IDENTITY,
+        *,
+        scale_known: bool = True,
+        grid: CandidateGrid | None = None,
     ) -> None:
         L = len(covariance.hyperparameters)
         prior = np.full(L, 1.0) if weights is None else np.array(weights, dtype=np.float64)
@@ -74,9 +85,11 @@ class Belief:
         self.mean = mean
         self.transform = transform
         self.prior_weights: FloatArray = prior / prior.sum()
-        self.noise_variance: FloatArray = np.array(
-            [h.noise_std**2 for h in covariance.hyperparameters]
-        )
+        self.scale_known = scale_known
+        self.grid = grid
+        self._noise: FloatArray = _noise_of(covariance)
+        self._factors: FloatArray = np.ones(L)
+        self._variance_said = False
         self._observed = np.zeros(covariance.n, dtype=bool)
         self._order: list[int] = []
         self._places = Places(covariance.n)
@@ -96,8 +109,24 @@ class Belief:
 
     @property
     def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self.covariance.hyperparameters
+        """(L,) the candidates Λ, as the readings so far scale them."""
+        candidates = self.covariance.hyperparameters
+        if self.scale_known:
+            return candidates
+        self._sync()
+        factors = np.sqrt(self._factors).tolist()
+        return tuple(
+            HyperParameters(h.length_scales, h.signal_std * f, h.noise_std * f)
+            for h, f in zip(candidates, factors, strict=True)
+        )
+
+    @property
+    def noise_variance(self) -> FloatArray:
+        """(L,) noise variance σ_n² of a reading that has none of its own."""
+        if self.scale_known:
+            return self._noise
+        self._sync()
+        return np.asarray(self._noise * self._factors)
 
     @property
     def observed(self) -> BoolArray:
@@ -148,11 +177,47 @@ class Belief:
         _check_size(value, noise_variance)
         value, noise_variance = self.transform.forward(value, noise_variance)
         _check_size(value, noise_variance)
+        if not self.scale_known:
+            self._without_scale(value, noise_variance)
+            noise_variance = None
         self._places.add(location, value, noise_variance)
         if not self._observed[location]:
             self._observed[location] = True
             self._order.append(location)
         self._stale[location] = None
+
+    def _without_scale(self, value: float, noise_variance: float | None) -> None:
+        """Prepare for readings of unknown scale: a vague mean is vague about the first reading."""
+        if not self._order and self.mean.basis.shape[1]:
+            offset = np.full(self.n, value)
+            self.mean = replace(self.mean, offset=offset)
+            self._factor.offset = offset
+        if noise_variance is not None and not self._variance_said:
+            self._variance_said = True
+            logger.warning(
+                "readings bring a noise variance of their own, which cannot be used while the "
+                "scale of the field is unknown; give belief.signal_std (said once)"
+            )
+
+    def adapt(self) -> str:
+        """Let the candidates follow the readings, where they may; return why, "" if they stay.
+
+        Grows or refines the grid of length-scales, at most one change a call. Costs a rebuild of
+        the factors, O(L |D|³), when it changes something, which is seldom.
+        """
+        if self.grid is None or not self._order:
+            return ""
+        grid, why = self.grid.adapted(self.weights)
+        if not why:
+            return ""
+        covariance, prior = grid.build()
+        self.grid = grid
+        self.covariance = covariance
+        self.prior_weights = prior / prior.sum()
+        self._noise = _noise_of(covariance)
+        self._factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
+        self._stale = dict.fromkeys(self._order)
+        return why
 
     def _sync(self) -> None:
         """Bring factors, evidence and mean coefficients up to date with the readings."""
@@ -178,7 +243,7 @@ class Belief:
         new = [p for p in fresh if p not in set(old)]
         if new:
             where = np.array(new)
-            precision, mean, _ = self._places.collapse(where, self.noise_variance)
+            precision, mean, _, _ = self._places.collapse(where, self._noise)
             factor.append(where, precision, mean)
         if old:
             self._double(np.array(old))
@@ -188,7 +253,7 @@ class Belief:
     def _double(self, places: IntArray) -> None:
         """Append second rows for the readings that came since the rows of `places` were made."""
         factor = self._factor
-        precision, mean, _ = self._places.collapse(places, self.noise_variance)
+        precision, mean, _, _ = self._places.collapse(places, self._noise)
         total = precision * mean
         position = {int(p): i for i, p in enumerate(places)}
         had, had_total = np.zeros_like(precision), np.zeros_like(total)
@@ -217,12 +282,20 @@ class Belief:
         # Rows are normalised densities of collapsed readings; undo that, put the readings' in.
         place = factor.place
         all_places = np.array(self._order)
-        _, mean, log_within = self._places.collapse(all_places, self.noise_variance)
+        _, mean, log_within, squares = self._places.collapse(all_places, self._noise)
         centre = np.zeros((len(v), self.n))
         centre[:, all_places] = mean
         scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
         log_precision = np.log(factor.precision).sum(axis=1)
         self._log_evidence = log_rows + log_within.sum(axis=1) + 0.5 * (scatter - log_precision)
+        if not self.scale_known:
+            self._log_evidence, self._factors = integrate_scale(
+                self._log_evidence,
+                quadratic + squares.sum(axis=1) - scatter,
+                int(self._places.count.sum()),
+                q,
+                float(np.mean((mean[0] - self.mean.offset[all_places]) ** 2)),
+            )
         self._coefficients = np.asarray(beta, dtype=np.float64)
         self._coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
 
@@ -254,7 +327,8 @@ class Belief:
         covariance -= np.swapaxes(W, 1, 2) @ W
         if R.shape[2]:
             covariance += R @ self._coefficient_covariance @ np.swapaxes(R, 1, 2)
-        return Posterior(mean, 0.5 * (covariance + np.swapaxes(covariance, 1, 2)))
+        covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
+        return Posterior(mean, self._factors[:, None, None] * covariance)
 
     def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the latent field under each λ."""
@@ -264,7 +338,7 @@ class Belief:
         if R.shape[2]:
             variance += ((R @ self._coefficient_covariance) * R).sum(axis=2)
         # Rounding may leave a variance a hair below zero where the noise is tiny.
-        return mean, np.maximum(variance, 0.0)
+        return mean, self._factors[:, None] * np.maximum(variance, 0.0)
 
     def predict(
         self, locations: IntArray | None = None, *, noisy: bool = False
@@ -306,3 +380,7 @@ def _check_size(value: float, noise_variance: float | None) -> None:
             f"expected a noise variance of {1.0 / _LARGEST:g} … {_LARGEST:g}, got {noise_variance}"
         )
         raise ReadingError("bad_variance", msg)
+
+
+def _noise_of(covariance: LocationCovariance) -> FloatArray:
+    return np.array([h.noise_std**2 for h in covariance.hyperparameters])

@@ -53,15 +53,17 @@ class Places:
 
     def collapse(
         self, places: IntArray, noise_variance: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return precision, mean and `log_within` of observed places under each λ.
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return precision, mean, `log_within` and squares of observed places under each λ.
+
+        The squares are ``Σ (z_i - z̄)²/σ_i²``, the part of `log_within` that the values are in.
 
         Args:
             places: (k,) observed places.
             noise_variance: (L,) σ_n²(λ) of readings without a variance of their own.
 
         Returns:
-            Three (L, k) arrays.
+            Four (L, k) arrays.
         """
         n0, m0, s0 = self._plain[:, places]
         p1, m1, s1, logs = self._known[:, places]
@@ -75,4 +77,4 @@ class Places:
         readings = self.count[places]
         log_variances = n0 * np.log(noise_variance)[:, None] + logs
         log_within = -0.5 * (squares + log_variances + readings * _LOG_2PI)
-        return precision, mean, log_within
+        return precision, mean, log_within, squares

@@ -98,7 +98,7 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     shape, L = means.shape[:-1], means.shape[-1]
     b, m, v = weights.reshape(-1, L), means.reshape(-1, L), variances.reshape(-1, L)
     # In units of a typical deviation, so that the unit of the readings makes no difference.
-    scale = np.sqrt(v.mean(axis=1))
+    scale = np.sqrt((b * v).sum(axis=1))
     m, std = m / scale[:, None], np.sqrt(v) / scale[:, None]
     lower = (b * gaussian_entropy(v)).sum(axis=-1)
     upper = lower + discrete_entropy(b)

@@ -79,7 +79,9 @@ def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> 
     truth = Exhaustive(belief, topology, samples).reported(at, horizon)
     # max_sequences = 1 forces the greedy bounds that large maps use.
     cap = 2000 if seed % 2 else 1
-    bal = Bal(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
+    bal = Bal(
+        horizon=horizon, samples=samples, alpha=0.0, mass=1.0, search=search, max_sequences=cap
+    )
     found = plan(bal, belief, topology, at)
     assert found.lower == pytest.approx(truth.max(), abs=1e-9)
     assert found.upper == pytest.approx(truth.max(), abs=1e-9)
@@ -93,7 +95,9 @@ def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -
     belief, topology, at, horizon, samples = random_case(seed)
     truth = Exhaustive(belief, topology, samples).reported(at, horizon)
     cap = 2000 if seed % 2 else 1
-    bal = Bal(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
+    bal = Bal(
+        horizon=horizon, samples=samples, alpha=0.0, mass=1.0, search=search, max_sequences=cap
+    )
     lower, upper = -np.inf, np.inf
     for expansions in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 10**6):
         found = plan(bal, belief, topology, at, PlanLimit(expansions=expansions))
@@ -144,7 +148,7 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
         away = ()
     exhaustive = Exhaustive(belief, WithoutSome(topology, away), 3)
     for cap in (1, 2000):
-        bal = Bal(horizon=3, samples=3, alpha=0.0, search=search, max_sequences=cap)
+        bal = Bal(horizon=3, samples=3, alpha=0.0, mass=1.0, search=search, max_sequences=cap)
         for expansions in (1, 2, 4, 8, 10**6):
             found = bal.plan(
                 belief,
@@ -196,6 +200,7 @@ def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | No
         horizon=horizon,
         samples=samples,
         alpha=0.0,
+        mass=1.0,
         discretisation="draws",
         tau=tau,
         search="exhaustive",
@@ -232,7 +237,9 @@ def test_published_draws_leave_the_bounds_and_nothing_hides_it(
     missed = 0
     for seed in range(CASES):
         belief, topology, at, _, _ = random_case(seed, free=True)
-        draws = Bal(horizon=2, samples=5, alpha=0.0, discretisation="draws", search="exhaustive")
+        draws = Bal(
+            horizon=2, samples=5, alpha=0.0, mass=1.0, discretisation="draws", search="exhaustive"
+        )
         sampled = plan(draws, belief, topology, at)
         assert sampled.lower <= sampled.upper
         lower, upper = chain_rule(belief, 2)

@@ -29,6 +29,7 @@ from gp_active_sensing.types import (
     CandidateValue,
     Clock,
     FloatArray,
+    IntArray,
     Plan,
     PlanLimit,
 )
@@ -78,6 +79,12 @@ class Bal:
         "(largest lower bound), or every state (slow; for reference)",
         choices=tuple(SEARCHES),
     )
+    mass: float = param(
+        0.999,
+        help="share of the belief that is planned with; the least probable λ beyond it wait",
+        above=0.0,
+        high=1.0,
+    )
     max_sequences: int = param(
         2000,
         help="visiting sequences enumerated for exact per-λ bounds; greedy bounds beyond",
@@ -114,13 +121,14 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        reference = noise_entropy(belief.noise_variance)
+        kept = _most_probable(belief.weights, self.mass)
+        noise = belief.noise_variance[kept]
         problem = Problem(
             topology,
             options.observed,
             unavailable,
-            belief.noise_variance,
-            reference,
+            noise,
+            noise_entropy(noise),
             self.max_sequences,
             check,
         )
@@ -134,9 +142,9 @@ class Bal:
 
         try:
             if room() > 0:
-                sequence, mean = self._first(belief, problem, at, options, pending, remaining)
-                values = self._values(key, sequence, mean, belief.weights)
-                tree = Tree(values, sequence, mean, belief.weights)
+                weights = belief.weights[kept] / belief.weights[kept].sum()
+                sequence, mean = self._first(belief, kept, problem, at, options, pending, remaining)
+                tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
                 SEARCHES[self.search](tree, self.alpha, room)
                 if tree.root is None:  # closed from the start: the candidates still need values
                     tree.expand_root()
@@ -144,12 +152,13 @@ class Bal:
             pass  # the root keeps the bounds that it has
         if tree is None or tree.root is None or not tree.root.q_lower.size:
             return _myopic(belief, options, pending, clock() - started), state
-        offset = reported_offset(belief.noise_variance, tree.sequence.k)
+        offset = reported_offset(noise, tree.sequence.k)
         return _answer(tree, options, self.alpha, offset, clock() - started), state
 
     def _first(
         self,
         belief: Belief,
+        kept: IntArray,
         problem: Problem,
         at: int | None,
         options: Choices,
@@ -170,9 +179,9 @@ class Bal:
             locations,
             np.searchsorted(locations, options.locations),
             outlook.sequences,
-            posterior.covariance,
+            posterior.covariance[kept],
         )
-        return sequence, posterior.mean
+        return sequence, posterior.mean[kept]
 
     def _values(
         self, key: int, sequence: Sequence, mean: FloatArray, weights: FloatArray
@@ -185,6 +194,14 @@ class Bal:
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
         centre = float((weights @ mean).mean())
         return Draws(self.samples, reference, key, tau, centre, self.common)
+
+
+def _most_probable(weights: FloatArray, mass: float) -> IntArray:
+    """Return the fewest λ that hold this share of the belief, in their order."""
+    order = np.argsort(-weights, kind="stable")
+    # A share of 1 leaves out what has no weight at all.
+    count = int(np.searchsorted(np.cumsum(weights[order]), min(mass, 1.0 - 1e-12))) + 1
+    return np.sort(order[:count])
 
 
 def _answer(tree: Tree, options: Choices, alpha: float, offset: float, seconds: float) -> Plan:

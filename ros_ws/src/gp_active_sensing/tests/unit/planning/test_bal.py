@@ -84,7 +84,7 @@ def test_one_reading_ahead_is_maximum_entropy() -> None:
         belief.observe(place, value)
     rng = np.random.default_rng(0)
     entropy, _ = build_policy({"name": "max_entropy"}).plan(belief, topology, None, rng=rng)
-    bal = plan(Bal(horizon=1), topology, belief)
+    bal = plan(Bal(horizon=1, mass=1.0), topology, belief)
     assert bal.waypoint == entropy.waypoint
     assert bal.lower == pytest.approx(entropy.lower, abs=1e-12)
     assert bal.upper == pytest.approx(entropy.lower, abs=1e-12)

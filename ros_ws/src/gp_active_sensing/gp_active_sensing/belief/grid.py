@@ -1,0 +1,164 @@
+"""Candidate length-scales for a probe nobody has tuned: where they begin, and how they follow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from gp_active_sensing.belief.covariance import FeatureCovariance, HyperParameters
+from gp_active_sensing.kernels import Kernel
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["CandidateGrid", "LengthScaleGrid", "default_grid"]
+
+_EDGE = 0.15
+"""Mass of the smallest or largest length-scale from which the grid grows beyond it."""
+_PEAK = 0.5
+"""Mass of one length-scale from which its neighbourhood is resolved better."""
+_FINE = 1.15
+"""Neighbours closer than this ratio are not resolved further."""
+_SPACING, _EXTENT = 0.7, 1.0
+"""Where the grid begins, in spacings of the places and in extents of the map."""
+_LEAST, _MOST = 0.25, 4.0
+"""Length-scales never leave these multiples of spacing and extent: below, places are
+independent; above, the field is a constant. Readings cannot tell more."""
+
+
+@dataclass(frozen=True)
+class LengthScaleGrid:
+    """A log-normal prior over the length-scale, and the points that stand for it.
+
+    A point's prior mass is the density times the logarithmic width it stands for, so that the prior
+    stays what it is when points come and go.
+
+    Args:
+        points: length-scales, ascending.
+        median: of the prior.
+        spread: standard deviation of the logarithm.
+        low, high: hard limits.
+        shape: factor of each feature; () = the same length-scale for all.
+    """
+
+    points: tuple[float, ...]
+    median: float
+    spread: float
+    low: float
+    high: float
+    shape: tuple[float, ...] = ()
+
+    def length_scales(self) -> tuple[tuple[float, ...], ...]:
+        """Return the candidates as the covariance takes them."""
+        return tuple(tuple(p * s for s in self.shape) if self.shape else (p,) for p in self.points)
+
+    def prior(self) -> FloatArray:
+        """Return the (K,) prior masses; they sum to one."""
+        x = np.log(self.points)
+        density = np.exp(-0.5 * ((x - math.log(self.median)) / self.spread) ** 2)
+        if len(x) == 1:
+            return np.ones(1)
+        width = np.gradient(x)
+        return np.asarray(density * width / (density * width).sum())
+
+    def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
+        """Return the grid that fits a posterior better, and why; the same and "" if it fits.
+
+        Grows where an end has gathered mass, within the hard limits; resolves the neighbourhood of
+        a point that holds most of it. The number of points stays: those with the least mass go.
+
+        Args:
+            mass: (K,) posterior mass of the points.
+        """
+        points = list(self.points)
+        if len(points) < 3:
+            return self, ""
+        added: list[float] = []
+        why = ""
+        if mass[0] > _EDGE and points[0] > self.low * 1.01:
+            added = [max(self.low, points[0] ** 2 / points[1])]
+            why = f"{100 * mass[0]:.0f} % on the smallest, {points[0]:.3g}"
+        elif mass[-1] > _EDGE and points[-1] < self.high / 1.01:
+            added = [min(self.high, points[-1] ** 2 / points[-2])]
+            why = f"{100 * mass[-1]:.0f} % on the largest, {points[-1]:.3g}"
+        elif mass.max() > _PEAK:
+            best = int(mass.argmax())
+            near = [points[i] for i in (best - 1, best + 1) if 0 <= i < len(points)]
+            wide = [p for p in near if max(p / points[best], points[best] / p) > _FINE]
+            added = [math.sqrt(p * points[best]) for p in wide]
+            why = f"{100 * mass.max():.0f} % on {points[best]:.3g}"
+        if not added:
+            return self, ""
+        # Those that go: the least mass first.
+        going = {points[i] for i in np.argsort(mass, kind="stable")[: len(added)]}
+        kept = sorted({p for p in points if p not in going} | set(added))
+        new = replace(self, points=tuple(kept))
+        return new, f"{why}: now {', '.join(f'{p:.3g}' for p in kept)}"
+
+
+def default_grid(features: FloatArray, names: tuple[str, ...], count: int) -> LengthScaleGrid:
+    """Return the grid for a map: log-spaced between the spacing of its places and its extent.
+
+    Args:
+        features: (n, p).
+        names: of the features; unless they all are coordinates, each has a length-scale of its own,
+            in proportion to its range.
+        count: number of points.
+    """
+    span = np.ptp(features, axis=0)
+    coordinates = set(names) <= {"x", "y", "z"}
+    if coordinates:
+        scaled, shape = features, tuple[float, ...]()
+    else:
+        usable = np.where(span > 0.0, span, 1.0)
+        scaled, shape = features / usable, tuple(float(s) for s in usable)
+    extent = float(np.ptp(scaled, axis=0).max()) or 1.0
+    spacing = extent
+    if len(scaled) > 1:
+        distance = np.asarray(cKDTree(scaled).query(scaled, k=2)[0])[:, 1]
+        positive = distance[distance > 0.0]
+        spacing = float(np.median(positive)) if positive.size else extent
+    first, last = _SPACING * spacing, max(_EXTENT * extent, 2.0 * spacing)
+    points = tuple(float(p) for p in np.geomspace(first, last, count))
+    return LengthScaleGrid(
+        points,
+        math.sqrt(first * last),
+        max(math.log(last / first) / 4.0, 0.5),
+        _LEAST * spacing,
+        max(_MOST * extent, last),
+        shape,
+    )
+
+
+@dataclass(frozen=True)
+class CandidateGrid:
+    """Candidates Λ that may follow the readings: a grid of length-scales times fixed pairs.
+
+    Args:
+        scales: the length-scales.
+        pairs: (signal_std, noise_std) that each length-scale is combined with.
+        kernel: correlation function.
+        features: (n, p) of the locations.
+    """
+
+    scales: LengthScaleGrid
+    pairs: tuple[tuple[float, float], ...]
+    kernel: Kernel
+    features: FloatArray
+
+    def build(self) -> tuple[FeatureCovariance, FloatArray]:
+        """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
+        candidates = [
+            HyperParameters(ell, signal, noise)
+            for ell in self.scales.length_scales()
+            for signal, noise in self.pairs
+        ]
+        prior = np.repeat(self.scales.prior() / len(self.pairs), len(self.pairs))
+        return FeatureCovariance(self.kernel, self.features, candidates), prior
+
+    def adapted(self, weights: FloatArray) -> tuple[CandidateGrid, str]:
+        """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`."""
+        mass = weights.reshape(len(self.scales.points), len(self.pairs)).sum(axis=1)
+        scales, why = self.scales.adapted(mass)
+        return (replace(self, scales=scales), why) if why else (self, "")

@@ -1,0 +1,54 @@
+"""A field whose scale nobody knows: one factor on all variances, integrated out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["Scaled", "integrate_scale"]
+
+_FLOOR = 1e-24
+"""Least mean square of the residuals, relative to that of the readings."""
+
+
+class Scaled(NamedTuple):
+    """What the readings say once the scale is integrated out.
+
+    Args:
+        log_evidence: (L,) up to a constant.
+        factor: (L,) on all variances of a candidate: their expectation.
+    """
+
+    log_evidence: FloatArray
+    factor: FloatArray
+
+
+def integrate_scale(
+    log_evidence: FloatArray, quadratic: FloatArray, readings: int, known: int, size: float
+) -> Scaled:
+    r"""Integrate a common factor c on signal, noise and mean variance out, with ``p(c) ∝ 1/c``.
+
+    With Q = zᵀ K⁻¹ z at c = 1 and ν = readings less the coefficients of a vague mean,
+
+    .. math:: p(z | \lambda) \propto |K|^{-1/2} Q^{-\nu/2}, \quad E[c | z, \lambda] = Q / (\nu - 2)
+
+    [Rasmussen2006, Sec. 2.7; OHagan1994]. Where ν is 3 or less the expectation does not exist or is
+    Q; Q is used. With ν < 1 nothing is known of the scale: c = 1, whatever the unit.
+
+    Args:
+        log_evidence: (L,) at c = 1.
+        quadratic: (L,) Q.
+        readings: number n of readings.
+        known: coefficients of the mean that use up readings.
+        size: mean square of the readings about the first one, by which equal readings are told
+            from a scale of zero.
+    """
+    freedom = readings - known
+    if freedom < 1:
+        return Scaled(np.zeros_like(log_evidence), np.ones_like(quadratic))
+    Q = np.maximum(quadratic, _FLOOR * max(size, 1e-200) * readings)
+    evidence = log_evidence + 0.5 * quadratic - 0.5 * freedom * np.log(Q)
+    return Scaled(evidence, Q / max(freedom - 2, 1))
