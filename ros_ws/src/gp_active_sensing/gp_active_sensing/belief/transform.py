@@ -24,6 +24,10 @@ class Transform(Protocol):
         """
         ...
 
+    def inverse(self, values: FloatArray) -> FloatArray:
+        """Return values in the sensor's unit."""
+        ...
+
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance, in the sensor's unit, of Gaussians given by theirs."""
         ...
@@ -32,6 +36,9 @@ class Transform(Protocol):
 class _Identity:
     def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
         return value, variance
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        return values
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         return mean, variance
@@ -44,6 +51,9 @@ class _Log:
             raise ReadingError("not_positive", msg)
         # First order: sd of log z = sd of z / z.
         return math.log(value), None if variance is None else variance / value / value
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(np.minimum(values, 300.0)))
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         # Log-normal: E = exp(m + v/2), Var = (exp(v) - 1) E²; capped so that a prior with a huge

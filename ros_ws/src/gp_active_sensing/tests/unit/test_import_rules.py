@@ -24,11 +24,12 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"belief"}),
     frozenset({"planning"}),
     frozenset({"loop"}),
+    frozenset({"foresight"}),
     frozenset({"sim", "replay", "experiments", "report", "learn"}),
     frozenset({"ros"}),
     frozenset({"cli", "demo", "doctor", "__main__"}),
 )
-DRIVERS = 5
+DRIVERS = 6
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 ROS = re.compile(
