@@ -278,24 +278,22 @@ class Belief:
         residual = v - (U @ beta[:, :, None])[:, :, 0]
         quadratic = (residual**2).sum(axis=1) + (beta**2).sum(axis=1)
         log_det_A = np.linalg.slogdet(A)[1]
-        log_rows = -0.5 * quadratic - factor.log_diagonal - 0.5 * log_det_A
-        # Rows are normalised densities of collapsed readings; undo that, put the readings' in.
+        # Rows are normalised densities of collapsed readings; undo that, put the readings' in. What
+        # the values are in is kept apart from the rest: it may be a difference of large numbers.
         place = factor.place
         all_places = np.array(self._order)
         _, mean, log_within, squares = self._places.collapse(all_places, self._noise)
         centre = np.zeros((len(v), self.n))
         centre[:, all_places] = mean
         scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
-        log_precision = np.log(factor.precision).sum(axis=1)
-        self._log_evidence = log_rows + log_within.sum(axis=1) + 0.5 * (scatter - log_precision)
+        total = np.maximum(quadratic + squares.sum(axis=1) - scatter, 0.0)
+        rest = (log_within + 0.5 * squares).sum(axis=1) - factor.log_diagonal - 0.5 * log_det_A
+        rest -= 0.5 * np.log(factor.precision).sum(axis=1)
+        self._log_evidence = rest - 0.5 * total
         if not self.scale_known:
-            self._log_evidence, self._factors = integrate_scale(
-                self._log_evidence,
-                quadratic + squares.sum(axis=1) - scatter,
-                int(self._places.count.sum()),
-                q,
-                float(np.mean((mean[0] - self.mean.offset[all_places]) ** 2)),
-            )
+            size = float(np.mean((mean[0] - self.mean.offset[all_places]) ** 2))
+            readings = int(self._places.count.sum())
+            self._log_evidence, self._factors = integrate_scale(rest, total, readings, q, size)
         self._coefficients = np.asarray(beta, dtype=np.float64)
         self._coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
 
@@ -339,6 +337,22 @@ class Belief:
             variance += ((R @ self._coefficient_covariance) * R).sum(axis=2)
         # Rounding may leave a variance a hair below zero where the noise is tiny.
         return mean, self._factors[:, None] * np.maximum(variance, 0.0)
+
+    def averages(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) average reading of observed places, as the Gaussian process sees it.
+
+        Weighted by precision; it depends on λ only where readings with and without a variance of
+        their own come together.
+
+        Raises:
+            ValueError: a place has no reading.
+        """
+        locations = np.asarray(locations, dtype=np.int64)
+        if not self._observed[locations].all():
+            bad = int(locations[~self._observed[locations]][0])
+            msg = f"expected observed places, got {bad}, which has no reading"
+            raise ValueError(msg)
+        return self._places.collapse(locations, self._noise)[1]
 
     def predict(
         self, locations: IntArray | None = None, *, noisy: bool = False

@@ -27,7 +27,7 @@ class Scaled(NamedTuple):
 
 
 def integrate_scale(
-    log_evidence: FloatArray, quadratic: FloatArray, readings: int, known: int, size: float
+    rest: FloatArray, quadratic: FloatArray, readings: int, known: int, size: float
 ) -> Scaled:
     r"""Integrate a common factor c on signal, noise and mean variance out, with ``p(c) ∝ 1/c``.
 
@@ -39,7 +39,7 @@ def integrate_scale(
     Q; Q is used. With ν < 1 nothing is known of the scale: c = 1, whatever the unit.
 
     Args:
-        log_evidence: (L,) at c = 1.
+        rest: (L,) log-evidence at c = 1 without its part -Q/2.
         quadratic: (L,) Q.
         readings: number n of readings.
         known: coefficients of the mean that use up readings.
@@ -48,7 +48,6 @@ def integrate_scale(
     """
     freedom = readings - known
     if freedom < 1:
-        return Scaled(np.zeros_like(log_evidence), np.ones_like(quadratic))
+        return Scaled(np.zeros_like(rest), np.ones_like(quadratic))
     Q = np.maximum(quadratic, _FLOOR * max(size, 1e-200) * readings)
-    evidence = log_evidence + 0.5 * quadratic - 0.5 * freedom * np.log(Q)
-    return Scaled(evidence, Q / max(freedom - 2, 1))
+    return Scaled(rest - 0.5 * freedom * np.log(Q), Q / max(freedom - 2, 1))

@@ -152,7 +152,7 @@ def _free_children(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
             owner = np.repeat(np.arange(rows.shape[1]), len(picks) // rows.shape[1])
             return np.asarray(C[:, picks, :] - rows[:, owner, picks, None] * gain[:, owner])
 
-        variance = np.maximum(sequence.diagonal[:, None] - rows * gain, 0.0)
+        variance = sequence.latent_after(slice(start, start + len(part)))
         fixed[part], best[part] = _walks(problem, k, variance, column, allowed, _all_others)
     return fixed, best
 

@@ -79,6 +79,11 @@ class Bal:
         "(largest lower bound), or every state (slow; for reference)",
         choices=tuple(SEARCHES),
     )
+    bounds: str = param(
+        "tight",
+        help="cells: the chain rule's, or tighter ones where one reading is to come as well",
+        choices=("tight", "chain"),
+    )
     mass: float = param(
         0.999,
         help="share of the belief that is planned with; the least probable λ beyond it wait",
@@ -188,7 +193,7 @@ class Bal:
     ) -> Values:
         reference = sequence.problem.reference
         if self.discretisation == "cells":
-            return Cells(self.samples, reference)
+            return Cells(self.samples, reference, self.bounds == "tight")
         variance = np.diagonal(sequence.covariance, axis1=1, axis2=2)
         noise = sequence.problem.noise[:, None]
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_LEAVES", "Leaves", "Sequence"]
 
@@ -175,6 +175,25 @@ class Sequence:
         row = self._rows[:, a, where]
         variance = self.diagonal[:, where] - row * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
+
+    def latent_after(self, part: slice) -> FloatArray:
+        """(L, a, m) latent variances of all `locations` after some of the candidates."""
+        self.prepare()
+        downdate = self._rows[:, part] * self.gain[:, part]
+        return np.asarray(np.maximum(self.diagonal[:, None] - downdate, 0.0))
+
+    def allowed_after(self, part: slice) -> BoolArray:
+        """(a, m) which of `locations` may be next after some of the candidates."""
+        here = range(len(self.candidates))[part]
+        allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
+        if self.problem.topology.free:
+            allowed[:] = True
+            allowed[np.arange(len(here)), self.candidates[part]] = False
+        else:
+            for i, a in enumerate(here):
+                child = self.child(a)
+                allowed[i, self.kept[a][child.candidates]] = True
+        return allowed
 
     def leaves(self) -> Leaves | None:
         """All last visits below (k = 2), unless a candidate has none or more than `MOST_LEAVES`."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import children_chain_rule, initial_bounds
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
+from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
 from gp_active_sensing.planning.bal.sequences import Leaves
 from gp_active_sensing.planning.entropy import mixture_entropy
 from gp_active_sensing.types import FloatArray
@@ -46,13 +47,15 @@ class Cells:
     Args:
         samples: branches per candidate, S.
         reference: (L,) reference entropies.
+        tight: bound last stages with many candidates by their variances, too.
     """
 
     sound = True
 
-    def __init__(self, samples: int, reference: FloatArray) -> None:
+    def __init__(self, samples: int, reference: FloatArray, tight: bool = True) -> None:
         self.samples = samples
         self.reference = reference
+        self.tight = tight
 
     def discretise(self, block: Block) -> Successors:
         """See `Values`."""
@@ -73,6 +76,8 @@ class Cells:
         if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
             values = self._leaf_values(block, found, leaves)
             return values, values
+        if sequence.k == 2 and self.tight:
+            return last_stage_bounds(block, found, self.reference)
         return _chain_rule_bounds(block, found)
 
     def _leaf_values(self, block: Block, found: Successors, leaves: Leaves) -> FloatArray:
