@@ -8,6 +8,7 @@ import numpy as np
 
 from gp_active_sensing.planning.bal.discretise import Successors
 from gp_active_sensing.planning.entropy import discrete_entropy, gaussian_entropy
+from gp_active_sensing.planning.mixture_bounds import pairwise_bounds
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _CHUNK = 2_000_000
 
 
 def last_stage_bounds(
-    block: Block, found: Successors, reference: FloatArray
+    block: Block, found: Successors, reference: FloatArray, *, pairwise: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return bounds (r, A, S) on the states after each branch, with one reading to come.
 
@@ -37,12 +38,13 @@ def last_stage_bounds(
         block: states with two readings to come.
         found: its branches.
         reference: (L,) reference entropies.
+        pairwise: bound by the divergences of the components as well; time O(A S L² m).
     """
     sequence, noise = block.sequence, block.sequence.problem.noise
     A, m = len(sequence.candidates), len(sequence.locations)
     S = found.probability.shape[2]
     lower, upper = np.empty(found.probability.shape), np.empty(found.probability.shape)
-    step = max(1, _CHUNK // (S * len(noise) * m))
+    step = max(1, _CHUNK // (S * len(noise) * m * (len(noise) if pairwise else 1)))
     for start in range(0, A, step):
         sequence.problem.check()
         part = slice(start, min(start + step, A))
@@ -60,14 +62,17 @@ def last_stage_bounds(
             mu = block.mean[row] + surprise[..., None] * gain  # (a, S, L, m)
             centre = np.einsum("asl,aslm->asm", weights, mu, optimize=True)
             mu -= centre[:, :, None]
-            mu *= mu
-            total = np.einsum("asl,aslm->asm", weights, mu, optimize=True)
+            total = np.einsum("asl,aslm->asm", weights, mu * mu, optimize=True)
             total += np.einsum("asl,lam->asm", weights, variance, optimize=True)
             moment = gaussian_entropy(total) - (weights @ reference)[..., None]
             chain = expected + discrete_entropy(weights)[..., None]
+            most = np.minimum(moment, chain)
+            if pairwise:
+                spread = np.moveaxis(variance, 0, -1)[:, None]  # (a, 1, m, L)
+                _, near = pairwise_bounds(weights[:, :, None], np.swapaxes(mu, 2, 3), spread)
+                most = np.minimum(most, near - (weights @ reference)[..., None])
             closed = ~ahead[:, None]
             expected[np.broadcast_to(closed, expected.shape)] = -np.inf
-            most = np.minimum(moment, chain)
             most[np.broadcast_to(closed, most.shape)] = -np.inf
             lower[row, part] = expected.max(axis=-1)
             upper[row, part] = most.max(axis=-1)

@@ -81,8 +81,9 @@ class Bal:
     )
     bounds: str = param(
         "tight",
-        help="cells: the chain rule's, or tighter ones where one reading is to come as well",
-        choices=("tight", "chain"),
+        help="cells: the chain rule's; tight = and by the variance where one reading is to come; "
+        "pairwise = and by the divergences of the candidate λ there",
+        choices=("tight", "chain", "pairwise"),
     )
     mass: float = param(
         0.999,
@@ -193,7 +194,7 @@ class Bal:
     ) -> Values:
         reference = sequence.problem.reference
         if self.discretisation == "cells":
-            return Cells(self.samples, reference, self.bounds == "tight")
+            return Cells(self.samples, reference, self.bounds)
         variance = np.diagonal(sequence.covariance, axis1=1, axis2=2)
         noise = sequence.problem.noise[:, None]
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau

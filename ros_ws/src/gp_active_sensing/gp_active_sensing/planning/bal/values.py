@@ -47,15 +47,15 @@ class Cells:
     Args:
         samples: branches per candidate, S.
         reference: (L,) reference entropies.
-        tight: bound last stages with many candidates by their variances, too.
+        bounds: of last stages with many candidates: chain, tight, pairwise; see `Bal`.
     """
 
     sound = True
 
-    def __init__(self, samples: int, reference: FloatArray, tight: bool = True) -> None:
+    def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
         self.reference = reference
-        self.tight = tight
+        self.bounds = bounds
 
     def discretise(self, block: Block) -> Successors:
         """See `Values`."""
@@ -76,8 +76,9 @@ class Cells:
         if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
             values = self._leaf_values(block, found, leaves)
             return values, values
-        if sequence.k == 2 and self.tight:
-            return last_stage_bounds(block, found, self.reference)
+        if sequence.k == 2 and self.bounds != "chain":
+            pairwise = self.bounds == "pairwise"
+            return last_stage_bounds(block, found, self.reference, pairwise=pairwise)
         return _chain_rule_bounds(block, found)
 
     def _leaf_values(self, block: Block, found: Successors, leaves: Leaves) -> FloatArray:

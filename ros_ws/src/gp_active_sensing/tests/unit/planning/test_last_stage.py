@@ -19,7 +19,7 @@ from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import PlanLimit
 
 
-def two_ahead(seed: int, moves: str, tight: bool) -> Tree:
+def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
     """A root with two readings to come among 12 places, after some readings."""
     rng = np.random.default_rng([17, seed])
     topology = build_topology(
@@ -43,16 +43,17 @@ def two_ahead(seed: int, moves: str, tight: bool) -> Tree:
     joint = belief.joint(where)
     here = np.searchsorted(where, problem.candidates(at, frozenset()))
     sequence = Sequence(problem, 2, frozenset(), where, here, None, joint.covariance)
-    return Tree(Cells(4, reference, tight), sequence, joint.mean, belief.weights)
+    return Tree(Cells(4, reference, bounds), sequence, joint.mean, belief.weights)
 
 
+@pytest.mark.parametrize("bounds", ["tight", "pairwise"])
 @pytest.mark.parametrize("moves", ["free", "adjacent"])
 @pytest.mark.parametrize("seed", range(25))
 def test_they_hold_the_exact_value_within_the_chain_rule(
-    seed: int, moves: str, monkeypatch
+    seed: int, moves: str, bounds: str, monkeypatch
 ) -> None:
     monkeypatch.setattr("gp_active_sensing.planning.bal.sequences.MOST_LEAVES", 0)
-    tree = two_ahead(seed, moves, tight=True)
+    tree = two_ahead(seed, moves, bounds)
     root = tree.expand_root()
     low, up = root.branch_lower.copy(), root.branch_upper.copy()
     wide_low, wide_up = initial_bounds(*children_chain_rule(root.sequence), root.successors.weights)
@@ -60,7 +61,7 @@ def test_they_hold_the_exact_value_within_the_chain_rule(
     assert (up <= wide_up + 1e-9).all()
     # Where the belief is certain there is nothing to gain.
     assert (up - low).mean() <= 0.9 * (wide_up - wide_low).mean() + 1e-9
-    exact = two_ahead(seed, moves, tight=False)
+    exact = two_ahead(seed, moves, "chain")
     exhaustive(exact, 0.0, lambda: 10**6)
     value = exact.root.branch_lower
     np.testing.assert_allclose(value, exact.root.branch_upper, atol=1e-12)
