@@ -30,7 +30,7 @@ def mission(search: str, limit: PlanLimit, readings: int) -> dict[str, list[floa
             break
         at = plan.waypoint
         reading = world.sensor.read(at, 0, stage)
-        loop.tell([reading if reading is not None else Reading(stage, at, world.truth[at])])
+        loop.tell([reading if reading is not None else Reading(stage, at, world.truth.at(0.0)[at])])
         out["seconds"].append(plan.seconds)
         out["gap"].append(plan.gap)
         out["expanded"].append(plan.expanded)

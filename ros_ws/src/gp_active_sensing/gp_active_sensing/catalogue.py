@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import logging
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -13,18 +14,31 @@ from gp_active_sensing.config import Param, param_of
 
 __all__ = ["describe_fields", "describe_policies", "key_table"]
 
+logger = logging.getLogger(__name__)
+
 
 def describe_policies() -> list[dict[str, Any]]:
-    """Return name, one-line help and parameters of every policy."""
+    """Return name, one-line help and parameters of every policy.
+
+    A plug-in that cannot be used is left out, with a warning that says whose it is and why.
+    """
     from gp_active_sensing.planning import policies
 
+    origins = policies.plugins()
     found = []
     for name in policies.names():
-        factory: Any = policies.factory(name)
+        try:
+            factory: Any = policies.factory(name)
+            parameters = list(describe_fields(factory))
+        except Exception as error:
+            if name not in origins:
+                raise
+            logger.warning("%s", error)
+            continue
         help_line = (inspect.getdoc(factory) or "").split("\n")[0]
-        found.append(
-            {"name": name, "help": help_line, "parameters": list(describe_fields(factory))}
-        )
+        if name in origins:
+            help_line = f"{help_line} [{origins[name]}]"
+        found.append({"name": name, "help": help_line, "parameters": parameters})
     return found
 
 
@@ -46,19 +60,31 @@ def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
         }
 
 
-def key_table(cls: type, path: str = "") -> str:
-    """Return a Markdown table of every key of a configuration and of its sections."""
+def key_table(cls: type, path: str = "", *, sections: Mapping[str, type] | None = None) -> str:
+    """Return a Markdown table of every key of a configuration and of its sections.
+
+    Args:
+        cls: the configuration.
+        path: of the configuration within the whole.
+        sections: for an open mapping such as `policy`, the dataclass whose fields are shown
+            beside its ``name``.
+    """
     head = ["| key | type | default | unit | bounds | meaning |", "| --- " * 6 + "|"]
-    return "\n".join(head + list(_rows(cls, path)))
+    return "\n".join(head + list(_rows(cls, path, sections or {})))
 
 
-def _rows(cls: type, path: str) -> Iterator[str]:
+def _rows(cls: type, path: str, sections: Mapping[str, type]) -> Iterator[str]:
     hints = typing.get_type_hints(cls)
     for entry in describe_fields(cls):
         hint = hints[entry["name"]]
         key = f"{path}.{entry['name']}" if path else entry["name"]
         if dataclasses.is_dataclass(hint):
-            yield from _rows(typing.cast(type, hint), key)
+            yield from _rows(typing.cast(type, hint), key, sections)
+            continue
+        if key in sections:
+            name = f"`{entry['default']['name']}`"
+            yield f"| `{key}.name` | text | {name} |  |  | {entry['help']} |"
+            yield from _rows(sections[key], key, {})
             continue
         default = "required" if entry["required"] else f"`{_yaml_word(entry['default'])}`"
         cells = [f"`{key}`", entry["type"], default, entry["unit"], entry["bounds"], entry["help"]]

@@ -21,7 +21,6 @@ _LATENCIES = (
 
 def stage_line(
     record: Mapping[str, Any],
-    length_scales: Sequence[Sequence[float]],
     *,
     total: int | None = None,
     unit: str = "",
@@ -30,19 +29,17 @@ def stage_line(
 
     Args:
         record: as in ``records.jsonl``.
-        length_scales: (L,) length-scales of each candidate, in the order of the weights.
         total: stages there can be, when known.
         unit: of the readings.
     """
     stage = f"{record['stage']:>3}" + ("" if total is None else f"/{total}")
     value = record["value"]
     reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
-    best, weight = most_probable(record["weights"], length_scales)
-    parts = [
-        f"stage {stage}",
-        f"{record['name']:<10}",
-        reading,
-        f"length-scale {_scales(best)} ({100 * weight:.0f} %)",
+    parts = [f"stage {stage}", f"{record['name']:<10}", reading]
+    if record.get("length_scales"):
+        best, weight = most_probable(record["weights"], record["length_scales"])
+        parts.append(f"length-scale {_scales(best)} ({100 * weight:.0f} %)")
+    parts += [
         f"gap {float(record['upper']) - float(record['lower']):.3f}",
         f"planned in {float(record['plan_seconds']):.3f} s",
     ]
@@ -108,7 +105,6 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
 @contextmanager
 def show_stages(
     console: Console,
-    length_scales: Sequence[Sequence[float]],
     *,
     total: int | None,
     unit: str = "",
@@ -117,13 +113,12 @@ def show_stages(
 
     Args:
         console: where to; a terminal gets a progress bar, anything else a line a stage.
-        length_scales: (L,) length-scales of each candidate.
         total: places that can be observed, when known.
         unit: of the readings.
     """
     if not console.is_terminal:
         yield lambda record: console.out(
-            stage_line(record, length_scales, total=total, unit=unit), highlight=False
+            stage_line(record, total=total, unit=unit), highlight=False
         )
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -138,7 +133,7 @@ def show_stages(
         task = progress.add_task("sensing", total=total)
 
         def show(record: Mapping[str, Any]) -> None:
-            line = stage_line(record, length_scales, unit=unit)
+            line = stage_line(record, unit=unit)
             progress.console.out(line, highlight=False)
             progress.update(task, completed=int(record["observed"]))
 
@@ -150,4 +145,4 @@ def _unit(unit: str) -> str:
 
 
 def _scales(scales: Sequence[float]) -> str:
-    return " × ".join(f"{scale:g}" for scale in scales)
+    return " × ".join(f"{scale:.4g}" for scale in scales)

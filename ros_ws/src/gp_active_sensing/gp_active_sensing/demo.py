@@ -42,15 +42,11 @@ class _Shown:
     say: Say
     stages: int = 0
 
-    def __post_init__(self) -> None:
-        candidates = self.scenario.belief.hyperparameters()
-        self._scales = [candidate.length_scales for candidate in candidates]
-
     def stage(self, record: Mapping[str, Any]) -> None:
         """Show the record of a stage."""
         self.stages += 1
         total, unit = self.scenario.budget.readings, self.scenario.field.unit
-        self.say(stage_line(record, self._scales, total=total, unit=unit))
+        self.say(stage_line(record, total=total, unit=unit))
 
 
 @dataclass

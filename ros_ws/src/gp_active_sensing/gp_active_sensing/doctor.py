@@ -12,6 +12,7 @@ from typing import Any
 
 from gp_active_sensing import __version__
 from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.registry import Registry
 
 __all__ = ["Check", "Diagnosis", "examine"]
 
@@ -28,7 +29,9 @@ CORE = {
 """Distribution -> module, of what every use needs."""
 
 OPTIONAL = {
-    "matplotlib": ("matplotlib", "report", "report pages"),
+    "joblib": ("joblib", "experiments", "experiments on several cores"),
+    "distributed": ("distributed", "experiments", "experiments on a cluster"),
+    "matplotlib": ("matplotlib", "experiments", "figures of experiments"),
     "rosbags": ("rosbags", "bag", "replay of bags"),
 }
 """Distribution -> module, extra, what it is for."""
@@ -103,7 +106,10 @@ def examine(
         remedy = f"pip install '{PACKAGE}[{extra}]'  (for {use}; the rest works without it)"
         checks.append(_package(name, module, can_import, remedy, needed=False))
     checks.append(_ros())
-    checks += [_files("sim", "scenarios"), _files("maps", "maps")]
+    checks += [_files("sim", "scenarios"), _files("experiments", "experiments")]
+    checks.append(_files("maps", "maps"))
+    if all(check.status == "ok" for check in checks if check.needed) and _plugin_groups():
+        checks += _plugins()
     return Diagnosis(tuple(checks))
 
 
@@ -148,6 +154,33 @@ def _files(kind: str, what: str) -> Check:
     if not names:
         return Check(name, "missing", "", f"install {PACKAGE} again: its {kind} are not there")
     return Check(name, "ok", ", ".join(names))
+
+
+def _plugin_groups() -> bool:
+    """Say whether there may be a plug-in; the registries themselves take a moment to import."""
+    try:
+        return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
+    except Exception:  # a damaged distribution, which the registries name
+        return True
+
+
+def _plugins() -> list[Check]:
+    """Try every plug-in; one that is broken leaves the core as it is."""
+    from gp_active_sensing.kernels import kernels
+    from gp_active_sensing.planning import policies
+    from gp_active_sensing.topology import loaders
+
+    registries: tuple[Registry[Any], ...] = (policies, kernels, loaders)
+    checks = []
+    for registry in registries:
+        for name, origin in registry.plugins().items():
+            try:
+                registry.factory(name)
+            except ActiveSensingError as error:
+                checks.append(Check(f"{registry.kind} {name}", "error", origin, str(error)))
+            else:
+                checks.append(Check(f"{registry.kind} {name}", "ok", origin))
+    return checks
 
 
 def _can_import(module: str) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "MapError",
     "MissingDependencyError",
     "PlanningError",
+    "PluginError",
     "ReadingError",
     "ReplayError",
     "ResourceError",
@@ -52,6 +53,10 @@ class ConfigError(ActiveSensingError, ValueError):
 
 class UnknownNameError(ConfigError):
     """A name that is in no registry, with the nearest match."""
+
+
+class PluginError(ConfigError):
+    """A plug-in of another distribution that cannot be used; the message names it and says why."""
 
 
 class ResourceError(ActiveSensingError, FileNotFoundError):

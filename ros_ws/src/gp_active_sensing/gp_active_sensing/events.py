@@ -153,6 +153,7 @@ def stage_record(
     position: Sequence[float],
     value: float | None,
     weights: Sequence[float],
+    length_scales: Sequence[Sequence[float]] | None = None,
     plan_seconds: float | None = None,
     rmspe: float | None = None,
     nlpd: float | None = None,
@@ -167,10 +168,12 @@ def stage_record(
         position: (x, y) of the place [m].
         value: what was read there (mean of the visit), None when it was set aside.
         weights: (L,) the belief over the hyper-parameters after the reading.
+        length_scales: (L,) those of each candidate, which may follow the readings.
         plan_seconds: planning time, when it is not the plan's own.
         rmspe: root mean squared prediction error over the places not observed yet, against the
             noise-free truth; None when there is no truth or no such place.
-        nlpd: negative log predictive density over the same places.
+        nlpd: negative log predictive density over the same places; both compare with the truth at
+            ``truth_seconds`` where the field changes.
         more: further keys, as they are.
 
     Raises:
@@ -186,6 +189,7 @@ def stage_record(
         "position": [float(c) for c in position],
         "value": value,
         "weights": [float(w) for w in weights],
+        "length_scales": None if length_scales is None else [list(s) for s in length_scales],
         "lower": plan.lower,
         "upper": plan.upper,
         "expanded": plan.expanded,

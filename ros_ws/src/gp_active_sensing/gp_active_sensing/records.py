@@ -22,7 +22,7 @@ import yaml
 
 from gp_active_sensing.errors import RunError
 
-__all__ = ["RunDirectory"]
+__all__ = ["RunDirectory", "json_ready"]
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class RunDirectory:
             )
             raise RunError(msg)
         run = cls(path, config)
-        text = yaml.safe_dump(_json_ready(dict(config)), sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(json_ready(dict(config)), sort_keys=False, allow_unicode=True)
         run._write_whole(CONFIG, text)
         return run
 
@@ -106,7 +106,7 @@ class RunDirectory:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write ``summary.json``, whole or not at all. Raises RunError."""
-        text = json.dumps(_json_ready(dict(summary)), indent=2, allow_nan=False)
+        text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         self._write_whole(SUMMARY, text + "\n")
 
     def forget_records(self) -> None:
@@ -190,7 +190,7 @@ class RunDirectory:
     # -- inside --------------------------------------------------------------------------------
 
     def _append(self, name: str, item: Mapping[str, Any]) -> None:
-        line = json.dumps(_json_ready(dict(item)), allow_nan=False) + "\n"
+        line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
         try:
             stream = self._streams.get(name)
             if stream is None:
@@ -246,15 +246,15 @@ def _cannot(path: Path, what: str, error: BaseException) -> RunError:
     return RunError(f"{path}: cannot {what}: {why}")
 
 
-def _json_ready(value: Any) -> Any:
+def json_ready(value: Any) -> Any:
     """Return plain data; numbers that JSON cannot say become text ("nan", "inf")."""
     if isinstance(value, Mapping):
-        return {str(k): _json_ready(v) for k, v in value.items()}
+        return {str(k): json_ready(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
-        return _json_ready(value.tolist())
+        return json_ready(value.tolist())
     if isinstance(value, list | tuple | set | frozenset):
         return [
-            _json_ready(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)
+            json_ready(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)
         ]
     if isinstance(value, np.bool_):
         return bool(value)

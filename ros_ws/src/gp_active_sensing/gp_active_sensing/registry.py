@@ -1,13 +1,20 @@
-"""Explicit name -> factory tables; the names are the words of YAML, launch files and the CLI."""
+"""Explicit name -> factory tables; the names are the words of YAML, launch files and the CLI.
+
+Other distributions add to a table with an entry point in its group, without a change here.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from importlib import metadata
+from typing import Any, Generic, TypeVar
 
-from gp_active_sensing.errors import ActiveSensingError, UnknownNameError, suggest
+from gp_active_sensing.errors import ActiveSensingError, PluginError, UnknownNameError, suggest
 
 __all__ = ["Registry"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -15,19 +22,29 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """A table of factories by name.
 
-    Entries are added explicitly, in one place per kind of thing, so that reading that place
-    shows everything there is and a type checker sees a factory of the wrong signature.
+    The built-in entries are added explicitly, in one place per kind of thing, so that reading that
+    place shows everything there is and a type checker sees a factory of the wrong signature.
+    Plug-ins are entry points of installed distributions. They are looked up when names are listed
+    or a name is not built in, imported when they are asked for, and never replace a built-in.
 
     Args:
         kind: what is registered, in the singular ("policy"); used in messages.
+        group: entry-point group of the plug-ins; "" = there are none.
+        check: returns what is wrong with a plug-in's object, "" when nothing is.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(
+        self, kind: str, *, group: str = "", check: Callable[[Any], str] | None = None
+    ) -> None:
         self.kind = kind
+        self.group = group
+        self._check = check
         self._factories: dict[str, Callable[..., T]] = {}
+        self._offers: dict[str, list[metadata.EntryPoint]] | None = None
+        self._loaded: dict[str, Callable[..., T]] = {}
 
     def add(self, name: str, factory: Callable[..., T]) -> None:
-        """Register ``factory`` under ``name``.
+        """Register ``factory`` under ``name``, in this process.
 
         Raises:
             ActiveSensingError: the name is taken.
@@ -42,23 +59,102 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: no such name; the message has the nearest match and the whole list.
+            PluginError: a plug-in of that name cannot be used; the message says whose, and why.
         """
         try:
             return self._factories[name]
         except (KeyError, TypeError):
-            hint = suggest(str(name), self._factories)
-            msg = f"unknown {self.kind} {name!r}.{hint} Registered: {', '.join(self.names())}"
-            raise UnknownNameError(msg) from None
+            pass
+        if name in self:
+            return self._plugin(name)
+        hint = suggest(str(name), self.names())
+        msg = f"unknown {self.kind} {name!r}.{hint} Registered: {', '.join(self.names())}"
+        raise UnknownNameError(msg)
 
     def names(self) -> list[str]:
-        """Return the registered names, sorted."""
-        return sorted(self._factories)
+        """Return the registered names, sorted; plug-ins are named, not imported."""
+        return sorted({*self._factories, *self._plugins()})
+
+    def plugins(self) -> dict[str, str]:
+        """Return the names of plug-ins, each with the distribution it comes from."""
+        return {name: _origin(offers) for name, offers in sorted(self._plugins().items())}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._factories
+        return isinstance(name, str) and (name in self._factories or name in self._plugins())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
     def __len__(self) -> int:
-        return len(self._factories)
+        return len(self.names())
+
+    # -- plug-ins ------------------------------------------------------------------------------
+
+    def _plugins(self) -> dict[str, list[metadata.EntryPoint]]:
+        """Return the entry points by name; those with a built-in's name are left out and said."""
+        if self._offers is None:
+            self._offers = {}
+            for entry in _entry_points(self.group) if self.group else ():
+                if entry.name in self._factories:
+                    logger.warning(
+                        "%s %r of %s is not used: the name is built in",
+                        self.kind,
+                        entry.name,
+                        _origin([entry]),
+                    )
+                else:
+                    self._offers.setdefault(entry.name, []).append(entry)
+        return self._offers
+
+    def _plugin(self, name: str) -> Callable[..., T]:
+        if name in self._loaded:
+            return self._loaded[name]
+        offers = self._plugins()[name]
+        head = f"{self.kind} {name!r} of {_origin(offers)}"
+        if len(offers) > 1:
+            msg = f"{head}: more than one distribution offers this name; uninstall all but one"
+            raise PluginError(msg)
+        (entry,) = offers
+        head = f"{head} ({entry.value}) cannot be used"
+        try:
+            loaded: Any = entry.load()
+            problem = "expected something to call" if not callable(loaded) else ""
+            if not problem and self._check is not None:
+                problem = self._check(loaded)
+        except Exception as error:  # whatever another's code does at import
+            msg = f"{head}: {type(error).__name__}: {error}; mend it or uninstall it"
+            raise PluginError(msg) from error
+        if problem:
+            msg = f"{head}: {problem}, got {loaded!r}"
+            raise PluginError(msg)
+        self._loaded[name] = loaded
+        return self._loaded[name]
+
+
+def _entry_points(group: str) -> list[metadata.EntryPoint]:
+    """Return the entry points of a group; a damaged distribution is said and left out."""
+    try:
+        return list(metadata.entry_points(group=group))
+    except Exception as error:
+        logger.debug("entry points cannot be read at once: %r", error)
+    found: dict[str, list[metadata.EntryPoint]] = {}
+    for distribution in metadata.distributions():
+        try:
+            name = distribution.metadata["Name"] or "?"
+            if name not in found:  # the first one on the path is the one that is imported
+                found[name] = list(distribution.entry_points.select(group=group))
+        except Exception as error:
+            where = getattr(distribution, "_path", distribution)
+            logger.warning("the entry points of %s cannot be read: %r", where, error)
+    return [entry for entries in found.values() for entry in entries]
+
+
+def _origin(offers: list[metadata.EntryPoint]) -> str:
+    """Return the names and versions of the distributions of entry points."""
+    names = []
+    for entry in offers:
+        # Metadata may be missing or damaged; the entry point is there all the same.
+        known: Any = {} if entry.dist is None else entry.dist.metadata
+        words = [str(known[key]) for key in ("Name", "Version") if key in known]
+        names.append(" ".join(["distribution", *(words or ["without a name"])]))
+    return " and ".join(names)

@@ -1,137 +1,131 @@
-"""The page: header, headline figures, pictures, tables; no network, no script."""
+"""The page of a run: headline figures, maps and charts over all steps, tables."""
 
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 import yaml
 
-from gp_active_sensing.errors import RunError
-from gp_active_sensing.metrics import rmspe
-from gp_active_sensing.report.curves import stage_pictures
-from gp_active_sensing.report.maps import field_pictures
+from gp_active_sensing.report.frame import PAGE, build_page, tile, write_page
+from gp_active_sensing.report.payload import build_payload, scale_labels
 from gp_active_sensing.report.source import RunData, load_run
-from gp_active_sensing.report.style import figure_style, require_matplotlib
+from gp_active_sensing.report.steps import Replay, replay
 
-__all__ = ["write_report"]
+__all__ = ["MOST_BYTES", "write_report"]
 
-PAGE = "report.html"
+MOST_BYTES = 5_000_000
+"""Largest page; a run that needs more shows fewer of its maps and candidates."""
+ROWS = 1000
+"""Rows of the table of stages; of longer runs, evenly spread ones."""
+_SCRIPTS = (
+    "base.js", "decode.js", "chart.js", "map.js", "field.js", "panels.js", "profile.js", "bars.js",
+    "page.js",
+)  # fmt: skip
 
 
 def write_report(run_dir: Path | str) -> Path:
     """Write ``report.html`` into a run directory and return its path.
 
     The page is a function of the directory: ``config.yaml`` says the map, the belief and, in
-    simulation, the truth; ``journal.jsonl`` has the readings, ``records.jsonl`` the stages.
+    simulation, the truth; ``journal.jsonl`` has readings and decisions, ``records.jsonl`` what
+    came of each stage. It needs no network, and is never larger than `MOST_BYTES` unless names
+    and configuration alone are.
 
     Raises:
-        MissingDependencyError: matplotlib is not installed.
         RunError: not a run directory, or the page cannot be written.
+        ActiveSensingError: a map that cannot be found or read any more.
     """
-    run_dir = Path(run_dir)
-    data = load_run(run_dir)
-    require_matplotlib()
-    with figure_style():
-        field, curves = field_pictures(data), stage_pictures(data)
-    page = run_dir / PAGE
-    beside = run_dir / f".{PAGE}.part"
-    try:
-        beside.write_text(_fill(data, field, curves), encoding="utf-8")
-        os.replace(beside, page)
-    except OSError as error:
-        msg = f"{page}: cannot write: {error.strerror or error}"
-        raise RunError(msg) from error
-    return page
+    data = load_run(Path(run_dir))
+    done = replay(data)
+    thin = 1
+    text = _fill(data, done, thin)
+    while len(text.encode("utf-8")) > MOST_BYTES and thin < len(done.shown):
+        thin *= 2
+        text = _fill(data, done, thin)
+    return write_page(data.path / PAGE, text)
 
 
-def _fill(
-    data: RunData, field: Sequence[tuple[str, str]], curves: Sequence[tuple[str, str]]
-) -> str:
-    template = Template(
-        resources.files("gp_active_sensing.report").joinpath("page.html").read_text("utf-8")
-    )
+def _fill(data: RunData, done: Replay, thin: int) -> str:
+    payload = build_payload(data, done, thin)
     config = yaml.safe_dump(dict(data.config), sort_keys=False, allow_unicode=True)
     name = str(data.config.get("name") or data.topology.name)
-    policy = data.config.get("policy")
-    policy_name = policy.get("name") if isinstance(policy, dict) else policy
-    heading = f"{name} · {policy_name or 'policy not said'}"
+    otherwise = "policy not said" if done.by_stage else "readings only"
+    heading = f"{name} · {data.policy or otherwise}"
     if data.config.get("seed") is not None:
         heading += f" · seed {data.config['seed']}"
-    versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
     status = data.summary.get("status") or "not ended"
     reason = data.summary.get("reason")
-    line = f"{status}: {reason}" if reason else str(status)
-    return template.substitute(
+    said = f"Run {status}: {reason}" if reason else f"Run {status}"
+    versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
+    return build_page(
+        "run.html",
+        _SCRIPTS,
+        payload,
         title=html.escape(heading),
         heading=html.escape(heading),
         description=html.escape(str(data.config.get("description") or "")),
-        versions=html.escape(f"Run {line}. {versions}"),
-        notes="".join(f'<p class="note">{html.escape(note)}</p>' for note in data.notes),
-        tiles="".join(_tiles(data)),
-        field="".join(_figure(*picture, long=len(field) == 1) for picture in field),
-        curves=(
-            '<div class="narrow">' + "".join(_figure(*p) for p in curves) + "</div>"
-            if curves
-            else "<p>No stage was completed.</p>"
-        ),
-        table=_table(data),
+        status=html.escape(f"{said}. {versions}"),
+        notes="".join(f'<p class="note">{html.escape(n)}</p>' for n in _notes(data, done, payload)),
+        tiles="".join(_tiles(data, done, payload)),
+        stages=_stages(data),
         config=html.escape(config),
     )
 
 
-def _figure(title: str, svg: str, *, long: bool = False) -> str:
-    kind = ' class="long"' if long else ""
-    return f"<figure{kind}><h3>{html.escape(title)}</h3>{svg}</figure>"
+def _notes(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str]:
+    yield from data.notes
+    if done.unused:
+        yield (
+            f"readings of the journal that could not be used: {done.unused} (not finite, out of "
+            "range, or not on the map)"
+        )
+    maps = payload["maps"]
+    if len(maps["steps"]) < maps["all"]:
+        yield (
+            f"to keep the page small, {len(maps['steps'])} of the {maps['all']} steps have maps of "
+            "their own; the others show those of the step before"
+        )
+    if not data.records:
+        yield "no stage was completed" if done.by_stage else "nothing was planned in this run"
 
 
-def _tiles(data: RunData) -> Iterator[str]:
+def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str]:
     unit = f" {data.unit}" if data.unit else ""
-    if data.truth is not None:
-        error = rmspe(data.mean, data.truth, data.belief.observed)
-        if error is not None:
-            spread = float(np.std(data.truth))
-            text = f"RMSPE, against the noise-free truth (field sd {spread:.3g})"
-            yield _tile(f"{error:.3g}{unit}", text)
-    observed = int(data.belief.observed.sum())
-    yield _tile(f"{observed} of {data.topology.n}", "places observed")
+    last = done.steps[-1]
+    if last.rmspe is not None and done.truth is not None:
+        spread = float(np.std(done.truth[-1]))
+        text = f"RMSPE, against the noise-free truth (field sd {spread:.3g})"
+        yield tile(f"{last.rmspe:.3g}{unit}", text)
+    yield tile(f"{last.observed} of {data.topology.n}", "places observed")
     # What was driven, where the driver measured it; else what the plans said it would be.
     planned = sum(float(record.get("metres") or 0.0) for record in data.records)
     metres = float(data.records[-1].get("driven_metres", planned)) if data.records else 0.0
-    yield _tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
-    scale, weight = _most_probable(data)
-    yield _tile(scale, f"length-scale, weight {weight:.2f}")
+    if data.records:
+        yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
+    scale, weight = _most_probable(data, done)
+    yield tile(scale, f"length-scale, weight {weight:.2f}")
     seconds = [float(r["plan_seconds"]) for r in data.records if r.get("plan_seconds") is not None]
     if seconds:
-        text = f"median planning time (p99 {np.percentile(seconds, 99):.3f} s)"
-        yield _tile(f"{np.median(seconds):.3f} s", text)
-    gaps = [
-        float(r["upper"]) - float(r["lower"])
-        for r in data.records
-        if isinstance(r.get("upper"), int | float) and isinstance(r.get("lower"), int | float)
-    ]
-    if gaps:
-        yield _tile(f"{np.median(gaps):.3g}", "median gap of the bounds")
+        text = f"median planning time (p99 {_time(float(np.percentile(seconds, 99)))})"
+        yield tile(_time(float(np.median(seconds))), text)
+    gaps = [step.plan.gap for step in done.steps if step.plan is not None and step.plan.candidates]
+    if any(gap > 0.0 for gap in gaps):
+        text = f"{np.median(gaps):.3g} {payload['valueUnit']}".rstrip()
+        yield tile(text, "median gap of the bounds")
 
 
-def _tile(figure: str, text: str) -> str:
-    return f'<div class="tile"><b>{html.escape(figure)}</b><span>{html.escape(text)}</span></div>'
+def _time(seconds: float) -> str:
+    return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{seconds:.3f} s"
 
 
-def _most_probable(data: RunData) -> tuple[str, float]:
-    total: dict[tuple[float, ...], float] = {}
-    for key, weight in zip(data.length_scales, data.belief.weights, strict=True):
-        total[key] = total.get(key, 0.0) + float(weight)
+def _most_probable(data: RunData, done: Replay) -> tuple[str, float]:
+    total = done.steps[-1].masses
     best, weight = max(total.items(), key=lambda item: item[1])
-    names = getattr(data.topology, "feature_names", ())
-    unit = " m" if names and set(names) <= {"x", "y"} else ""
-    return " × ".join(f"{s:g}" for s in best) + unit, weight
+    return scale_labels(data.topology, [best])[0], weight
 
 
 _COLUMNS = (
@@ -139,6 +133,7 @@ _COLUMNS = (
     ("place", "name", ""),
     ("reading", "value", ".2f"),
     ("RMSPE", "rmspe", ".3f"),
+    ("NLPD", "nlpd", ".3f"),
     ("lower", "lower", ".3f"),
     ("upper", "upper", ".3f"),
     ("expansions", "expanded", "d"),
@@ -147,13 +142,28 @@ _COLUMNS = (
 )
 
 
-def _table(data: RunData) -> str:
-    head = "".join(f"<th>{title}</th>" for title, _, _ in _COLUMNS)
+def _stages(data: RunData) -> str:
+    """Return the table of the stages; nothing without one."""
+    count = len(data.records)
+    if not count:
+        return ""
+    rows = np.unique(np.linspace(0, count - 1, min(count, ROWS)).round().astype(int)).tolist()
+    title = "Stages" if len(rows) == count else f"Stages ({len(rows)} of {count}, evenly spread)"
+    table = _table([data.records[row] for row in rows])
+    return f'<details><summary>{title}</summary><div class="scroll">{table}</div></details>'
+
+
+def _table(records: Sequence[Any]) -> str:
+    head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in _COLUMNS)
     rows = [
-        "<tr>" + "".join(f"<td>{_cell(r.get(key), form)}</td>" for _, key, form in _COLUMNS)
-        for r in data.records
+        "".join(f"<td{_text(form)}>{_cell(r.get(key), form)}</td>" for _, key, form in _COLUMNS)
+        for r in records
     ]
-    return f"<table><tr>{head}</tr>{'</tr>'.join(rows)}{'</tr>' if rows else ''}</table>"
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _text(form: str) -> str:
+    return "" if form else ' class="text"'
 
 
 def _cell(value: Any, form: str) -> str:

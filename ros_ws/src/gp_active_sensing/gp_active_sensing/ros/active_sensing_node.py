@@ -20,7 +20,7 @@ require_ros_in(__name__)
 
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.build import Parts, build_parts, plan_limit
@@ -91,10 +91,10 @@ class ActiveSensingNode(GuardedNode):
                 self.parameters.problem(f"scenario: {error}")
         policy = given.get("policy.name", defaults.get("policy", {}).get("name", "bal"))
         section: Any = None
-        if policy in policies:
+        try:
             section = policies.factory(policy)
             defaults = with_policy(defaults, policy)
-        else:
+        except ConfigError:  # said by `configure`, with everything else
             defaults["policy"] = {"name": policy}
         self.parameters.declare(defaults, policy=section)
 

@@ -21,9 +21,9 @@ from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.ros.poses import PoseTrack
 from gp_active_sensing.ros.recording import Recorder
 from gp_active_sensing.ros.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
-from gp_active_sensing.sim import build_world, scenario_from_mapping
+from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
 from gp_active_sensing.topology import build_topology
-from gp_active_sensing.types import Clock, FloatArray, PlanLimit
+from gp_active_sensing.types import Clock, PlanLimit
 
 __all__ = ["Parts", "build_parts", "plan_limit"]
 
@@ -67,7 +67,7 @@ def build_parts(
     topology = build_topology(config.map)
     loop = SensingLoop(
         topology,
-        build_belief(config.belief, topology.features),
+        build_belief(config.belief, topology.features, topology.feature_names),
         build_policy(config.policy),
         budget=config.budget.budget(),
         seed=config.seed,
@@ -116,9 +116,7 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
     return kept
 
 
-def _truth(
-    kept: Mapping[str, Any], scenario: Mapping[str, Any] | None
-) -> tuple[FloatArray | None, str]:
+def _truth(kept: Mapping[str, Any], scenario: Mapping[str, Any] | None) -> tuple[Truth | None, str]:
     """Return the noise-free field and its unit where the scenario knows it."""
     if scenario is None:
         return None, ""

@@ -19,12 +19,14 @@ class Stage:
         plan: the decision.
         value: mean of the readings of its place; None when it was set aside.
         driven: since the mission began.
+        stamp_ns: when it ended, on the node's clock.
     """
 
     number: int
     plan: Plan
     value: float | None
     driven: Cost
+    stamp_ns: int
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class Mission:
         """Time and distance up to which the budget is charged; 0 = not before a decision."""
         self._counted_metres = 0.0
         self._now_ns = 0
+        self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
         self._clock = clock
         self._journal = journal
@@ -99,6 +100,11 @@ class Mission:
         """The place being driven to."""
         plan = self.plan  # once: the other thread may change it in between
         return None if plan is None else plan.waypoint
+
+    @property
+    def until_ns(self) -> int:
+        """Up to when the mission has come, on the node's clock."""
+        return self._now_ns if self._ended_ns is None else self._ended_ns
 
     # -- commands ------------------------------------------------------------------------------
 
@@ -221,7 +227,7 @@ class Mission:
         self.driven = self.driven.plus(cost)
         self._journal(moved_event(cost, stamp_ns=now_ns))
         value = sum(self._values) / len(self._values) if self._values else None
-        self._finished = Stage(self.stage, plan, value, self.driven)
+        self._finished = Stage(self.stage, plan, value, self.driven, now_ns)
         self._at = plan.waypoint
         self.plan = None
         self._since = self._clock() if received is None else received
@@ -296,6 +302,7 @@ class Mission:
 
     def _end(self, reason: str) -> None:
         self.state, self.reason = "ended", reason
+        self._ended_ns = self._now_ns
         self.intake.open = False
         self.intake.stop_waiting()  # counts what still waits
         self._journal(end_event(reason, stamp_ns=self._now_ns))

@@ -17,6 +17,7 @@ from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.ros.jobs import Stage
 from gp_active_sensing.ros.mission import Mission
+from gp_active_sensing.sim import Truth
 from gp_active_sensing.sim.summary import length_scale_weights, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
@@ -34,7 +35,7 @@ class Recorder:
         run: the directory; None = nothing is kept.
         config: what the mission was configured with.
         topology: the map.
-        truth: (n,) noise-free field where it is known (simulation).
+        truth: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
     """
 
@@ -44,7 +45,7 @@ class Recorder:
         config: Mapping[str, Any],
         topology: Topology,
         *,
-        truth: FloatArray | None = None,
+        truth: Truth | None = None,
         unit: str = "",
     ) -> None:
         self.run = run
@@ -68,9 +69,13 @@ class Recorder:
         name = self._topology.names[goal]
         observed = belief.observed
         error = score = None
+        when: dict[str, float] = {}
         if self._truth is not None:
-            error = rmspe(mean, self._truth, observed)
-            score = nlpd(mean, np.square(std), self._truth, observed)
+            seconds = 1e-9 * stage.stamp_ns
+            field = self._truth.at(seconds)
+            when = {"truth_seconds": seconds} if self._truth.changes else {}
+            error = rmspe(mean, field, observed)
+            score = nlpd(mean, np.square(std), field, observed)
         record = stage_record(
             stage=stage.number,
             plan=plan,
@@ -78,12 +83,14 @@ class Recorder:
             position=self._topology.positions[goal].tolist(),
             value=stage.value,
             weights=belief.weights.tolist(),
+            length_scales=[h.length_scales for h in belief.hyperparameters],
             rmspe=error,
             nlpd=score,
             observed=int(observed.sum()),
             set_aside=stage.value is None and not bool(observed[goal]),
             driven_metres=stage.driven.metres,
             driven_seconds=stage.driven.seconds,
+            **when,
         )
         self.records.append(record)
         self._write("append_record", record)
@@ -111,6 +118,7 @@ class Recorder:
         with mission.lock:
             loop, intake = mission.loop.snapshot(), mission.intake
             rejected, dropped = dict(intake.rejected), dict(mission.inbox.dropped)
+            until_ns = mission.until_ns
         return summarise(
             self._config,
             loop,
@@ -121,6 +129,7 @@ class Recorder:
             driven=mission.driven,
             run_dir="" if self.run is None else self.run.path,
             truth=self._truth,
+            at_seconds=1e-9 * until_ns,
             unit=self.unit,
             rejected=rejected,
             dropped=dropped,

@@ -16,6 +16,7 @@ from gp_active_sensing.sim.scenario import (
 )
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.summary import RunSummary
+from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.sim.world import World, build_loop, build_world
 
 __all__ = [
@@ -28,8 +29,10 @@ __all__ = [
     "SensorConfig",
     "SimulatedProbe",
     "SimulatedSensor",
+    "Truth",
     "World",
     "build_loop",
+    "build_truth",
     "build_world",
     "load_scenario",
     "run_name",

@@ -186,6 +186,7 @@ def _summary(
         driven=mission.driven,
         run_dir=run.path,
         truth=mission.world.truth,
+        at_seconds=mission.driven.seconds,
         unit=mission.scenario.field.unit,
         dropouts=mission.dropouts,
     )

@@ -242,6 +242,8 @@ class Mission:
         belief = self.loop.belief
         mean, variance = belief.predict()
         truth, observed = self.world.truth, belief.observed
+        seconds = self.driven.seconds
+        field = truth.at(seconds)
         topology = self.world.topology
         return stage_record(
             stage=self.stage,
@@ -250,12 +252,14 @@ class Mission:
             position=topology.positions[goal].tolist(),
             value=sum(self._got) / len(self._got) if self._got else None,
             weights=belief.weights.tolist(),
-            rmspe=rmspe(mean, truth, observed),
-            nlpd=nlpd(mean, variance, truth, observed),
+            length_scales=[h.length_scales for h in belief.hyperparameters],
+            rmspe=rmspe(mean, field, observed),
+            nlpd=nlpd(mean, variance, field, observed),
             observed=int(observed.sum()),
             set_aside=goal in self.loop.set_aside,
             driven_metres=self.driven.metres,
-            driven_seconds=self.driven.seconds,
+            driven_seconds=seconds,
+            **({"truth_seconds": seconds} if truth.changes else {}),
         )
 
 

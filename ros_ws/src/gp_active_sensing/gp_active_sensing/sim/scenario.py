@@ -15,11 +15,11 @@ from gp_active_sensing.config import (
     param,
     to_mapping,
 )
-from gp_active_sensing.errors import ConfigError, suggest
-from gp_active_sensing.kernels import kernels
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.resources import find_resource
+from gp_active_sensing.sim.field import HUGE, FieldConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import Budget, PlanLimit
 from gp_active_sensing.yaml_files import apply_overrides, load_yaml
@@ -35,63 +35,6 @@ __all__ = [
     "scenario_from_mapping",
     "with_policy",
 ]
-
-HUGE = 1e12
-"""Largest size of anything added to a value: sums stay far from infinity."""
-
-
-@dataclass(frozen=True)
-class FieldConfig:
-    """The truth: what the sensor would read without noise."""
-
-    kind: str = param(
-        "gp", help="a draw from a Gaussian process, or a table", choices=("gp", "table")
-    )
-    quantity: str = param("value", help="what the field is, for reports")
-    unit: str = param("", help="unit of the field's values, for reports")
-    kernel: str = param("se", help="covariance function of the draw (gp)")
-    length_scale: float | tuple[float, ...] | None = param(
-        None,
-        help="length-scale of the draw, or one per feature (gp)",
-        unit="feature units, metres on a map",
-        above=0.0,
-    )
-    signal_std: float = param(
-        1.0, help="standard deviation of the draw (gp)", unit="field unit", low=0.0, high=HUGE
-    )
-    mean: float = param(
-        0.0, help="constant added to the draw (gp)", unit="field unit", low=-HUGE, high=HUGE
-    )
-    file: str | None = param(None, help="CSV file: a shipped map's table, or a path (table)")
-    id_column: str = param("id", help="column with the names of the places (table)")
-    value_column: str = param("value", help="column with the values (table)")
-    scale: float = param(
-        1.0,
-        help="factor on the values (table)",
-        unit="field unit per table unit",
-        low=-HUGE,
-        high=HUGE,
-    )
-    offset: float = param(
-        0.0, help="added after scaling (table)", unit="field unit", low=-HUGE, high=HUGE
-    )
-
-    def __post_init__(self) -> None:
-        problems = []
-        if self.kernel not in kernels:
-            hint = suggest(self.kernel, kernels)
-            problems.append(
-                f"kernel: unknown kernel {self.kernel!r}.{hint} "
-                f"Registered: {', '.join(kernels.names())}"
-            )
-        if self.kind == "gp" and self.length_scale is None:
-            problems.append("length_scale: is required for a field of kind gp")
-        if self.kind == "gp" and self.file is not None:
-            problems.append("file: is for a field of kind table, this one is of kind gp")
-        if self.kind == "table" and not self.file:
-            problems.append("file: is required for a field of kind table")
-        if problems:
-            raise ConfigError(problems)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gp_active_sensing.sim.scenario import SensorConfig
-from gp_active_sensing.types import FloatArray, Reading
+from gp_active_sensing.sim.truth import Truth
+from gp_active_sensing.types import Reading
 
 __all__ = ["SimulatedSensor"]
 
@@ -22,14 +23,14 @@ class SimulatedSensor:
     drawn changes a reading.
 
     Args:
-        truth: (n,) noise-free values.
+        truth: the noise-free field.
         config: noise, bias, dropouts and outliers.
         seed: key of the draws.
         names: (n,) names of the places, for the readings' source.
     """
 
     def __init__(
-        self, truth: FloatArray, config: SensorConfig, seed: int, names: Sequence[str] = ()
+        self, truth: Truth, config: SensorConfig, seed: int, names: Sequence[str] = ()
     ) -> None:
         self.truth = truth
         self.config = config
@@ -39,7 +40,12 @@ class SimulatedSensor:
     def read(self, location: int, visit: int, stamp_ns: int) -> Reading | None:
         """Return the reading number `visit` (from 0) of a place, None when the sensor is silent.
 
-        ``z = f + bias + noise_std ε (+ or - outlier_size)``
+        ``z = f(t) + bias + noise_std ε (+ or - outlier_size)``
+
+        Args:
+            location: index of the place.
+            visit: how often the place was asked before.
+            stamp_ns: when; the field is read at ``t = stamp_ns * 1e-9`` seconds of the mission.
         """
         config = self.config
         rng = np.random.default_rng([self.seed, location, visit, _STREAM])
@@ -48,7 +54,9 @@ class SimulatedSensor:
         noise = float(rng.standard_normal())
         if silent < config.dropout:
             return None
-        value = float(self.truth[location]) + config.bias + config.noise_std * noise
+        value = (
+            float(self.truth.at(1e-9 * stamp_ns)[location]) + config.bias + config.noise_std * noise
+        )
         if wild < config.outlier:
             value += config.outlier_size if up < 0.5 else -config.outlier_size
         return Reading(

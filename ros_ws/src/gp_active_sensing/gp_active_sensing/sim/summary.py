@@ -13,12 +13,14 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import nlpd, rmse, rmspe
-from gp_active_sensing.types import Cost, FloatArray
+from gp_active_sensing.sim.truth import Truth
+from gp_active_sensing.types import Cost
 from gp_active_sensing.versions import versions
 
 __all__ = ["RunSummary", "length_scale_weights", "summarise"]
 
 AGAINST = "the noise-free truth, over the places not observed"
+AT_THE_END = "the noise-free truth as it was at the end, over the places not observed"
 _REJECTED = "rejected_"
 
 
@@ -105,7 +107,8 @@ def summarise(
     driven: Cost,
     run_dir: Path | str,
     driver: str = "sim",
-    truth: FloatArray | None = None,
+    truth: Truth | None = None,
+    at_seconds: float = 0.0,
     unit: str = "",
     rejected: Mapping[str, int] | None = None,
     dropped: Mapping[str, int] | None = None,
@@ -123,7 +126,8 @@ def summarise(
         driven: since the mission began.
         run_dir: where the records are.
         driver: who drove.
-        truth: (n,) noise-free field where it is known.
+        truth: the noise-free field where it is known.
+        at_seconds: when it is compared with, for one that changes [s].
         unit: of the field.
         rejected: counts by reason; None = the loop's own.
         dropped: see `RunSummary`.
@@ -136,12 +140,15 @@ def summarise(
         counts = loop.counts.items()
         rejected = {w.removeprefix(_REJECTED): n for w, n in counts if w.startswith(_REJECTED)}
     errors: dict[str, Any] = {"rmspe": None, "nlpd": None, "rmse": None}
+    against = ""
     if truth is not None:
+        against = AT_THE_END if truth.changes else AGAINST
         mean, variance = belief.predict()
+        field = truth.at(at_seconds)
         errors = {
-            "rmspe": rmspe(mean, truth, observed),
-            "nlpd": nlpd(mean, variance, truth, observed),
-            "rmse": rmse(mean, truth),
+            "rmspe": rmspe(mean, field, observed),
+            "nlpd": nlpd(mean, variance, field, observed),
+            "rmse": rmse(mean, field),
         }
     return RunSummary(
         scenario=str(config.get("name", "")),
@@ -164,7 +171,7 @@ def summarise(
         metres=driven.metres,
         seconds=driven.seconds,
         unit=unit,
-        errors_against="" if truth is None else AGAINST,
+        errors_against=against,
         **errors,
         length_scales=length_scale_weights(belief),
         planning=_planning(records),

@@ -1,39 +1,119 @@
-"""The noise-free field of a scenario: a draw from a Gaussian process, or a table."""
+"""The noise-free field of a scenario: a draw that stands or drifts, a table, or a raster."""
 
 from __future__ import annotations
 
-import csv
-import math
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from gp_active_sensing.errors import ConfigError, MapError, ResourceError, suggest
+from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.resources import find_resource
-from gp_active_sensing.sim.scenario import FieldConfig
+from gp_active_sensing.sim.field import FieldConfig
+from gp_active_sensing.sim.raster import raster_values
+from gp_active_sensing.sim.table import table_values
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["build_truth"]
+__all__ = ["Drift", "Truth", "build_truth"]
 
 _STREAM = 0xF1E1D
-_SHOWN = 5
+_DRIFT_STREAM = 0xD21F7
 
 
-def build_truth(config: FieldConfig, topology: Topology, seed: int) -> FloatArray:
-    """Return the (n,) noise-free values of the field at the places of a map.
+class Truth:
+    """A field as it is, known in simulation only; this one stands still.
+
+    Args:
+        values: (n,) noise-free values at the places of a map.
+    """
+
+    def __init__(self, values: npt.ArrayLike) -> None:
+        self._values = np.array(values, dtype=np.float64)
+        self._values.setflags(write=False)
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return False
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) noise-free values at a time of the mission [s]; read-only."""
+        del seconds
+        return self._values
+
+
+class _Root:
+    """``K^(1/2)`` of a correlation matrix, as its eigenvectors and the roots of its eigenvalues.
+
+    The symmetric root does not depend on the signs that a library gives to eigenvectors, and needs
+    no jitter where places are so close together that the matrix is singular. O(n³).
+    """
+
+    def __init__(self, correlation: FloatArray) -> None:
+        values, self._vectors = np.linalg.eigh(correlation)
+        self._roots = np.sqrt(np.maximum(values, 0.0))
+
+    def times(self, white: FloatArray) -> FloatArray:
+        """Return ``K^(1/2) w``. O(n²)."""
+        return np.asarray(self._vectors @ (self._roots * (self._vectors.T @ white)))
+
+
+class Drift(Truth):
+    """A draw from a Gaussian process that drifts: ``f(t) = mean + signal_std K^(1/2) w(t)``.
+
+    ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
+    standard deviation ``1 / time_scale``. So at every t the field is an exact draw; values Δt apart
+    have the correlation ``exp(-Δt² / (2 time_scale²))``; and at t = 0 it is the draw that stands
+    still under the same seed.
+
+    Args:
+        root: of the correlation between the places.
+        white: (n,) a, which make the draw at t = 0.
+        config: mean, standard deviation and time-scale.
+        seed: key of b and ω.
+    """
+
+    def __init__(self, root: _Root, white: FloatArray, config: FieldConfig, seed: int) -> None:
+        super().__init__(config.mean + config.signal_std * root.times(white))
+        rng = np.random.default_rng([seed, _DRIFT_STREAM])
+        n = white.size
+        self._root, self._cos = root, white
+        self._sin = rng.standard_normal(n)
+        self._rates = rng.standard_normal(n) / (config.time_scale or np.inf)
+        self._mean, self._std = config.mean, config.signal_std
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return True
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n²)."""
+        phase = self._rates * seconds
+        white = self._cos * np.cos(phase) + self._sin * np.sin(phase)
+        values = np.asarray(self._mean + self._std * self._root.times(white))
+        values.setflags(write=False)
+        return values
+
+
+def build_truth(config: FieldConfig, topology: Topology, seed: int) -> Truth:
+    """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
         ConfigError: length-scales that do not fit the map's features, a file that is not there.
-        MapError: a table that cannot be used; the message names the places without a value.
+        MapError: a table or raster that cannot be used; the message names the places without a
+            value.
     """
     if config.kind == "gp":
         return _draw(config, topology, seed)
-    return _table(config, topology)
+    path = _find(config.file or "")
+    values = raster_values if config.kind == "raster" else table_values
+    return Truth(values(path, config, topology))
 
 
-def _draw(config: FieldConfig, topology: Topology, seed: int) -> FloatArray:
+def _draw(config: FieldConfig, topology: Topology, seed: int) -> Truth:
     """``f = mean + signal_std K^(1/2) w`` with standard normal w keyed by the seed. O(n³)."""
     features = topology.features
     scales = np.atleast_1d(np.asarray(config.length_scale, dtype=np.float64))
@@ -43,30 +123,11 @@ def _draw(config: FieldConfig, topology: Topology, seed: int) -> FloatArray:
             f"{topology.name!r}), got {scales.size}"
         )
         raise ConfigError(msg)
-    correlation = build_kernel(config.kernel).correlation(features, features, scales)
-    # The symmetric root does not depend on the signs that a library gives to eigenvectors, and
-    # needs no jitter where places are so close together that the matrix is singular.
-    values, vectors = np.linalg.eigh(correlation)
-    rng = np.random.default_rng([seed, _STREAM])
-    white = rng.standard_normal(topology.n)
-    draw = vectors @ (np.sqrt(np.maximum(values, 0.0)) * (vectors.T @ white))
-    return np.asarray(config.mean + config.signal_std * draw, dtype=np.float64)
-
-
-def _table(config: FieldConfig, topology: Topology) -> FloatArray:
-    """``f = offset + scale * column``, a value for every place."""
-    path = _find(config.file or "")
-    rows = _read(path, config.id_column, config.value_column)
-    missing = [name for name in topology.names if name not in rows]
-    if missing:
-        shown = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
-        msg = (
-            f"{path}: no value in column {config.value_column!r} for {len(missing)} of "
-            f"{topology.n} places of map {topology.name!r}: {shown}; give each place a value"
-        )
-        raise MapError(msg)
-    column = np.array([rows[name] for name in topology.names])
-    return np.asarray(config.offset + config.scale * column, dtype=np.float64)
+    root = _Root(build_kernel(config.kernel).correlation(features, features, scales))
+    white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
+    if config.time_scale is not None:
+        return Drift(root, white, config, seed)
+    return Truth(config.mean + config.signal_std * root.times(white))
 
 
 def _find(file: str) -> Path:
@@ -75,42 +136,3 @@ def _find(file: str) -> Path:
     except ResourceError as error:
         msg = f"field.file: {error}"
         raise ConfigError(msg) from error
-
-
-def _read(path: Path, id_column: str, value_column: str) -> dict[str, float]:
-    """Return the values by name; a place with an empty cell is left out (and missed later)."""
-    rows: dict[str, float] = {}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            table = csv.DictReader(stream)
-            known = list(table.fieldnames or [])
-            for column in (id_column, value_column):
-                if column not in known:
-                    msg = (
-                        f"{path}: expected a column {column!r}.{suggest(column, known)} "
-                        f"It has: {', '.join(known) or 'none'}"
-                    )
-                    raise MapError(msg)
-            for row in table:
-                name, text = (row[id_column] or "").strip(), (row[value_column] or "").strip()
-                where = f"{path}, line {table.line_num} (place {name!r})"
-                if name in rows:
-                    msg = f"{where}: the place has a value already; keep one line for each"
-                    raise MapError(msg)
-                if text:
-                    rows[name] = _number(text, where)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: cannot be read as a CSV table: {error}"
-        raise MapError(msg) from error
-    return rows
-
-
-def _number(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        msg = f"{where}: expected a finite number, got {text!r}"
-        raise MapError(msg)
-    return value

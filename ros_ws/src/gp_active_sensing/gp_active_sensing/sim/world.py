@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gp_active_sensing.belief import build_belief
 from gp_active_sensing.errors import ConfigError
@@ -11,12 +13,14 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.topology import build_topology, check_start
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Clock, FloatArray
+from gp_active_sensing.types import Clock
 
 __all__ = ["World", "build_loop", "build_world"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,14 +29,14 @@ class World:
 
     Args:
         topology: the map.
-        truth: (n,) noise-free field.
+        truth: the noise-free field, at any time of the mission.
         sensor: reads it.
         start: index of the place where the probe stands, None = nowhere yet.
         speed: of the probe [m/s], or "limit".
     """
 
     topology: Topology
-    truth: FloatArray
+    truth: Truth
     sensor: SimulatedSensor
     start: int | None
     speed: float | str = "limit"
@@ -48,14 +52,19 @@ def build_world(scenario: Scenario) -> World:
     Raises:
         ActiveSensingError: a map, table or start that cannot be used.
     """
-    topology = build_topology(scenario.map)
+    topology = _under("map", lambda: build_topology(scenario.map))
     truth = build_truth(scenario.field, topology, scenario.seed)
     sensor = SimulatedSensor(truth, scenario.sensor, scenario.seed)
-    try:
-        start = check_start(topology, scenario.probe.start)
-    except ConfigError as error:
-        raise ConfigError([f"probe.{problem}" for problem in error.problems]) from error
+    start = _under("probe", lambda: check_start(topology, scenario.probe.start))
     return World(topology, truth, sensor, start, scenario.probe.speed)
+
+
+def _under(section: str, build: Callable[[], T]) -> T:
+    """Build something; the problems it finds get the path of their section."""
+    try:
+        return build()
+    except ConfigError as error:
+        raise ConfigError([f"{section}.{problem}" for problem in error.problems]) from error
 
 
 def build_loop(
@@ -69,7 +78,7 @@ def build_loop(
     speed = scenario.probe.speed
     return SensingLoop(
         topology,
-        build_belief(scenario.belief, topology.features),
+        build_belief(scenario.belief, topology.features, topology.feature_names),
         scenario.build_policy(),
         budget=scenario.budget.budget(),
         seed=scenario.seed,

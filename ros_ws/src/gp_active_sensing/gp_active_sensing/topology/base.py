@@ -49,6 +49,11 @@ class Topology(Protocol):
         ...
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """(p,) names of the features; "x" and "y" are coordinates [m]."""
+        ...
+
+    @property
     def goals(self) -> FloatArray:
         """(n, 3) x, y [m] and heading [rad] of the waypoint of each location (a segment's end)."""
         ...

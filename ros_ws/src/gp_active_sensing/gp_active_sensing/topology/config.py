@@ -24,7 +24,16 @@ logger = logging.getLogger(__name__)
 
 _KEYS = {
     "line": ("count", "spacing", "moves", "origin"),
-    "grid": ("columns", "rows", "spacing", "moves", "origin", "neighbours", "obstacles"),
+    "grid": (
+        "columns",
+        "rows",
+        "spacing",
+        "moves",
+        "origin",
+        "neighbours",
+        "outline",
+        "obstacles",
+    ),
     "roads": ("file", "features", "u_turns"),
 }
 _SHARED = ("kind", "name", "frame", "speed")
@@ -61,6 +70,12 @@ class MapConfig:
         "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
     )
     neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
+    outline: tuple[tuple[float, float], ...] | None = param(
+        None,
+        help="grid: cells outside are no places; two opposite corners of a rectangle, or the "
+        "corners of a polygon; null = all are",
+        unit="m",
+    )
     obstacles: tuple[tuple[tuple[float, float], ...], ...] = param(
         (),
         help="grid: two opposite corners of a rectangle, or the corners of a polygon, each",
@@ -94,7 +109,7 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
         base_dir: folder that a relative `file` is looked for in first (the scenario's).
 
     Raises:
-        ConfigError: obstacles that are no polygons, features that do not exist.
+        ConfigError: an outline or obstacles that are no polygons, features that do not exist.
         MapError: a map file that cannot be used.
         ResourceError: a map file that cannot be found.
     """
@@ -114,6 +129,7 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
             config.rows,
             config.spacing,
             neighbours=config.neighbours,
+            outline=config.outline,
             obstacles=config.obstacles,
             moves=config.moves,
             origin=config.origin,

@@ -1,4 +1,4 @@
-"""Places on a rectangular grid, with obstacles."""
+"""Places on a grid: a rectangle or a polygon, with obstacles."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ __all__ = ["Outline", "make_grid"]
 Outline = Sequence[tuple[float, float]]
 """Two opposite corners of a rectangle, or three and more corners of a polygon [m]."""
 
+_HAIR = 1e-9
+"""Part of an outline's size by which a place may lie outside of it (rounding)."""
 _STRAIGHT = ((-1, 0), (0, -1), (0, 1), (1, 0))
 _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -29,6 +31,7 @@ def make_grid(
     spacing: float,
     *,
     neighbours: int = 4,
+    outline: Outline | None = None,
     obstacles: Sequence[Outline] = (),
     moves: str = "adjacent",
     origin: tuple[float, float] = (0.0, 0.0),
@@ -38,15 +41,17 @@ def make_grid(
 ) -> Topology:
     """Make a grid; the place in column c and row r is called "c{c}r{r}", row by row.
 
-    A cell whose centre an obstacle covers is no place. No move touches an obstacle, and a diagonal
-    move needs both cells beside it, so that no corner is cut.
+    A cell whose centre lies outside the outline, or that an obstacle covers, is no place. No move
+    leaves the outline or touches an obstacle, and a diagonal move needs both cells beside it, so
+    that no corner is cut.
 
     Args:
         columns: number of cells along x.
         rows: number of cells along y.
         spacing: between neighbouring centres [m].
         neighbours: 4 or 8.
-        obstacles: outlines, in metres.
+        outline: of the area with places, in metres; its edge is part of it. None = the rectangle.
+        obstacles: their outlines, in metres.
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m].
         speed: of the probe [m/s].
@@ -54,22 +59,31 @@ def make_grid(
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: an outline that is not a polygon, or no cell left.
+        ConfigError: outlines that are no polygons, or no cell left.
     """
     across, up = np.meshgrid(np.arange(columns), np.arange(rows))
     cells = [(int(c), int(r)) for c, r in zip(across.ravel(), up.ravel(), strict=True)]
     centres = np.asarray(origin) + spacing * np.array(cells, dtype=np.float64)
-    blocked = _Obstacles(obstacles)
-    kept = np.flatnonzero(~blocked.cover(centres))
+    ground = _Ground(outline, obstacles)
+    inside, blocked = ground.inside(centres), ground.blocked(centres)
+    kept = np.flatnonzero(inside & ~blocked)
+    if not inside.any():
+        (x0, y0), (x1, y1) = centres.min(axis=0), centres.max(axis=0)
+        msg = (
+            f"outline: holds none of the {columns} × {rows} cell centres (x {x0:g} … {x1:g}, "
+            f"y {y0:g} … {y1:g} m); move it, or the grid with origin and spacing"
+        )
+        raise ConfigError(msg)
     if not len(kept):
-        msg = f"obstacles: cover all {columns} × {rows} cells; leave at least one"
+        where = f"all {columns} × {rows} cells" if outline is None else "all cells of the outline"
+        msg = f"obstacles: cover {where}; leave at least one"
         raise ConfigError(msg)
     places = {cells[k]: i for i, k in enumerate(kept)}
     names = [f"c{c}r{r}" for c, r in places]
     positions = centres[kept]
     if moves == "free":
         return FreeTopology(name, frame, names, positions, speed=speed)
-    steps = _steps(places, positions, spacing, neighbours, blocked, speed)
+    steps = _steps(places, positions, spacing, neighbours, ground, speed)
     return GraphTopology(name, frame, names, positions, steps)
 
 
@@ -78,7 +92,7 @@ def _steps(
     positions: npt.NDArray[np.float64],
     spacing: float,
     neighbours: int,
-    blocked: _Obstacles,
+    ground: _Ground,
     speed: float,
 ) -> list[list[Move]]:
     pairs: list[tuple[int, int]] = []
@@ -89,60 +103,88 @@ def _steps(
             if j is not None and beside:
                 pairs.append((i, j))
     steps: list[list[Move]] = [[] for _ in places]
-    crossing = blocked.cross(positions, pairs)
-    for (i, j), hit in zip(pairs, crossing, strict=True):
-        if not hit:
+    for (i, j), free in zip(pairs, ground.passable(positions, pairs), strict=True):
+        if free:
             metres = math.dist(positions[i], positions[j])
             steps[i].append(Move(j, metres, metres / speed))
     return steps
 
 
-class _Obstacles:
-    """Obstacles, with shapely loaded only when there are any."""
+class _Ground:
+    """The outline and the obstacles, with shapely loaded only when there are any."""
 
-    def __init__(self, outlines: Sequence[Outline]) -> None:
+    def __init__(self, outline: Outline | None, obstacles: Sequence[Outline]) -> None:
         self._area: Any = None
-        if not outlines:
+        self._obstacles: Any = None
+        if outline is None and not obstacles:
             return
         import shapely
 
-        shapes = []
         problems: list[str] = []
-        for number, outline in enumerate(outlines):
-            if len(outline) < 2:
-                problems.append(
-                    f"obstacles[{number}]: expected 2 corners of a rectangle or the corners of a "
-                    f"polygon, got {len(outline)}"
-                )
-                continue
-            if len(outline) == 2:
-                (x0, y0), (x1, y1) = outline
-                shape = shapely.box(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
-            else:
-                shape = shapely.Polygon(outline)
-            if not shape.is_valid:
-                reason = shapely.is_valid_reason(shape)
-                problems.append(f"obstacles[{number}]: is not a simple polygon ({reason})")
-            shapes.append(shape)
+        shapes = [
+            _polygon(obstacle, f"obstacles[{number}]", problems)
+            for number, obstacle in enumerate(obstacles)
+        ]
+        area = None if outline is None else _polygon(outline, "outline", problems)
         if problems:
             raise ConfigError(problems)
-        self._area = shapely.union_all(shapes)
-        shapely.prepare(self._area)
+        if shapes:
+            self._obstacles = shapely.union_all(shapes)
+            shapely.prepare(self._obstacles)
+        if area is not None:
+            # A hair wider, so that rounding does not decide about what lies on its edge.
+            width = _HAIR * math.sqrt(shapely.area(area))
+            self._area = shapely.buffer(area, width, join_style="mitre")
+            shapely.prepare(self._area)
 
-    def cover(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """(m,) points inside or on the edge of an obstacle."""
+    def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(m,) points inside or on the edge of the outline."""
         if self._area is None:
-            return np.zeros(len(points), dtype=np.bool_)
+            return np.ones(len(points), dtype=np.bool_)
         import shapely
 
         return np.asarray(shapely.intersects_xy(self._area, points[:, 0], points[:, 1]))
 
-    def cross(
-        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]]
-    ) -> npt.NDArray[np.bool_]:
-        """(len(pairs),) straight lines between two points that touch an obstacle."""
-        if self._area is None or not pairs:
-            return np.zeros(len(pairs), dtype=np.bool_)
+    def blocked(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(m,) points inside or on the edge of an obstacle."""
+        if self._obstacles is None:
+            return np.zeros(len(points), dtype=np.bool_)
         import shapely
 
-        return np.asarray(shapely.intersects(self._area, shapely.linestrings(points[pairs])))
+        return np.asarray(shapely.intersects_xy(self._obstacles, points[:, 0], points[:, 1]))
+
+    def passable(
+        self, points: npt.NDArray[np.float64], pairs: Sequence[tuple[int, int]]
+    ) -> npt.NDArray[np.bool_]:
+        """(len(pairs),) straight lines between two points that stay inside and touch nothing."""
+        free = np.ones(len(pairs), dtype=np.bool_)
+        if not pairs or (self._area is None and self._obstacles is None):
+            return free
+        import shapely
+
+        lines = shapely.linestrings(points[pairs])
+        if self._obstacles is not None:
+            free &= ~shapely.intersects(self._obstacles, lines)
+        if self._area is not None:
+            free &= shapely.covers(self._area, lines)
+        return free
+
+
+def _polygon(outline: Outline, key: str, problems: list[str]) -> Any:
+    """Return the shape of an outline; what is wrong with it goes to `problems`."""
+    import shapely
+
+    if len(outline) < 2:
+        problems.append(
+            f"{key}: expected 2 corners of a rectangle or the corners of a polygon, got "
+            f"{len(outline)}"
+        )
+        return None
+    if len(outline) == 2:
+        (x0, y0), (x1, y1) = outline
+        shape = shapely.box(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
+    else:
+        shape = shapely.Polygon(outline)
+    if not shape.is_valid:  # without area is not valid either
+        problems.append(f"{key}: is not a simple polygon ({shapely.is_valid_reason(shape)})")
+    return shape

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.ros.player import EPOCH_NS, Moment, Player
-from gp_active_sensing.sim import World, build_world, load_scenario
+from gp_active_sensing.sim import Truth, World, build_world, load_scenario
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from tests.ros.worlds import chain, place
@@ -15,7 +15,7 @@ from tests.ros.worlds import chain, place
 
 def road_world(start: str = "a1", dropout: float = 0.0, readings: int = 1) -> World:
     roads = chain()
-    truth = np.arange(roads.n, dtype=np.float64)
+    truth = Truth(np.arange(roads.n, dtype=np.float64))
     config = SensorConfig(noise_std=0.0, dropout=dropout, readings=readings)
     return World(roads, truth, SimulatedSensor(truth, config, 0), place(roads, start), 10.0)
 
@@ -36,7 +36,7 @@ def test_it_drives_at_its_speed_and_reads_in_the_second_half() -> None:
     assert len(taken) == 1
     moment, reading = taken[0]
     assert reading.location == goal
-    assert reading.value == world.truth[goal]
+    assert reading.value == world.truth.at(0.0)[goal]
     assert 150.0 <= moment.pose[0] < 160.0
     assert reading.stamp_ns <= moment.stamp_ns
 
@@ -140,7 +140,7 @@ def test_no_way_is_said_and_survived(caplog: pytest.LogCaptureFixture, tmp_path:
         for n, x in (("p", 0.0), ("q", 500.0))
     )
     roads = Roads(RoadMap("parts", "map", parts))
-    truth = np.zeros(2)
+    truth = Truth(np.zeros(2))
     world = World(roads, truth, SimulatedSensor(truth, SensorConfig(), 0), 0, 1.0)
     player = Player(world)
     player.go_to(1)

@@ -76,7 +76,7 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Drive:
             stamp = START + step * SECOND + tick * SECOND // 10
             messages.append(("/car/odom", stamp, odometry(stamp, x, y)))
             if tick in (3, 7):
-                value = float(world.truth[place] + 0.5 * rng.standard_normal())
+                value = float(world.truth.at(0.0)[place] + 0.5 * rng.standard_normal())
                 taken = stamp + 1_000_000
                 readings.append(Reading(taken, place, value, 0.25))
                 messages.append(("/car/temperature", taken, temperature(taken, value)))

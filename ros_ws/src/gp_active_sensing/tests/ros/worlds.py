@@ -58,7 +58,9 @@ class Rig:
         **mission: Any,
     ) -> None:
         self.topology = topology
-        belief = BeliefConfig(length_scales=(20.0, 60.0), mean_std=10.0)
+        belief = BeliefConfig(
+            length_scales=(20.0, 60.0), signal_std=(1.0,), noise_std=(0.1,), mean_std=10.0
+        )
         self.config = MissionConfig(**mission)
         self.loop = SensingLoop(
             topology,

@@ -2,95 +2,97 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import re
 import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from gp_active_sensing import cli
-from gp_active_sensing.ros.launches import launch_spec
-from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.planning import policies
+from gp_active_sensing.ros.launches import LAUNCHES
+from tests import page_tables
+from tests.page_checks import check_arguments
+from tests.pages import LANGUAGES, NOT_EXECUTED, PACKAGE, REPOSITORY, Step, blocks, steps
+from tests.reader import Reader
 
-PACKAGE = Path(__file__).resolve().parents[2]
-REPOSITORY = PACKAGE.parents[2]
 if not (REPOSITORY / "Makefile").exists():
     pytest.skip("the package lies outside its repository", allow_module_level=True)
 
+HIDDEN = {"build", "install", "log", ".venv", ".pytest_cache"}
 PAGES = sorted(
     page
     for pattern in ("*.md", "docs/*.md", "ros_ws/src/gp_active_sensing/**/*.md")
     for page in REPOSITORY.glob(pattern)
-    if not {"build", "install", ".venv"} & set(page.relative_to(REPOSITORY).parts)
+    if not HIDDEN & set(page.relative_to(REPOSITORY).parts)
 )
-
-
-def blocks(language: str) -> list[tuple[Path, str]]:
-    found = []
-    for page in PAGES:
-        for body in re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
-            found.append((page, body))
-    return found
-
-
-def commands() -> list[tuple[Path, str]]:
-    lines = [(p, line) for p, body in blocks("sh") for line in body.splitlines() if line.strip()]
-    return [(p, part.strip()) for p, line in lines for part in line.split("&&")]
+STEPS = [step for page in PAGES for step in steps(page)]
 
 
 def identify(value: object) -> str:
-    return value.name if isinstance(value, Path) else str(value)[:40]
+    return value.where if isinstance(value, Step) else str(getattr(value, "name", value))
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("python"), ids=identify)
-def test_python_runs(page: Path, code: str, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, str(page), "exec"), {"__name__": "example"})
-    assert capsys.readouterr().out.strip()
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Reader]]:
+    readers: dict[Path, Reader] = {}
+    shared: dict[tuple[str, ...], tuple[str, Path | None]] = {}
+
+    def reader_of(page: Path) -> Reader:
+        if page not in readers:
+            readers[page] = Reader(page, tmp_path_factory.mktemp(page.stem), shared)
+        return readers[page]
+
+    return reader_of
 
 
-@pytest.mark.parametrize(("page", "text"), blocks("json"), ids=identify)
-def test_maps_load(page: Path, text: str, tmp_path) -> None:
-    path = tmp_path / "example.geojson"
-    path.write_text(text, encoding="utf-8")
-    roads = build_topology(MapConfig(kind="roads", file=str(path)))
-    assert roads.n >= len(json.loads(text)["features"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, marks=[pytest.mark.ros] if step.starts_nodes else [])
+        for step in STEPS
+        if not step.excuse
+    ],
+    ids=identify,
+)
+def test_a_reader_can_do_this(step: Step, reader: Callable[[Path], Reader]) -> None:
+    reader(step.page).play(step)
 
 
-@pytest.mark.parametrize(("page", "command"), commands(), ids=identify)
-def test_commands_exist(page: Path, command: str) -> None:
-    words = shlex.split(command)
-    match words:
-        case ["make", target, *_]:
-            assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-        case ["gp-active-sensing", name, *rest]:
-            shown = CliRunner().invoke(cli._cli, [name, "--help"])
-            assert shown.exit_code == 0, shown.output
-            for word in rest:
-                if word.startswith("-"):
-                    assert word in shown.output, f"{word} is no option of {name}"
-        case ["ros2", "launch", "gp_active_sensing", file, *arguments]:
-            assert (PACKAGE / "launch" / file).exists()
-            check_arguments(file.removesuffix(".launch.py"), arguments)
-        case ["python", "-m", "gp_active_sensing.ros.runner", use, *arguments]:
-            check_arguments(use, arguments)
-        case ["bash", ".ci/run"]:
-            assert (REPOSITORY / ".ci" / "run").exists()
-        case ["git" | "cd" | "colcon" | "." | "pip", *_]:
-            pass
-        case _:
-            pytest.fail(f"{page.name}: nobody checks {command!r}")
+@pytest.mark.parametrize("page", PAGES, ids=identify)
+def test_blocks_say_their_language(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in LANGUAGES, (
+            f"{block.where}: expected one of {sorted(LANGUAGES)} after the fence, "
+            f"got {block.language!r}; what is plain text is `text`"
+        )
 
 
-def check_arguments(use: str, arguments: list[str]) -> None:
-    known = {argument.name: argument for argument in launch_spec(use).arguments}
-    for word in arguments:
-        name, _, value = word.partition(":=")
-        assert name in known, f"{name} is no argument of {use}: {sorted(known)}"
-        if known[name].choices:
-            assert value in known[name].choices
+def test_every_excuse_is_used() -> None:
+    used = {b for s in STEPS for b in NOT_EXECUTED if f"{s.text} ".startswith(f"{b} ")}
+    assert set(NOT_EXECUTED) == used
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identify)
+def test_commands_in_the_text_exist(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for span in re.findall(r"`([^`\n]+)`", text):
+        words = span.split()
+        match words:
+            case ["gp-active-sensing", name, *rest] if name != "…":
+                words = shlex.split(span)
+                shown = CliRunner().invoke(cli._cli, [name, "--help"])
+                assert shown.exit_code == 0, f"{page.name}: {span}"
+                for word in (w for w in rest if w.startswith("--")):
+                    assert word in shown.output, f"{page.name}: {word} is no option of {name}"
+            case ["make", target, *_] if re.fullmatch("[a-z]+", target):
+                makefile = (REPOSITORY / "Makefile").read_text()
+                assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name}: {span}"
+            case ["ros2", "launch", "gp_active_sensing", file, *arguments] if "<" not in file:
+                check_arguments(file.removesuffix(".launch.py"), arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identify)
@@ -116,3 +118,73 @@ def test_cited_works_are_listed() -> None:
         for group in re.findall(r"\[([A-Z][a-z]+\d{4}[^\]]*)\]", source.read_text("utf-8")):
             for key in re.findall(r"[A-Z][a-z]+\d{4}", group):
                 assert key in listed, f"{source.name} cites {key}"
+
+
+def test_every_policy_is_in_the_page_on_choosing_one() -> None:
+    page = (REPOSITORY / "docs" / "choosing.md").read_text("utf-8")
+    table = page.split("## The policies")[1].split("##")[0]
+    built_in = {name for name in policies if name not in policies.plugins()}
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == built_in
+
+
+def test_measured_figures_come_from_a_report() -> None:
+    reports = [*PACKAGE.glob("benchmarks/reports/*.md"), *PACKAGE.glob("experiments/results/*.md")]
+    measured = "\n".join(report.read_text("utf-8") for report in reports)
+    page = (REPOSITORY / "docs" / "choosing.md").read_text("utf-8")
+    figures = re.findall(r"\d+\.\d+ ± \d+\.\d+", page)
+    assert len(figures) > 10
+    for figure in figures:
+        assert figure in measured, f"choosing.md says {figure}; no report does"
+
+
+def test_generated_parts_are_current() -> None:
+    text = page_tables.PAGE.read_text("utf-8")
+    assert {f"launch {name}" for name in LAUNCHES} <= set(page_tables.parts(text))
+    assert {f"parameters {name}" for name in page_tables.NODES} <= set(page_tables.parts(text))
+    told = "docs/ros.md is stale; in the package's folder: python -m tests.page_tables"
+    assert text == page_tables.written_anew(text), told
+
+
+def test_every_reason_of_a_refused_reading_is_explained() -> None:
+    sources = (PACKAGE / "gp_active_sensing" / name for name in ("loop.py", "belief", "ros"))
+    files = [f for s in sources for f in ([s] if s.is_file() else s.rglob("*.py"))]
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    found = set()
+    for pattern in (
+        r"ReadingError\(\s*\"(\w+)\"",
+        r"_count\(\s*\"(\w+)\"",
+        r"_reject(?:_left)?\(\s*\"(\w+)\"",
+        r"rejected\[\"(\w+)\"\]",
+        r"reason, why = \"(\w+)\"",
+    ):
+        words = set(re.findall(pattern, text))
+        assert words, f"{pattern} finds nothing; the code has changed"
+        found |= words
+    page = (REPOSITORY / "docs" / "troubleshooting.md").read_text("utf-8")
+    table = page.split("## Readings are not used")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == found
+
+
+def test_messages_are_those_of_the_code() -> None:
+    """What the troubleshooting page quotes, in typographic quotes, is said somewhere."""
+    page = (REPOSITORY / "docs" / "troubleshooting.md").read_text("utf-8")
+    quotes = re.findall(r"“([^”]+)”", page)
+    assert len(quotes) > 15
+    said = messages()
+    for quote in quotes:
+        for part in " ".join(quote.split()).split("…"):
+            words = part.strip(" :;,.")
+            assert words in said, f"troubleshooting.md quotes {quote!r}: nobody says {words!r}"
+
+
+def messages() -> str:
+    """Return every text in the sources, those in pieces joined, … for what is filled in."""
+    found = [(REPOSITORY / "tools" / "make_env.sh").read_text("utf-8")]
+    for file in (PACKAGE / "gp_active_sensing").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [v.value if isinstance(v, ast.Constant) else "…" for v in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(" ".join(text.split()) for text in found)

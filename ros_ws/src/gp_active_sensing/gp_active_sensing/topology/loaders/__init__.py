@@ -11,8 +11,8 @@ from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["load_roads", "loaders"]
 
-loaders: Registry[RoadMap] = Registry("map format")
-"""Suffix -> function of a path; add a format here."""
+loaders: Registry[RoadMap] = Registry("map format", group="gp_active_sensing.map_loaders")
+"""Suffix, such as ".geojson" -> function of a path; add a format here."""
 
 loaders.add(".geojson", geojson.load)
 loaders.add(".json", geojson.load)
@@ -23,9 +23,14 @@ def load_roads(path: Path) -> RoadMap:
 
     Raises:
         MapError: unknown suffix, or a map that cannot be used.
+        PluginError: the suffix is that of a plug-in that cannot be used.
     """
     suffix = path.suffix.lower()
     if suffix not in loaders:
         msg = f"{path}: expected a map file ending in {' or '.join(loaders)}, got {suffix!r}"
         raise MapError(msg)
-    return loaders.factory(suffix)(path)
+    road_map: object = loaders.factory(suffix)(path)
+    if not isinstance(road_map, RoadMap):
+        msg = f"{path}: the reader of {suffix} must return a RoadMap, it gave {road_map!r:.60}"
+        raise MapError(msg)
+    return road_map

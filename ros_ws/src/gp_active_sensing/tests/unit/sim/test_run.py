@@ -71,7 +71,7 @@ def test_rmspe_is_against_the_noise_free_truth(tmp_path: Path) -> None:
             belief.observe(event["location"], event["value"])
     mean, _ = belief.predict()
     left = ~belief.observed
-    expected = float(np.sqrt(np.mean((mean - world.truth)[left] ** 2)))
+    expected = float(np.sqrt(np.mean((mean - world.truth.at(0.0))[left] ** 2)))
     assert summary["rmspe"] == pytest.approx(expected, rel=1e-12)
 
 

@@ -3,15 +3,22 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from gp_active_sensing.catalogue import key_table
 from gp_active_sensing.errors import ConfigError, ResourceError, UnknownNameError
 from gp_active_sensing.resources import find_resource, list_resources
-from gp_active_sensing.sim import Scenario, build_world, load_scenario, scenario_from_mapping
+from gp_active_sensing.sim import (
+    Scenario,
+    build_world,
+    load_scenario,
+    run_scenario,
+    scenario_from_mapping,
+)
 from gp_active_sensing.sim.scenario import with_policy
-from tests.unit.sim.scenarios import LINE, mapping, scenario
+from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 SHIPPED = [name for name in list_resources("sim") if name.endswith(".yaml")]
 
@@ -36,9 +43,52 @@ def test_defaults_of_the_policy_are_written_out() -> None:
 def test_shipped_scenarios_build_their_world(name: str) -> None:
     built = load_scenario(name)
     world = build_world(built)
-    assert world.truth.shape == (world.topology.n,)
+    assert world.truth.at(0.0).shape == (world.topology.n,)
     assert built.name == Path(name).stem
     assert built.limit.expansions is not None, "a shipped scenario is the same on every machine"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
+    few = load_scenario(name, overrides=["budget.readings=4", "limit.expansions=10"])
+    summary = run_scenario(few, tmp_path / "run", clock=lambda: 0.0)
+    assert (summary.status, summary.stages) == ("finished", 4)
+    assert summary.observed == 4
+    assert summary.rmspe is not None
+    assert math.isfinite(summary.rmspe)
+    assert summary.set_aside == ()
+    assert few.description
+    topology = build_world(few).topology
+    everything = topology.reachable(
+        build_world(few).start, np.zeros(topology.n, dtype=np.bool_), topology.n
+    )
+    assert everything.sum() >= topology.n - 1, "every place can be reached from the start"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_readme_shows_every_scenario(name: str) -> None:
+    path = find_resource("sim", name)
+    readme = path.with_name("README.md").read_text(encoding="utf-8")
+    assert f"| `{name}` |" in readme
+    stem = path.stem
+    if stem != "line":
+        assert f"\n## {stem.capitalize()}\n" in readme
+        assert f"](../../../../docs/images/{stem}.png)" in readme
+
+
+def test_what_the_new_scenarios_are_for() -> None:
+    lake, warehouse = load_scenario("lake"), load_scenario("warehouse")
+    assert lake.map.outline is not None
+    assert lake.map.obstacles
+    sensor = warehouse.sensor
+    assert sensor.bias
+    assert sensor.dropout
+    assert sensor.outlier * sensor.outlier_size
+    assert sensor.readings > 1
+    errors = math.sqrt(sensor.noise_std**2 + sensor.outlier * sensor.outlier_size**2)
+    assert warehouse.belief.noise_std == (pytest.approx(errors, abs=0.05),)
+    assert load_scenario("terrain").field.kind == "raster"
+    assert build_world(load_scenario("bloom")).truth.changes
 
 
 def test_all_problems_at_once_with_their_paths() -> None:
@@ -141,13 +191,20 @@ def test_files_beside_the_scenario_are_found_from_anywhere(tmp_path: Path) -> No
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(data))
     built = load_scenario(tmp_path / "mine.yaml")
     assert built.field.file == str(tmp_path / "values.csv")
-    assert build_world(built).truth[5] == 10.0
+    assert build_world(built).truth.at(0.0)[5] == 10.0
 
 
 @pytest.mark.parametrize("start", ["nowhere", 99, -1])
 def test_unknown_start(start: object) -> None:
     with pytest.raises(ConfigError, match=r"probe\.start: .*(no place|has places)"):
         build_world(scenario(probe={"start": start}))
+
+
+def test_a_map_that_cannot_be_built_names_the_key() -> None:
+    wrong = scenario(GRID, map={"outline": [[0, 0], [5, 5], [9, 9]], "obstacles": [[[0, 0]]]})
+    with pytest.raises(ConfigError) as caught:
+        build_world(wrong)
+    assert [p.split(":")[0] for p in caught.value.problems] == ["map.obstacles[0]", "map.outline"]
 
 
 def test_readme_lists_every_key() -> None:

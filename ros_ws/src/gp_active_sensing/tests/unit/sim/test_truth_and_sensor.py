@@ -9,7 +9,7 @@ import pytest
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
-from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.topology import make_line
 
 LINE = make_line(6, 1.0)
@@ -23,7 +23,7 @@ def table(path: Path, text: str, **more: Any) -> FieldConfig:
 
 def test_draws_have_the_covariance_of_the_kernel() -> None:
     config = FieldConfig(length_scale=2.0, signal_std=3.0, kernel="matern32")
-    draws = np.array([build_truth(config, LINE, seed) for seed in range(4000)])
+    draws = np.array([build_truth(config, LINE, seed).at(0.0) for seed in range(4000)])
     expected = 9.0 * build_kernel("matern32").correlation(
         LINE.features, LINE.features, np.array([2.0])
     )
@@ -33,15 +33,16 @@ def test_draws_have_the_covariance_of_the_kernel() -> None:
 
 
 def test_mean_shifts_the_same_draw_and_seeds_differ() -> None:
-    plain = build_truth(FieldConfig(length_scale=2.0), LINE, 5)
-    shifted = build_truth(FieldConfig(length_scale=2.0, mean=33.0), LINE, 5)
+    plain = build_truth(FieldConfig(length_scale=2.0), LINE, 5).at(0.0)
+    shifted = build_truth(FieldConfig(length_scale=2.0, mean=33.0), LINE, 5).at(0.0)
     np.testing.assert_allclose(shifted - 33.0, plain, atol=1e-12)
-    assert not np.allclose(plain, build_truth(FieldConfig(length_scale=2.0), LINE, 6))
+    other = build_truth(FieldConfig(length_scale=2.0), LINE, 6).at(0.0)
+    assert not np.allclose(plain, other)
 
 
 def test_a_smooth_field_needs_no_jitter() -> None:
     # The correlation matrix is singular to rounding.
-    truth = build_truth(FieldConfig(length_scale=1e4), make_line(200, 0.01), 0)
+    truth = build_truth(FieldConfig(length_scale=1e4), make_line(200, 0.01), 0).at(0.0)
     assert np.isfinite(truth).all()
     assert np.ptp(truth) < 1e-3
 
@@ -54,7 +55,7 @@ def test_length_scales_must_fit_the_features() -> None:
 def test_table_with_scale_and_offset(tmp_path: Path) -> None:
     rows = "".join(f"{name},{i}\n" for i, name in enumerate(LINE.names))
     config = table(tmp_path, "id,speed\n" + rows, value_column="speed", scale=3.6, offset=-1.0)
-    np.testing.assert_allclose(build_truth(config, LINE, 0), 3.6 * np.arange(6) - 1.0)
+    np.testing.assert_allclose(build_truth(config, LINE, 0).at(0.0), 3.6 * np.arange(6) - 1.0)
 
 
 @pytest.mark.parametrize(
@@ -89,16 +90,17 @@ def test_a_table_that_is_not_text(tmp_path: Path) -> None:
 # -- sensor ----------------------------------------------------------------------------------------
 
 TRUTH = np.linspace(10.0, 20.0, 200)
+STILL = Truth(TRUTH)
 
 
 def readings(config: SensorConfig, seed: int = 1) -> list[float | None]:
-    sensor = SimulatedSensor(TRUTH, config, seed)
+    sensor = SimulatedSensor(STILL, config, seed)
     found = [sensor.read(place, visit, 7) for place in range(200) for visit in range(5)]
     return [None if reading is None else reading.value for reading in found]
 
 
 def test_readings_depend_on_seed_place_and_visit_only() -> None:
-    sensor = SimulatedSensor(TRUTH, SensorConfig(noise_std=1.0), 1)
+    sensor = SimulatedSensor(STILL, SensorConfig(noise_std=1.0), 1)
     first = sensor.read(3, 0, 0)
     sensor.read(9, 4, 0)
     again = sensor.read(3, 0, 0)
@@ -106,7 +108,7 @@ def test_readings_depend_on_seed_place_and_visit_only() -> None:
     assert first == again
     others = [
         sensor.read(3, 1, 0),
-        SimulatedSensor(TRUTH, SensorConfig(noise_std=1.0), 2).read(3, 0, 0),
+        SimulatedSensor(STILL, SensorConfig(noise_std=1.0), 2).read(3, 0, 0),
     ]
     assert all(other is not None and other.value != first.value for other in others)
 
@@ -135,9 +137,9 @@ def test_a_dropout_leaves_the_other_readings_as_they_were() -> None:
 
 
 def test_certain_dropout_and_reported_variance() -> None:
-    silent = SimulatedSensor(TRUTH, SensorConfig(dropout=1.0), 0)
+    silent = SimulatedSensor(STILL, SensorConfig(dropout=1.0), 0)
     assert all(silent.read(p, 0, 0) is None for p in range(50))
-    reading = SimulatedSensor(TRUTH, SensorConfig(noise_std=2.0, report_variance=True), 0).read(
+    reading = SimulatedSensor(STILL, SensorConfig(noise_std=2.0, report_variance=True), 0).read(
         0, 0, 123
     )
     assert reading is not None

@@ -1,0 +1,111 @@
+"""Take the pictures of README and docs from report pages; needs a Chromium on PATH.
+
+    python docs/images/make_pictures.py            # all
+    python docs/images/make_pictures.py lake       # one
+
+Each scenario is run as shipped, its report page is opened, and a part of it is photographed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from gp_active_sensing.threads import one_blas_thread
+
+one_blas_thread()
+
+from gp_active_sensing.report import write_report  # noqa: E402 - loads numpy
+from gp_active_sensing.sim import load_scenario, run_scenario  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+HELPER = HERE.parents[1] / "ros_ws" / "src" / "gp_active_sensing" / "tests" / "browser.py"
+WIDTH = 1100  # CSS pixels, which the picture has as well
+MOST_BYTES = 400_000
+COLOURS = 256  # of the palette of a picture that would be larger
+MARGIN = 8
+READY = "document.documentElement.dataset.ready === 'yes'"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What to photograph.
+
+    Args:
+        stage: where the slider stands, None = at the last one.
+        last: selector of the element at the bottom; the maps are at the top.
+    """
+
+    stage: int | None = None
+    last: str = "#field"
+
+
+PICTURES = {
+    "town": Picture(stage=43, last="#charts figure:nth-child(3)"),
+    "lake": Picture(),
+    "warehouse": Picture(),
+    "terrain": Picture(),
+    "bloom": Picture(),
+}
+
+
+def main() -> None:
+    """Read the arguments and take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("scenarios", nargs="*", choices=[[], *PICTURES], help="default: all")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder to write to")
+    options = parser.parse_args()
+    browser = _browser_module()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        with browser.Browser(Path(folder) / "profile") as chromium:
+            for name in options.scenarios or PICTURES:
+                run_scenario(load_scenario(name), Path(folder) / name)
+                page = write_report(Path(folder) / name)
+                take(chromium, page, PICTURES[name], options.out / f"{name}.png")
+
+
+def take(chromium: object, report: Path, picture: Picture, file: Path) -> None:
+    """Photograph a part of a report page."""
+    page = chromium.page(width=WIDTH, height=900)  # type: ignore[attr-defined]
+    page.open(report, "" if picture.stage is None else f"#stage={picture.stage}", ready=READY)
+    top, bottom = page.evaluate(
+        f"['#field', '{picture.last}'].map((s) => document.querySelector(s))"
+        ".map((e) => e.getBoundingClientRect())"
+        ".map((box, i) => window.scrollY + (i ? box.bottom : box.top))"
+    )
+    page.picture(file, (0.0, top - MARGIN, WIDTH, bottom - top + 2 * MARGIN))
+    page.close()
+    _shrink(file)
+
+
+def _shrink(file: Path) -> None:
+    """Give a large picture a palette where Pillow is there: a third of the size."""
+    if file.stat().st_size <= MOST_BYTES:
+        return
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    with Image.open(io.BytesIO(file.read_bytes())) as image:
+        small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    small.save(file, optimize=True)
+
+
+def _browser_module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("browser", HELPER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["browser"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()

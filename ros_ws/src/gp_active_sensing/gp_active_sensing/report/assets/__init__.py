@@ -1,0 +1,1 @@
+"""Scripts, styles and frames of the pages; read as files, no code."""

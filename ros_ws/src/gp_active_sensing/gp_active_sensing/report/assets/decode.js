@@ -1,0 +1,66 @@
+/* The packed numbers of the page: base64, deflate, byte planes, differences between rows. */
+(function () {
+  'use strict';
+
+  const GPAS = window.GPAS;
+
+  async function inflate(base64) {
+    const text = atob(base64);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  /** Undo `packing.pack`: {rows, columns, values}, row after row. */
+  async function unpack(packed) {
+    const { rows, columns, low, step } = packed;
+    const planes = await inflate(packed.data);
+    const size = rows * columns;
+    if (planes.length !== 2 * size) {
+      throw new Error(`expected ${2 * size} bytes of packed numbers, got ${planes.length}`);
+    }
+    const levels = new Uint16Array(size);
+    const values = new Float64Array(size);
+    for (let i = 0; i < size; i += 1) {
+      const change = (planes[i] << 8) | planes[size + i];
+      levels[i] = change + (i >= columns ? levels[i - columns] : 0); // wraps at 16 bits
+      values[i] = low + step * levels[i];
+    }
+    const row = (index) => values.subarray(index * columns, (index + 1) * columns);
+    return { rows, columns, values, row };
+  }
+
+  async function integers(packed) {
+    const { rows, values } = await unpack(packed);
+    return Uint32Array.from({ length: rows }, (_, i) => values[2 * i] * 65536 + values[2 * i + 1]);
+  }
+
+  /** Replace every packed array of the page's data by its numbers. */
+  GPAS.decode = async (data) => {
+    if (!('DecompressionStream' in window)) {
+      throw new Error('this browser cannot unpack the maps (no DecompressionStream); use a newer one');
+    }
+    const { places, maps, readings } = data;
+    const [x, y, mean, std, truth, place, count, value, counts] = await Promise.all([
+      unpack(places.x),
+      unpack(places.y),
+      unpack(maps.mean),
+      unpack(maps.std),
+      maps.truth ? unpack(maps.truth) : null,
+      integers(readings.place),
+      integers(readings.count),
+      unpack(readings.value),
+      places.counts ? integers(places.counts) : null,
+    ]);
+    const n = places.names.length;
+    const offsets = new Uint32Array(n + 1);
+    for (let i = 0; i < n; i += 1) offsets[i + 1] = offsets[i] + (counts ? counts[i] : 1);
+    return {
+      ...data,
+      places: { ...places, n, x: x.values, y: y.values, offsets },
+      maps: { ...maps, mean, std, truth },
+      readings: { place, count, value: value.values },
+    };
+  };
+})();

@@ -1,0 +1,175 @@
+/* A map on a canvas: places coloured by their values, and what is drawn over them. */
+(function () {
+  'use strict';
+
+  const GPAS = window.GPAS;
+  const TALLEST = 1.25; // of the width
+  const REACH = 16; // how far from a place the mouse still means it [px]
+
+  /** How a map fits a canvas of some width: size, every point in pixels, every place's middle. */
+  function layout(places, width) {
+    const side = places.shape === 'cells' ? places.side / 2 : 0;
+    const [low, high] = [places.low.map((v) => v - side), places.high.map((v) => v + side)];
+    const margin = places.shape === 'cells' ? 2 : 8;
+    const [wide, tall] = [Math.max(high[0] - low[0], 1e-9), Math.max(high[1] - low[1], 1e-9)];
+    const inner = width - 2 * margin;
+    const factor = Math.min(inner / wide, (inner * TALLEST) / tall);
+    const height = Math.max(60, Math.ceil(tall * factor) + 2 * margin);
+    const x0 = (width - wide * factor) / 2;
+    const y0 = (height + tall * factor) / 2;
+    const stroke = Math.min(4, Math.max(1.1, width / (6.5 * Math.sqrt(places.n))));
+    const found = { width, height, factor, stroke, side: places.side * factor };
+    found.x = Float32Array.from(places.x, (x) => x0 + (x - low[0]) * factor);
+    found.y = Float32Array.from(places.y, (y) => y0 - (y - low[1]) * factor);
+    found.middle = new Float32Array(2 * places.n);
+    for (let i = 0; i < places.n; i += 1) place(places, found, i);
+    return found;
+  }
+
+  /** Move a street a little to its right, so that both directions show; find its middle. */
+  function place(places, found, i) {
+    const [first, end] = [places.offsets[i], places.offsets[i + 1]];
+    const { x, y, stroke } = found;
+    const [dx, dy] = [x[end - 1] - x[first], y[end - 1] - y[first]];
+    const length = Math.hypot(dx, dy);
+    let total = 0;
+    for (let j = first; j < end; j += 1) {
+      if (length > 0) {
+        x[j] -= (0.75 * stroke * dy) / length;
+        y[j] += (0.75 * stroke * dx) / length;
+      }
+      if (j > first) total += Math.hypot(x[j] - x[j - 1], y[j] - y[j - 1]);
+    }
+    let left = total / 2;
+    let at = [x[first], y[first]];
+    for (let j = first + 1; j < end; j += 1) {
+      const part = Math.hypot(x[j] - x[j - 1], y[j] - y[j - 1]);
+      const share = part > 0 ? Math.min(1, left / part) : 0;
+      if (left >= 0) at = [x[j - 1] + share * (x[j] - x[j - 1]), y[j - 1] + share * (y[j] - y[j - 1])];
+      left -= part;
+    }
+    found.middle.set(at, 2 * i);
+  }
+
+  function distance(x, y, x0, y0, x1, y1) {
+    const [dx, dy] = [x1 - x0, y1 - y0];
+    const square = dx * dx + dy * dy;
+    const share = square > 0 ? Math.max(0, Math.min(1, ((x - x0) * dx + (y - y0) * dy) / square)) : 0;
+    return Math.hypot(x - x0 - share * dx, y - y0 - share * dy);
+  }
+
+  /**
+   * A panel. `over(pen, where)` draws on top, with `where` the layout; it is called on every
+   * `draw()`. `show(values, table, range)` sets the colours.
+   */
+  GPAS.map = (figure, places, label, over) => {
+    const canvas = GPAS.element('canvas', 'map', null, figure);
+    canvas.setAttribute('role', 'img');
+    canvas.setAttribute('aria-label', label);
+    const below = document.createElement('canvas'); // the places; only the rest changes with the mouse
+    let where = null;
+    let shown = null;
+
+    function fit() {
+      const ratio = window.devicePixelRatio || 1;
+      where = layout(places, Math.max(160, canvas.clientWidth));
+      canvas.style.height = `${where.height}px`;
+      for (const sheet of [canvas, below]) {
+        sheet.width = Math.round(where.width * ratio);
+        sheet.height = Math.round(where.height * ratio);
+        sheet.getContext('2d').setTransform(ratio, 0, 0, ratio, 0, 0);
+      }
+    }
+
+    function trace(pen, i) {
+      pen.moveTo(where.x[places.offsets[i]], where.y[places.offsets[i]]);
+      for (let j = places.offsets[i] + 1; j < places.offsets[i + 1]; j += 1) pen.lineTo(where.x[j], where.y[j]);
+    }
+
+    function paint() {
+      const pen = below.getContext('2d');
+      pen.clearRect(0, 0, where.width, where.height);
+      if (!shown) return;
+      const { values, table, range } = shown;
+      const side = where.side;
+      pen.lineCap = 'round';
+      pen.lineJoin = 'round';
+      pen.lineWidth = where.stroke;
+      for (let i = 0; i < places.n; i += 1) {
+        const colour = GPAS.colourOf(table, range[0], range[1], values[i]);
+        if (places.shape === 'cells') {
+          // Whole pixels and a hair more: no seams between the cells.
+          const left = Math.floor(where.x[i] - side / 2);
+          const top = Math.floor(where.y[i] - side / 2);
+          pen.fillStyle = colour;
+          pen.fillRect(left, top, Math.ceil(where.x[i] + side / 2) - left, Math.ceil(where.y[i] + side / 2) - top);
+        } else {
+          pen.strokeStyle = colour;
+          pen.beginPath();
+          trace(pen, i);
+          pen.stroke();
+        }
+      }
+    }
+
+    function draw() {
+      if (!where) return;
+      const pen = canvas.getContext('2d');
+      pen.clearRect(0, 0, where.width, where.height);
+      pen.drawImage(below, 0, 0, where.width, where.height);
+      over(pen, where, trace);
+    }
+
+    function again() {
+      fit();
+      paint();
+      draw();
+    }
+
+    new ResizeObserver(() => {
+      if (!where || Math.abs(canvas.clientWidth - where.width) > 1) again();
+    }).observe(canvas);
+
+    return {
+      canvas,
+      draw,
+      again,
+      show(values, table, range) {
+        shown = { values, table, range };
+        if (!where) fit();
+        paint();
+        draw();
+      },
+      /** The place under the mouse, null when there is none near. */
+      at(x, y) {
+        let [best, nearest] = [null, REACH];
+        for (let i = 0; i < places.n; i += 1) {
+          const [first, end] = [places.offsets[i], places.offsets[i + 1]];
+          let d = Math.hypot(where.x[first] - x, where.y[first] - y);
+          for (let j = first + 1; j < end; j += 1) {
+            d = Math.min(d, distance(x, y, where.x[j - 1], where.y[j - 1], where.x[j], where.y[j]));
+          }
+          if (places.shape === 'cells') {
+            const off = Math.max(Math.abs(where.x[i] - x), Math.abs(where.y[i] - y));
+            d = off <= where.side / 2 ? 0 : Infinity;
+          }
+          if (d < nearest) [best, nearest] = [i, d];
+        }
+        return best;
+      },
+    };
+  };
+
+  /** The colours of a map and what they mean. */
+  GPAS.ramp = (figure, table, range, label) => {
+    const ramp = GPAS.element('div', 'ramp', null, figure);
+    ramp.style.background = `linear-gradient(to right, ${table.join(', ')})`;
+    const scale = GPAS.element('div', 'ticks', null, figure);
+    for (const tick of GPAS.ticks(range[0], range[1], 6)) {
+      const share = (tick.value - range[0]) / (range[1] - range[0] || 1);
+      const text = GPAS.element('span', '', tick.label, scale);
+      text.style.left = `${Math.min(98, Math.max(2, 100 * share))}%`;
+    }
+    GPAS.element('p', 'ramp-label', label, figure);
+  };
+})();

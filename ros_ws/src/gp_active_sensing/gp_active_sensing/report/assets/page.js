@@ -1,0 +1,228 @@
+/* The page of a run: one step at a time, by slider, keys, clicks in a chart, or playing. */
+(function () {
+  'use strict';
+
+  const GPAS = window.GPAS;
+  const byId = (id) => document.getElementById(id);
+
+  // Canvases do not follow the theme by themselves.
+  const themed = [];
+  GPAS.onTheme = (action) => themed.push(action);
+  for (const query of ['(prefers-color-scheme: dark)', 'print']) {
+    window.matchMedia(query).addEventListener('change', () => themed.forEach((action) => action()));
+  }
+
+  function charts(run, go) {
+    const { steps, unit, scales, colours } = run;
+    const host = byId('charts');
+    const staged = run.kind === 'stages';
+    const word = staged ? 'stage' : 'readings';
+    const column = (key) => steps.map((step) => (step[key] === undefined ? null : step[key]));
+    const has = (values) => values.some((v) => v !== null);
+    const made = [];
+    const shared = {
+      x: steps.map((step) => step.n), xLabel: word, whole: true, onPick: go,
+      heading: (i) => `${word} ${steps[i].n}`,
+    };
+    const add = (spec) => made.push(GPAS.chart(host, { ...shared, ...spec }));
+    const line = (name, values, colour, more) => ({ kind: 'line', name, values, colour, ...more });
+    const [rmspe, nlpd] = [column('rmspe'), column('nlpd')];
+    const inUnit = (name) => (unit ? `${name} [${unit}]` : name);
+    if (has(rmspe)) {
+      add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, range: settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
+    }
+    if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', range: settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
+    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, colours));
+    const [lower, upper] = [column('lower'), column('upper')];
+    const bracket = run.valueUnit ? ` [${run.valueUnit}]` : '';
+    if (has(lower)) {
+      const gap = steps.map((_, i) => (lower[i] === null ? null : Math.max(0, upper[i] - lower[i])));
+      const same = gap.every((g) => g === null || g < 1e-9);
+      add({
+        title: (same ? 'Value of the decision' : 'Bounds on the decision’s value') + bracket, unit: run.valueUnit,
+        series: same ? [line('value', lower, 'var(--second)')] : [line('upper', upper, 'var(--ink)', { width: 1.2 }), line('lower', lower, 'var(--second)')],
+      });
+      if (!same) add({ title: `Gap between the bounds${bracket}`, unit: run.valueUnit, fromZero: true, series: [line('gap', gap, 'var(--third)')] });
+    }
+    let seconds = column('planSeconds');
+    if (has(seconds)) {
+      const second = Math.max(...seconds) >= 0.02 ? 's' : 'ms';
+      if (second === 'ms') seconds = seconds.map((v) => (v === null ? null : 1000 * v));
+      const flags = column('limit');
+      add({
+        title: `Planning time [${second}]`, unit: second, fromZero: true,
+        series: [{ kind: 'bars', name: 'planning', values: seconds, colour: 'var(--second)', flags, flagColour: 'var(--accent)' }],
+        legend: flags.some(Boolean) ? [{ name: 'gap closed', colour: 'var(--second)' }, { name: 'limit reached', colour: 'var(--accent)' }] : null,
+      });
+    }
+    if (!made.length || steps.length < 2) {
+      byId('charts-title').hidden = true;
+      host.hidden = true;
+    } else if (!staged) byId('charts-title').textContent = 'Reading by reading';
+    return made;
+  }
+
+  /** A range without the first value where that is far above the rest, which it would flatten. */
+  function settled(values, fromZero) {
+    const rest = values.slice(1).filter((v) => v !== null);
+    if (rest.length < 3 || values[0] === null) return null;
+    const [low, high] = [Math.min(...rest), Math.max(...rest)];
+    const floor = fromZero ? 0 : low - 0.08 * (high - low);
+    return high > floor && values[0] - floor > 1.4 * (high - floor) ? [floor, high + 0.08 * (high - floor)] : null;
+  }
+
+  function scaleColours(count, table) {
+    return Array.from({ length: count }, (_, i) => table[Math.round((i * (table.length - 1)) / Math.max(count - 1, 1))]);
+  }
+
+  /** Areas on top of each other: the share of each length-scale. */
+  function belief(steps, scales, colours) {
+    const shades = scaleColours(scales.labels.length, colours.values);
+    let below = steps.map(() => 0);
+    const series = scales.labels.map((name, k) => {
+      const low = below;
+      const high = below.map((v, i) => v + steps[i].weights[k]);
+      below = high;
+      const text = (i) => `${(100 * steps[i].weights[k]).toFixed(0)} %`;
+      return { kind: 'band', name, low, high, colour: shades[k], opacity: 1, text };
+    });
+    return {
+      title: 'Belief over the length-scale', series, range: [0, 1.0001],
+      legend: series.map((s) => ({ name: s.name, colour: s.colour })),
+    };
+  }
+
+  function readout(run, step, s) {
+    const host = byId('readout');
+    host.replaceChildren();
+    const parts = [];
+    if (step.place !== undefined) {
+      const read = step.value === null ? 'no reading' : `read ${GPAS.withUnit(step.value, run.unit)}`;
+      parts.push([run.places.names[step.place], read]);
+    } else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
+    parts.push([`${step.observed} of ${run.places.n}`, 'places observed']);
+    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit), 'RMSPE']);
+    if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
+    const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];
+    if (shown !== s) parts.push([`maps of ${run.kind === 'stages' ? 'stage' : 'reading'} ${run.steps[shown].n}`, '(not every step has its own)']);
+    parts.forEach(([strong, rest], i) => {
+      GPAS.element('b', '', strong, host);
+      host.append(`${rest ? ` ${rest}` : ''}${i + 1 < parts.length ? ' · ' : ''}`);
+    });
+  }
+
+  function start(run) {
+    const { steps, scales } = run;
+    const last = steps.length - 1;
+    const slider = byId('slider');
+    const past = GPAS.history(run);
+    const field = GPAS.field(byId('field'), run, past);
+    const made = charts(run, (s) => go(s));
+    const shades = scaleColours(scales.labels.length, run.colours.values);
+    const staged = run.kind === 'stages';
+    let now = last;
+    let timer = null;
+
+    function show() {
+      const step = steps[now];
+      slider.value = now;
+      const words = staged ? `stage ${step.n} of ${steps[last].n}` : `reading ${step.n} of ${steps[last].n}`;
+      slider.setAttribute('aria-valuetext', words);
+      byId('where').textContent = words;
+      readout(run, step, now);
+      field.show(now);
+      made.forEach((chart) => chart.setCursor(now));
+      byId('belief').hidden = scales.labels.length < 2;
+      GPAS.weights(byId('belief-rows'), scales.labels, step.weights, scales.prior, shades);
+      byId('why').hidden = !staged;
+      byId('why').parentElement.classList.toggle('alone', !staged);
+      byId('why-text').textContent = step.why || 'Nothing is decided yet: this is what was believed before.';
+      byId('outcome').textContent = step.outcome || '';
+      GPAS.candidates(byId('why-rows'), step.candidates, step.place, step.others || 0, run.places.names, run.valueUnit);
+    }
+
+    function go(s, keep = false) {
+      if (!keep) pause();
+      now = Math.min(last, Math.max(0, s));
+      show();
+      if (!keep) history.replaceState(null, '', `#${staged ? 'stage' : 'reading'}=${steps[now].n}`);
+    }
+
+    function pause() {
+      if (timer === null) return;
+      clearInterval(timer);
+      timer = null;
+      icon();
+    }
+
+    function play() {
+      if (timer !== null) {
+        go(now);
+        return;
+      }
+      if (now === last) go(0, true);
+      timer = setInterval(() => {
+        if (now < last) go(now + 1, true);
+        else go(now);
+      }, Math.min(700, Math.max(90, 24000 / steps.length)));
+      icon();
+    }
+
+    function icon() {
+      const button = byId('play');
+      const word = timer === null ? 'Play' : 'Pause';
+      button.querySelector('path').setAttribute('d', timer === null ? 'M2 1l11 6-11 6z' : 'M2 1h4v12H2zM8 1h4v12H8z');
+      button.setAttribute('aria-label', word);
+      button.title = `${word} (space)`;
+    }
+
+    /** The step that the address asks for: the newest that is not after it. */
+    function asked() {
+      const match = /^#(?:stage|reading|step)=(\d+)$/.exec(location.hash);
+      if (!match) return null;
+      let found = 0;
+      steps.forEach((step, i) => {
+        if (step.n <= Number(match[1])) found = i;
+      });
+      return found;
+    }
+
+    slider.max = last;
+    slider.addEventListener('input', () => go(Number(slider.value)));
+    byId('play').addEventListener('click', play);
+    byId('larger').hidden = run.places.shape === 'line';
+    byId('larger').addEventListener('click', () => {
+      const large = byId('field').classList.toggle('large');
+      byId('larger').setAttribute('aria-pressed', String(large));
+    });
+    byId('back').addEventListener('click', () => go(now - 1));
+    byId('next').addEventListener('click', () => go(now + 1));
+    window.addEventListener('hashchange', () => {
+      const s = asked();
+      if (s !== null && s !== now) go(s);
+    });
+    document.addEventListener('keydown', (event) => {
+      const busy = event.target.closest('input, button, summary, pre, a') || event.ctrlKey || event.metaKey || event.altKey;
+      const moves = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last };
+      if (busy && !(event.target.closest('.bar button') && event.key in moves)) return;
+      if (event.key === ' ') play();
+      else if (event.key in moves) go(moves[event.key]);
+      else return;
+      event.preventDefault();
+    });
+    now = asked() ?? last;
+    document.querySelector('.bar').hidden = last === 0;
+    show();
+  }
+
+  GPAS.ready = (async () => {
+    const data = JSON.parse(byId('data').textContent);
+    start(await GPAS.decode(data));
+    document.documentElement.dataset.ready = 'yes';
+  })().catch((error) => {
+    byId('trouble').textContent = `The maps and charts cannot be shown: ${error.message}`;
+    byId('trouble').hidden = false;
+    document.documentElement.dataset.ready = 'no';
+    throw error;
+  });
+})();

@@ -1,0 +1,175 @@
+/* The panels of a map: truth, estimate, uncertainty, with what was read, driven and planned. */
+(function () {
+  'use strict';
+
+  const GPAS = window.GPAS;
+  const RECENT = 20; // steps whose way is drawn stronger
+
+  function ring(pen, x, y, radius, colour, width) {
+    pen.beginPath();
+    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.strokeStyle = colour;
+    pen.lineWidth = width;
+    pen.stroke();
+  }
+
+  function dot(pen, x, y, radius, colour) {
+    pen.beginPath();
+    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.fillStyle = colour;
+    pen.fill();
+  }
+
+  GPAS.panels = (host, run, past) => {
+    const { places, steps, colours, maps, unit } = run;
+    let at = null;
+    let hover = null;
+    const staged = run.kind === 'stages';
+
+    /** A way along places: streets as they run, cells from middle to middle. */
+    function way(pen, where, trace, list, from) {
+      pen.beginPath();
+      let last = from;
+      for (const p of list) {
+        if (places.shape === 'roads') trace(pen, p);
+        else {
+          const [x, y] = [where.middle[2 * p], where.middle[2 * p + 1]];
+          if (last === null || last === undefined) pen.moveTo(x, y);
+          else if (last === from) {
+            pen.moveTo(where.middle[2 * last], where.middle[2 * last + 1]);
+            pen.lineTo(x, y);
+          } else pen.lineTo(x, y);
+        }
+        last = p;
+      }
+    }
+
+    /** The way driven up to now, its newest part stronger. */
+    function driven(pen, where, trace) {
+      pen.lineJoin = 'round';
+      pen.setLineDash([]);
+      const recent = Math.max(1, at.s - RECENT + 1);
+      for (const [first, end, thick] of [[1, recent, 1.6], [recent, at.s + 1, 2.4]]) {
+        const list = [];
+        for (let s = first; s < end; s += 1) list.push(...(steps[s].path || []));
+        if (!list.length) continue;
+        way(pen, where, trace, list, steps[first].at ?? null);
+        pen.strokeStyle = GPAS.variable('--card');
+        pen.lineWidth = thick + 1.8;
+        pen.stroke();
+        pen.strokeStyle = GPAS.variable('--second');
+        pen.lineWidth = thick;
+        pen.stroke();
+      }
+      const plan = steps[at.s].plan || [];
+      if (plan.length) {
+        way(pen, where, trace, plan, steps[at.s].place);
+        pen.lineWidth = 4;
+        pen.strokeStyle = GPAS.variable('--card');
+        pen.stroke();
+        pen.setLineDash([5, 4]);
+        pen.lineWidth = 2.4;
+        pen.strokeStyle = GPAS.variable('--accent');
+        pen.stroke();
+        pen.setLineDash([]);
+      }
+      pen.font = '600 11px system-ui, "Liberation Sans", sans-serif';
+      pen.lineWidth = 3;
+      pen.strokeStyle = GPAS.variable('--card');
+      for (const { place, n } of past.numbered(at.s)) {
+        const [x, y] = [where.middle[2 * place], where.middle[2 * place + 1]];
+        dot(pen, x, y, 3, GPAS.variable('--ink'));
+        pen.lineWidth = 3;
+        pen.strokeStyle = GPAS.variable('--card');
+        const right = x + 4 + pen.measureText(n).width < where.width;
+        pen.textAlign = right ? 'left' : 'right';
+        const [tx, ty] = [right ? x + 4 : x - 4, Math.max(10, y - 4)];
+        pen.strokeText(n, tx, ty);
+        pen.fillStyle = GPAS.variable('--ink');
+        pen.fillText(n, tx, ty);
+      }
+    }
+
+    function read(pen, where) {
+      const small = Math.max(1.8, Math.min(3, where.width / (9 * Math.sqrt(places.n))));
+      for (const p of at.read.keys()) {
+        const [x, y] = [where.middle[2 * p], where.middle[2 * p + 1]];
+        dot(pen, x, y, small + 1, GPAS.variable('--card'));
+        dot(pen, x, y, small, GPAS.variable('--accent'));
+      }
+      const candidates = steps[at.s].candidates || [];
+      const radius = candidates.length > 30 ? 2.5 : 5.5;
+      for (const [p] of candidates) {
+        const [x, y] = [where.middle[2 * p], where.middle[2 * p + 1]];
+        ring(pen, x, y, radius, GPAS.variable('--card'), 3.5);
+        ring(pen, x, y, radius, GPAS.variable('--second'), 1.8);
+      }
+    }
+
+    const over = (what) => (pen, where, trace) => {
+      if (!at) return;
+      pen.lineCap = 'round';
+      if (what) what(pen, where, trace);
+      const here = past.here(at.s);
+      for (const [p, radius] of [[what ? here : null, 6.5], [hover, 9]]) {
+        if (p === null || p === undefined) continue;
+        const [x, y] = [where.middle[2 * p], where.middle[2 * p + 1]];
+        ring(pen, x, y, radius, GPAS.variable('--card'), 5);
+        ring(pen, x, y, radius, GPAS.variable('--ink'), 2.5);
+      }
+    };
+
+    const label = unit ? `${run.quantity} [${unit}]` : run.quantity;
+    const doubt = `standard deviation${unit ? ` [${unit}]` : ''}`;
+    const made = [];
+    function panel(title, aria, what, table, range, text, legend) {
+      const figure = GPAS.element('figure', '', null, host);
+      GPAS.element('h3', '', title, figure);
+      GPAS.legend(legend, figure);
+      const map = GPAS.map(figure, places, aria, over(what));
+      GPAS.ramp(figure, table, range, text);
+      const tip = GPAS.tip(figure);
+      const point = (event) => {
+        const box = map.canvas.getBoundingClientRect();
+        const frame = figure.getBoundingClientRect();
+        const place = map.at(event.clientX - box.left, event.clientY - box.top);
+        if (place === null) tip.hide();
+        else tip.show(event.clientX - frame.left, event.clientY - frame.top, places.names[place], GPAS.about(run, place, at));
+        if (place !== hover) {
+          hover = place;
+          for (const other of made) other.map.draw();
+        }
+      };
+      map.canvas.addEventListener('pointermove', point);
+      map.canvas.addEventListener('pointerdown', point);
+      map.canvas.addEventListener('pointerleave', () => {
+        hover = null;
+        tip.hide();
+        for (const other of made) other.map.draw();
+      });
+      made.push({ map, table, range });
+    }
+
+    const next = steps.some((s) => s.others) ? 'could be next (the best ones)' : 'could be next';
+    const here = { name: 'here', colour: 'var(--ink)', mark: 'ring' };
+    if (maps.truth) {
+      panel(maps.truth.rows > 1 ? 'Truth at this time' : 'Truth', 'Map of the true field', null, colours.values, maps.range, label, []);
+    }
+    panel('Estimate', 'Map of the estimate', read, colours.values, maps.range, label, [
+      { name: 'read', colour: 'var(--accent)', mark: 'dot' },
+      ...(steps.some((s) => s.candidates && s.candidates.length) ? [{ name: next, colour: 'var(--second)', mark: 'ring' }] : []),
+      ...(staged ? [here] : []),
+    ]);
+    panel('Uncertainty', 'Map of the standard deviation, with the way driven', driven, colours.doubt, maps.doubt, doubt, staged ? [
+      { name: 'driven', colour: 'var(--second)', mark: 'stroke' },
+      ...(steps.some((s) => (s.plan || []).length) ? [{ name: 'planned next', colour: 'var(--accent)', mark: 'dashed' }] : []),
+      here,
+    ] : []);
+    GPAS.onTheme(() => made.forEach(({ map }) => map.again()));
+    return (now) => {
+      at = now;
+      const values = made.length === 3 ? [now.truth, now.mean, now.std] : [now.mean, now.std];
+      made.forEach(({ map, table, range }, i) => map.show(values[i], table, range));
+    };
+  };
+})();

@@ -1,0 +1,80 @@
+"""A page as one file: frame, styles and scripts put together, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+
+__all__ = ["PAGE", "as_json", "build_page", "tile", "write_page"]
+
+PAGE = "report.html"
+_ASSETS = "gp_active_sensing.report.assets"
+
+
+def build_page(frame: str, scripts: Sequence[str], data: Mapping[str, Any], **slots: str) -> str:
+    """Return a page.
+
+    Args:
+        frame: name of an HTML file among the assets.
+        scripts: names of the scripts, in the order in which they run.
+        data: handed to the scripts as the JSON element ``#data``.
+        slots: HTML for the frame's other slots; what comes from a run is escaped by the caller.
+    """
+    texts = [f"\n{_asset(name)}" for name in scripts]
+    return Template(_asset(frame)).substitute(
+        slots,
+        policy=_security(texts),
+        css=_asset("page.css"),
+        scripts="\n".join(f"<script>{text}</script>" for text in texts),
+        data=as_json(data),
+    )
+
+
+def write_page(page: Path, text: str) -> Path:
+    """Write a page beside, then rename: a reader sees the old one or the new one.
+
+    Raises:
+        RunError: the page cannot be written.
+    """
+    beside = page.with_name(f".{page.name}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, page)
+    except OSError as error:
+        msg = f"{page}: cannot write: {error.strerror or error}"
+        raise RunError(msg) from error
+    return page
+
+
+def as_json(data: Mapping[str, Any]) -> str:
+    """Return JSON that may stand inside a script element, whatever the texts in it are."""
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def tile(figure: str, text: str) -> str:
+    """Return one of the headline figures, as HTML."""
+    return f'<div class="tile"><b>{html.escape(figure)}</b><span>{html.escape(text)}</span></div>'
+
+
+def _asset(name: str) -> str:
+    return resources.files(_ASSETS).joinpath(name).read_text("utf-8")
+
+
+def _security(scripts: Sequence[str]) -> str:
+    """Return a policy that lets run these scripts only, and lets load nothing at all."""
+    digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
+    return html.escape(
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'", quote=False
+    )

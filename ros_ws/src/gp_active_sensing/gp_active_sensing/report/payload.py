@@ -1,0 +1,239 @@
+"""What the page's scripts are given: plain data, small, the maps packed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gp_active_sensing.report.colours import DOUBT, VALUES
+from gp_active_sensing.report.packing import pack, pack_integers
+from gp_active_sensing.report.sentences import outcome, why
+from gp_active_sensing.report.source import RunData
+from gp_active_sensing.report.steps import Replay, Step
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import CandidateValue, FloatArray
+
+__all__ = ["MAP_BYTES", "build_payload", "is_line", "scale_labels"]
+
+MAP_BYTES = 3_000_000
+"""Most that the packed maps may take; beyond, fewer steps keep theirs."""
+CANDIDATES = 200
+"""Candidates of a decision that are kept, the best ones, and …"""
+ALL_CANDIDATES = 12_000
+"""… of all decisions together."""
+SCALES = 12
+"""Length-scales told apart."""
+Scale: TypeAlias = tuple[float, ...]
+IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
+"""Policies whose values are entropies or information."""
+
+
+def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
+    """Return what the page's scripts draw.
+
+    Args:
+        data: the run.
+        done: its steps.
+        thin: keep a map of every thin-th step only, and as much fewer candidates.
+    """
+    groups = _groups(done)
+    kept = max(4, min(CANDIDATES, ALL_CANDIDATES // len(done.steps)) // thin)
+    maps = _maps(done, thin)
+    while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
+        thin *= 2
+        maps = _maps(done, thin)
+    return {
+        "kind": "stages" if done.by_stage else "readings",
+        "unit": data.unit,
+        "quantity": data.quantity,
+        "valueUnit": _value_unit(data.policy),
+        "places": _places(data.topology),
+        "scales": {
+            "labels": [_group_label(data.topology, group) for group in groups],
+            "prior": _shares(done.prior, groups),
+        },
+        "steps": [_step(data, step, groups, kept) for step in done.steps],
+        "readings": _readings(done.steps),
+        "maps": maps,
+        "colours": {"values": VALUES, "doubt": DOUBT},
+    }
+
+
+def _value_unit(policy: str) -> str:
+    """Return the unit of a policy's values, "" where it is not known."""
+    return "nat" if policy in IN_NAT else ""
+
+
+def is_line(topology: Topology) -> bool:
+    """Say whether all places lie on one line along x or y."""
+    spread = np.ptp(topology.positions, axis=0)
+    return bool(spread.min() <= 1e-9 * max(float(spread.max()), 1e-9))
+
+
+def scale_labels(topology: Topology, scales: Sequence[tuple[float, ...]]) -> list[str]:
+    """Return each length-scale as text, with its unit where the map's features have one."""
+    unit = " m" if set(topology.feature_names) <= {"x", "y"} else ""
+    return [
+        (f"{s[0]:.4g}" if len(set(s)) == 1 else " × ".join(f"{part:.4g}" for part in s)) + unit
+        for s in scales
+    ]
+
+
+def _groups(done: Replay) -> list[list[Scale]]:
+    """Return the length-scales that are shown as one, smallest first: each by itself if it can be.
+
+    Candidates that follow the readings come and go; where a run had many, neighbours share a group.
+    """
+    scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
+    if len(scales) <= SCALES:
+        return [[scale] for scale in scales]
+    size = np.log([np.exp(np.mean(np.log(scale))) for scale in scales])
+    edges = np.linspace(size.min(), size.max(), SCALES + 1)[1:-1]
+    number = np.searchsorted(edges, size)
+    groups = [[s for s, n in zip(scales, number, strict=True) if n == g] for g in range(SCALES)]
+    return [group for group in groups if group]
+
+
+def _group_label(topology: Topology, group: Sequence[Scale]) -> str:
+    first, last = scale_labels(topology, [group[0]])[0], scale_labels(topology, [group[-1]])[0]
+    return first if first == last else f"{first.removesuffix(' m')} to {last}"
+
+
+def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) -> list[float]:
+    return [round(sum(masses.get(scale, 0.0) for scale in group), 4) for group in groups]
+
+
+def _step(
+    data: RunData, step: Step, groups: Sequence[Sequence[Scale]], kept: int
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "n": step.number,
+        "observed": step.observed,
+        "weights": _shares(step.masses, groups),
+        "rmspe": _significant(step.rmspe),
+        "nlpd": _significant(step.nlpd),
+        "r": len(step.readings),
+        "seconds": _significant(step.seconds),
+    }
+    plan = step.plan
+    if plan is None or plan.waypoint is None:
+        return found
+    record = step.record
+    chosen = _best(plan.candidates, plan.waypoint, kept)
+    metres = record.get("driven_metres")
+    return found | {
+        "place": plan.waypoint,
+        "at": step.at,
+        "path": list(plan.path),
+        "plan": list(plan.waypoints[1:]),
+        "value": _significant(step.value, 6),
+        "expected": [_significant(v) for v in step.expected] if step.expected else None,
+        "why": why(plan, data.topology.names, data.policy, _value_unit(data.policy)),
+        "outcome": outcome(
+            step.expected, step.value, data.unit, set_aside=bool(record.get("set_aside"))
+        ),
+        "candidates": [[c.location, _fine(c.lower), _fine(c.upper)] for c in chosen],
+        "others": len(plan.candidates) - len(chosen),
+        # Without candidates the bounds say nothing (random).
+        "lower": _fine(plan.lower) if plan.candidates else None,
+        "upper": _fine(plan.upper) if plan.candidates else None,
+        "planSeconds": _significant(float(record.get("plan_seconds") or plan.seconds)),
+        "limit": plan.deadline_hit,
+        "metres": _significant(float(metres)) if isinstance(metres, int | float) else None,
+    }
+
+
+def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[CandidateValue]:
+    """Return the candidates by upper bound, best first; the chosen one comes along anyway."""
+    ordered = sorted(candidates, key=lambda c: (-c.upper, -c.lower, c.location))
+    first = ordered[:kept]
+    if all(c.location != chosen for c in first):
+        first[-1:] = [c for c in ordered if c.location == chosen] or first[-1:]
+    return first
+
+
+def _places(topology: Topology) -> dict[str, Any]:
+    lines = [np.asarray(topology.geometry(i), dtype=np.float64) for i in range(topology.n)]
+    points = np.vstack(lines)
+    low, high = points.min(axis=0), points.max(axis=0)
+    found: dict[str, Any] = {
+        "names": list(topology.names),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "x": pack(points[:, :1], float(low[0]), float(high[0])),
+        "y": pack(points[:, 1:], float(low[1]), float(high[1])),
+    }
+    if is_line(topology):
+        axis = int(np.argmax(np.ptp(topology.positions, axis=0)))
+        return found | {"shape": "line", "axis": "xy"[axis]}
+    if all(len(line) == 1 for line in lines):
+        return found | {"shape": "cells", "side": _side(topology.positions)}
+    return found | {
+        "shape": "roads",
+        "counts": pack_integers(np.array([len(line) for line in lines])),
+    }
+
+
+def _side(positions: FloatArray) -> float:
+    """Return the distance of neighbouring places, the side of the squares that show them."""
+    from scipy.spatial import cKDTree
+
+    if len(positions) < 2:
+        return 1.0
+    distances, _ = cKDTree(positions).query(positions, k=2)
+    return float(np.median(np.asarray(distances)[:, 1])) or 1.0
+
+
+def _readings(steps: Sequence[Step]) -> dict[str, Any]:
+    told = [reading for step in steps for reading in step.readings]
+    values = np.array([value for _, value, _ in told], dtype=np.float64)
+    low, high = (float(values.min()), float(values.max())) if told else (0.0, 1.0)
+    return {
+        "place": pack_integers(np.array([place for place, _, _ in told], dtype=np.int64)),
+        "count": pack_integers(np.array([count for _, _, count in told], dtype=np.int64)),
+        "value": pack(values[:, None], low, high),
+    }
+
+
+def _maps(done: Replay, thin: int) -> dict[str, Any]:
+    """Return the maps and the ranges of their colours, the same for all steps."""
+    last = len(done.shown) - 1
+    rows = sorted({*range(0, len(done.shown), thin), last})
+    final = done.mean[-1]
+    truth = done.truth
+    shared = final if truth is None else np.concatenate([final, truth.ravel()])
+    low, high = _range(float(shared.min()), float(shared.max()))
+    # The first maps may be far off (a mean that is not known): they are drawn in the end colours.
+    most = float(np.median(done.std.max(axis=1)[min(1, last) :])) or 1.0
+    reach = 4.0 * (high - low)
+    found: dict[str, Any] = {
+        "steps": [done.shown[row] for row in rows],
+        "all": len(done.steps),
+        "range": [low, high],
+        "doubt": [0.0, most],
+        "mean": pack(done.mean[rows], low - reach, high + reach),
+        "std": pack(done.std[rows], 0.0, min(float(done.std.max()), 20.0 * most)),
+        "truth": None,
+    }
+    if truth is not None:
+        found["truth"] = pack(truth if len(truth) == 1 else truth[rows], low, high)
+    return found
+
+
+def _range(low: float, high: float) -> tuple[float, float]:
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _size(maps: dict[str, Any]) -> int:
+    return sum(len(maps[key]["data"]) for key in ("mean", "std", "truth") if maps[key])
+
+
+def _fine(value: float) -> float:
+    """Return a bound with digits enough to tell candidates apart."""
+    return float(f"{value:.8g}")
+
+
+def _significant(value: float | None, digits: int = 5) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(f"{value:.{digits}g}")

@@ -1,0 +1,110 @@
+"""Why a place was chosen and what came of it, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gp_active_sensing.types import CandidateValue, Plan
+
+__all__ = ["called", "outcome", "why"]
+
+_SAME = 1e-9
+"""Bounds closer than this are one value [the policy's unit]."""
+
+
+def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str:
+    """Return why a plan goes where it goes, from the bounds on its candidates' values.
+
+    Args:
+        plan: a decision with a waypoint.
+        names: (n,) the map's names of places.
+        policy: its name, "" when not known.
+        unit: of the values.
+    """
+    place = plan.waypoints[0]
+    chosen = next((c for c in plan.candidates if c.location == place), None)
+    if policy == "random":
+        return f"Chosen at random: {called(names[place])}."
+    if chosen is None:
+        return f"Chosen by {policy or 'the policy'}: {called(names[place])}; no values were kept."
+    others = [c for c in plan.candidates if c.location != place]
+    rival = max(others, key=lambda c: c.upper, default=None)
+    digits = _digits(chosen, rival)
+    worth = f"worth {_range(chosen, digits)}{_unit(unit)}"
+    if plan.horizon > 1:
+        worth += f" over {plan.horizon} readings"
+    start = f"Chosen: {called(names[place])}"
+    if rival is None:
+        return f"{start}, the only place that could be next, {worth}."
+    other = called(names[rival.location])
+    if rival.upper <= chosen.lower + _SAME:
+        most = "" if _exact(rival) else "at most "
+        best = f"the best other place, {other}, is worth {most}{rival.upper:.{digits}f}"
+        return f"{start}, {worth}; {best}."
+    may = f"{other} may be worth up to {rival.upper:.{digits}f}"
+    if plan.deadline_hit:
+        return f"{start}, {worth}; {may}: the limit ended the search before the choice was certain."
+    within = f"{rival.upper - chosen.lower:.2g}{_unit(unit)}"
+    return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
+
+
+def outcome(
+    expected: tuple[float, float] | None,
+    value: float | None,
+    unit: str = "",
+    *,
+    set_aside: bool = False,
+) -> str:
+    """Return what was expected of a reading and what it was.
+
+    Args:
+        expected: mean and standard deviation of the reading, from the belief before it.
+        value: what was read (mean of the visit), None when nothing was.
+        unit: of the field.
+        set_aside: the place was given up without a reading.
+    """
+    if value is not None:
+        came = f"read {_short(value)}{_unit(unit)}"
+    else:
+        came = "no reading came, the place was set aside" if set_aside else "not read yet"
+    if expected is None:
+        return f"{came[0].upper()}{came[1:]}."
+    mean, sd = expected
+    return f"Expected {_short(mean)} ± {_short(sd)}{_unit(unit)}; {came}."
+
+
+def called(name: str) -> str:
+    """Return a place's name as it may stand in a sentence: a bare number needs a word before it."""
+    number = name.lstrip("-+").replace(".", "", 1).isdigit()
+    return f"place {name}" if number or not name.strip() else name
+
+
+def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
+    """Return how many decimals tell the compared values apart, 2 to 4."""
+    others = [chosen.upper] + ([rival.upper] if rival else [])
+    differ = [v for v in others if abs(v - chosen.lower) > _SAME]
+    for digits in (2, 3):
+        if all(f"{v:.{digits}f}" != f"{chosen.lower:.{digits}f}" for v in differ):
+            return digits
+    return 4 if differ else 2
+
+
+def _exact(candidate: CandidateValue) -> bool:
+    return abs(candidate.upper - candidate.lower) < _SAME
+
+
+def _range(candidate: CandidateValue, digits: int) -> str:
+    low, high = f"{candidate.lower:.{digits}f}", f"{candidate.upper:.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _short(value: float) -> str:
+    """Return a number in about three digits, without an exponent where one can do without."""
+    if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{decimals}f}" if abs(value) >= 0.1 or value == 0.0 else f"{value:.2g}"
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""

@@ -1,0 +1,268 @@
+"""The run once more, step by step: what was believed after each stage, or group of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.events import plan_of, reading_of
+from gp_active_sensing.metrics import nlpd, rmspe
+from gp_active_sensing.report.source import RunData
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import FloatArray, Plan, Reading
+
+__all__ = ["GROUPS", "Replay", "Step", "masses", "replay"]
+
+GROUPS = 200
+"""Steps of a run without decisions: its readings are gathered into at most so many."""
+VALUES = 4_000_000
+"""Largest number of values of a map kept over all steps; beyond, some steps have no map."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is known after a stage, or after a group of readings; the first one is before any.
+
+    Args:
+        number: of the stage, or of readings so far.
+        seconds: time of the mission [s].
+        plan: the decision that led here, None without one.
+        at: where the probe stood when it was taken, None when not known.
+        record: the stage's line of ``records.jsonl``, {} without one.
+        readings: (place, mean, count) of the readings of this step.
+        expected: mean and standard deviation of the reading at the chosen place before it.
+        masses: belief over the length-scales; the candidates may follow the readings.
+        observed: number of places with a reading.
+        rmspe, nlpd: of the map, None without a truth.
+    """
+
+    number: int
+    seconds: float
+    plan: Plan | None
+    at: int | None
+    record: Mapping[str, Any]
+    readings: tuple[tuple[int, float, int], ...]
+    expected: tuple[float, float] | None
+    masses: Mapping[tuple[float, ...], float]
+    observed: int
+    rmspe: float | None
+    nlpd: float | None
+
+    @property
+    def place(self) -> int | None:
+        """The place of the stage."""
+        return None if self.plan is None else self.plan.waypoint
+
+    @property
+    def value(self) -> float | None:
+        """What was read at the place of the stage, None when nothing was."""
+        value = self.record.get("value")
+        if isinstance(value, int | float):
+            return float(value)
+        return next((mean for place, mean, _ in self.readings if place == self.place), None)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """All steps of a run, and the maps of some of them.
+
+    Args:
+        by_stage: a step is a stage; otherwise a group of readings.
+        steps: in order; the first is before any decision and reading.
+        shown: (m,) numbers of the steps with a map; the last step is among them.
+        mean, std: (m, n) estimate and uncertainty of the noise-free field.
+        truth: (m, n) noise-free field; (1, n) when it does not change, None when not known.
+        belief: after the last reading.
+        prior: belief over the length-scales before the first reading.
+        unused: readings of the journal that could not be used.
+    """
+
+    by_stage: bool
+    steps: tuple[Step, ...]
+    shown: tuple[int, ...]
+    mean: FloatArray
+    std: FloatArray
+    truth: FloatArray | None
+    belief: Belief
+    prior: Mapping[tuple[float, ...], float]
+    unused: int
+
+
+@dataclass
+class _Chunk:
+    """What happened between two steps."""
+
+    number: int
+    plan: Plan | None = None
+    at: int | None = None
+    readings: list[Reading] = field(default_factory=list)
+    driven: float = 0.0
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        if event.get("event") == "reading":
+            self.readings.append(reading_of(event))
+        elif event.get("event") == "moved":
+            self.driven += float(event.get("seconds") or 0.0)
+
+
+def replay(data: RunData) -> Replay:
+    """Tell the readings of the journal again.
+
+    Cost: a prediction of all n places for each step with a map.
+
+    Raises:
+        RunError: an event of the journal that cannot be used.
+    """
+    by_stage = any(event.get("event") == "decision" for event in data.events)
+    chunks = list(_stages(data.events) if by_stage else _groups(data.events))
+    shown = _shown(len(chunks), data.topology.n)
+    by_number = {int(r["stage"]): r for r in data.records if isinstance(r.get("stage"), int)}
+    again = _Again(data)
+    prior = masses(again.belief, again.belief.prior_weights)
+    steps = []
+    for index, chunk in enumerate(chunks):
+        record = by_number.get(chunk.number, {}) if by_stage and index else {}
+        steps.append(again.step(chunk, record, with_map=index in shown))
+    return Replay(
+        by_stage=by_stage,
+        steps=tuple(steps),
+        shown=tuple(sorted(shown)),
+        mean=np.array(again.means),
+        std=np.array(again.stds),
+        truth=np.array(again.truths) if again.truths else None,
+        belief=again.belief,
+        prior=prior,
+        unused=again.unused,
+    )
+
+
+class _Again:
+    """A belief that is told the readings again, and the maps taken of it on the way."""
+
+    def __init__(self, data: RunData) -> None:
+        self.belief = data.fresh_belief()
+        self.means: list[FloatArray] = []
+        self.stds: list[FloatArray] = []
+        self.truths: list[FloatArray] = []
+        self.unused = 0
+        self._topology, self._truth = data.topology, data.truth
+        self._seconds = 0.0
+
+    def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> Step:
+        expected = self._expected(chunk.plan)
+        used = list(_observe(self.belief, self._topology, chunk.readings))
+        self.unused += len(chunk.readings) - len(used)
+        self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
+        error, score = _number(record.get("rmspe")), _number(record.get("nlpd"))
+        if with_map or (self._truth is not None and error is None):
+            mean, variance = self.belief.predict()
+            if with_map:
+                self.means.append(mean)
+                self.stds.append(np.sqrt(variance))
+            if self._truth is not None:
+                truth = self._truth.at(_number(record.get("truth_seconds"), self._seconds))
+                observed = self.belief.observed
+                error = rmspe(mean, truth, observed) if error is None else error
+                score = nlpd(mean, variance, truth, observed) if score is None else score
+                if with_map and (self._truth.changes or not self.truths):
+                    self.truths.append(truth)
+        return Step(
+            number=chunk.number,
+            seconds=self._seconds,
+            plan=chunk.plan,
+            at=chunk.at,
+            record=record,
+            readings=_gathered(used),
+            expected=expected,
+            masses=masses(self.belief, self.belief.weights),
+            observed=int(self.belief.observed.sum()),
+            rmspe=error,
+            nlpd=score,
+        )
+
+    def _expected(self, plan: Plan | None) -> tuple[float, float] | None:
+        """Return mean and standard deviation of a reading at a plan's place, before it is taken."""
+        if plan is None or plan.waypoint is None:
+            return None
+        mean, variance = self.belief.predict(np.array([plan.waypoint]), noisy=True)
+        return float(mean[0]), float(np.sqrt(variance[0]))
+
+
+def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
+    """Yield what was before the first decision, then each decision with what came of it."""
+    chunk = _Chunk(0)
+    last: int | None = None
+    for event in events:
+        if event.get("event") == "decision":
+            yield chunk
+            plan = plan_of(event)
+            at = event.get("at")
+            chunk = _Chunk(chunk.number + 1, plan, last if at is None else int(at))
+            last = plan.waypoint
+        else:
+            chunk.take(event)
+    yield chunk
+
+
+def _groups(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
+    """Yield the beginning, then groups of about equally many readings."""
+    told = [reading_of(event) for event in events if event.get("event") == "reading"]
+    yield _Chunk(0)
+    ends = np.unique(np.linspace(0, len(told), min(len(told), GROUPS) + 1).round().astype(int))
+    for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        before = told[first - 1] if first else told[0]
+        elapsed = 1e-9 * (told[end - 1].stamp_ns - before.stamp_ns)
+        yield _Chunk(end, readings=told[first:end], driven=max(elapsed, 0.0))
+
+
+def _shown(steps: int, n: int) -> set[int]:
+    """Return the steps that get a map: all, or evenly spread ones, with the first and the last."""
+    most = max(2, min(steps, VALUES // max(n, 1)))
+    return set(np.linspace(0, steps - 1, most).round().astype(int).tolist())
+
+
+def _observe(
+    belief: Belief, topology: Topology, readings: Sequence[Reading]
+) -> Iterator[tuple[int, float]]:
+    """Take in readings; yield (place, value) of those that could be used."""
+    for reading in readings:
+        place = reading.location
+        if place is None and reading.position is not None:
+            place = topology.snap(*reading.position, np.inf)
+        if place is None:
+            continue
+        try:
+            is_new = not belief.observed[place]
+            belief.observe(place, reading.value, reading.noise_variance)
+        except (ReadingError, IndexError):
+            continue
+        if is_new:
+            belief.adapt()
+        yield place, reading.value
+
+
+def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
+    """Return weights (L,) by length-scale; candidates that differ in signal or noise add up."""
+    total: dict[tuple[float, ...], float] = {}
+    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
+        key = tuple(candidate.length_scales)
+        total[key] = total.get(key, 0.0) + weight
+    return total
+
+
+def _gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
+    by_place: dict[int, list[float]] = {}
+    for place, value in used:
+        by_place.setdefault(place, []).append(value)
+    return tuple((p, float(np.mean(values)), len(values)) for p, values in by_place.items())
+
+
+def _number(value: Any, default: Any = None) -> Any:
+    """Return a finite number of a record, or the default."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and np.isfinite(value) else default

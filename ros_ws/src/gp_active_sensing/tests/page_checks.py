@@ -1,0 +1,89 @@
+"""What the blocks of the pages are compared with, and the files that a page takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+__all__ = ["GIVEN", "check_arguments", "check_parameters", "overlaid"]
+
+
+def check_arguments(use: str, arguments: list[str]) -> None:
+    """Compare arguments of a launch with those that it has."""
+    from gp_active_sensing.ros.launches import launch_spec
+
+    known = {argument.name: argument for argument in launch_spec(use).arguments}
+    for word in arguments:
+        name, _, value = word.partition(":=")
+        assert name in known, f"{name} is no argument of {use}: {sorted(known)}"
+        known[name].parse(value)
+
+
+def check_parameters(given: Any) -> None:
+    """Check parameters of `active_sensing`, laid over the shipped file, as the node would."""
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.planning import build_policy
+    from gp_active_sensing.resources import find_resource
+    from gp_active_sensing.ros.settings import ActiveSensingConfig
+
+    shipped = yaml.safe_load(find_resource("config", "probe.yaml").read_text("utf-8"))
+    (name,) = given
+    assert name in {"/**", "active_sensing"}, f"{name}: no node of that name"
+    whole = overlaid(shipped["/**"]["ros__parameters"], given[name]["ros__parameters"])
+    config = from_mapping(ActiveSensingConfig, whole)
+    build_policy(config.policy)
+
+
+def overlaid(base: Any, part: Any) -> Any:
+    """Return nested data with a part of it replaced; a policy or map of another kind as a whole."""
+    if not (isinstance(base, Mapping) and isinstance(part, Mapping)):
+        return part
+    merged = dict(base)
+    for key, value in part.items():
+        old = base.get(key)
+        inner = isinstance(old, Mapping) and isinstance(value, Mapping)
+        if inner and any(
+            value.get(word, old.get(word)) != old.get(word) for word in ("kind", "name")
+        ):
+            old = None
+        merged[key] = overlaid(old, value)
+    return merged
+
+
+def _bag(path: Path) -> None:
+    """Make a logged drive through the town: poses along some streets and a reading of each."""
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    from gp_active_sensing.topology import MapConfig, build_topology
+    from tests.replay.bags import write_bag
+    from tests.ros.test_replay_launch import odometry, temperature
+
+    town = build_topology(MapConfig(kind="roads", file="town"))
+    messages: list[tuple[str, int, Any]] = []
+    stamp, place = 1_700_000_000_000_000_000, 0
+    for _ in range(6):
+        line = town.geometry(place)
+        for part in range(11):
+            stamp += 1_000_000_000
+            x, y = line[0] + (line[-1] - line[0]) * part / 10
+            messages.append(("/pose", stamp, odometry(stamp, float(x), float(y))))
+            if part == 6:
+                messages.append(("/reading", stamp + 1, temperature(stamp + 1, 30.0)))
+        place = int(town.neighbours(place)[0])
+    folder = write_bag(path.with_suffix(".folder"), messages)
+    next(folder.glob("*.mcap")).rename(path)
+
+
+def _parameters(path: Path) -> None:
+    """Make the copy of probe.yaml that a page tells its reader to make and change."""
+    from gp_active_sensing.resources import find_resource
+
+    shipped = find_resource("config", "probe.yaml").read_text("utf-8")
+    assert "# datum: [" in shipped
+    path.write_text(shipped.replace("# datum: [", "datum: ["), encoding="utf-8")
+
+
+GIVEN = {"drive.mcap": _bag, "my_boat.yaml": _parameters}

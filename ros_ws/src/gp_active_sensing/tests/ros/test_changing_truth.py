@@ -1,0 +1,72 @@
+"""A field that changes, with nodes: the clock that stamps the readings is its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.metrics import rmspe
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.ros.jobs import Stage
+from gp_active_sensing.ros.player import EPOCH_NS, Player
+from gp_active_sensing.ros.recording import Recorder
+from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
+from gp_active_sensing.topology import Topology
+from tests.ros.worlds import SECOND, Rig, grid
+
+FIELD = FieldConfig(length_scale=20.0, signal_std=3.0, time_scale=50.0)
+
+
+def world_of(topology: Topology) -> World:
+    truth = build_truth(FIELD, topology, 1)
+    return World(topology, truth, SimulatedSensor(truth, SensorConfig(noise_std=0.0), 1), 0, 1.0)
+
+
+def test_the_simulator_reads_the_field_of_its_clock() -> None:
+    world = world_of(grid(5))
+    player = Player(world)
+    player.step(40.0)
+    player.go_to(2)
+    readings = [r for _ in range(40) for r in player.step(1.0).readings]
+    assert [r.location for r in readings] == [1, 2]
+    for reading in readings:
+        assert reading.stamp_ns > EPOCH_NS + 40 * SECOND
+        assert reading.location is not None
+        now, first = (world.truth.at(t)[reading.location] for t in (1e-9 * reading.stamp_ns, 0.0))
+        assert reading.value == now
+        assert abs(now - first) > 0.1
+
+
+def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> None:
+    rig = Rig(grid(5))
+    truth = build_truth(FIELD, rig.topology, 1)
+    run = RunDirectory.create(tmp_path / "run", {"name": "drift", "seed": 1})
+    recorder = Recorder(run, {"name": "drift", "seed": 1}, rig.topology, truth=truth)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    x, y = rig.topology.positions[rig.sent[-1]]
+    rig.pose(31.0, float(x), float(y))
+    rig.reading(31.0, 5.0)
+    rig.step(31.0, plan=False)
+    rig.step(90.0, plan=False)
+    stage = rig.mission.stop("shut down")
+    assert isinstance(stage, Stage)
+    assert stage.stamp_ns == 31 * SECOND
+    assert stage.driven.seconds == pytest.approx(30.0), "the clock also ran before it began"
+    belief = rig.loop.belief
+    mean, variance = belief.predict()
+    recorder.stage(stage, belief, mean, np.sqrt(variance))
+    rig.step(500.0, plan=False)  # the mission is over
+    summary = recorder.summary(rig.mission, "finished")
+    (record,) = recorder.records
+    assert record["truth_seconds"] == pytest.approx(31.0)
+    assert record["rmspe"] == rmspe(mean, truth.at(record["truth_seconds"]), belief.observed)
+    assert summary["rmspe"] == rmspe(mean, truth.at(90.0), belief.observed)
+    assert "as it was at the end" in summary["errors_against"]
+    assert record["rmspe"] != summary["rmspe"]
+    recorder.close()

@@ -1,0 +1,175 @@
+"""docs/ros.md against running nodes: topics, types, quality of service, services, parameters."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from rclpy.qos import QoSProfile
+
+from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
+from gp_active_sensing.ros.bag_player_node import BagPlayer
+from gp_active_sensing.ros.descriptors import READ_ONLY
+from gp_active_sensing.ros.fields import type_name
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.page_tables import PAGE
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import Probe, sensing, write_scenario
+
+pytestmark = pytest.mark.ros
+if not PAGE.exists():
+    pytest.skip("the package lies outside its repository", allow_module_level=True)
+
+OF_EVERY_NODE = {"/parameter_events", "/rosout"}
+Topics = dict[str, tuple[str, str]]
+
+
+def section(title: str) -> str:
+    """Return a section of the page, with the sections inside it."""
+    marks, words = title.split(maxsplit=1)
+    page = PAGE.read_text("utf-8")
+    found = re.search(rf"^{marks} {words}\n(.*?)(?=^#{{1,{len(marks)}}} |\Z)", page, re.M | re.S)
+    assert found, title
+    return found[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ") and not line.startswith("| ---")
+    ]
+
+
+def names_in(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def shown(kind: Any, profile: QoSProfile) -> tuple[str, str]:
+    words = (profile.reliability.name, profile.durability.name)
+    return type_name(kind), ", ".join(word.lower().replace("_", " ") for word in words)
+
+
+def made(entities: Any) -> Topics:
+    """Return what a node publishes or subscribes, by the name that the page has for it."""
+    found = {}
+    for entity in entities:
+        topic = entity.topic_name
+        if topic not in OF_EVERY_NODE:
+            absolute = topic in {"/clock", "/diagnostics"}
+            found[topic if absolute else topic.lstrip("/")] = shown(
+                entity.msg_type, entity.qos_profile
+            )
+    return found
+
+
+def written(text: str, direction: str = "") -> Topics:
+    """Return the topics of a table of the page."""
+    found = {}
+    for row in rows(text):
+        cells = row[1:] if direction else row
+        if (not direction or row[0] == direction) and (name := names_in(cells[0])):
+            found[name[0]] = (names_in(cells[1])[0], cells[2])
+    return found
+
+
+def parameters_of(node: Any) -> set[str]:
+    """Return the names of the parameters that are the node's own; unset ones are among them."""
+    foreign = {"use_sim_time", "qos_overrides", "start_type_description_service"}
+    return {name for name in node._parameters if name.split(".")[0] not in foreign}
+
+
+def parameters_in(text: str) -> set[str]:
+    table = text.split("| key | type | default |")[1].split("\n\n")[0]
+    return {names_in(row[0])[0] for row in rows(table) if names_in(row[0])}
+
+
+def test_active_sensing(ros: Ros) -> None:
+    node = sensing(ros, "policy.name:=bal", "belief.signal_std:=[1.0]")
+    wait_until(lambda: node._worker is not None, "the node to be active")
+    text = section("## active_sensing")
+    assert made(node.publishers) == written(section("### Topics out"))
+    assert made(node.subscriptions) == written(section("### Topics in"))
+    services = {s.srv_name.split("/")[-1] for s in node.services}
+    told = {names_in(row[0])[0].removeprefix("~/") for row in rows(section("### Services"))[1:]}
+    lifecycle = set(re.findall(r"`~/(\w+)`", section("### States")))
+    own = {
+        name.split("/")[-1]
+        for name, _ in node.get_service_names_and_types_by_node("active_sensing", "/")
+        if "parameter" not in name and "type_description" not in name
+    }
+    assert told <= services
+    assert told | (lifecycle - {"transition_event", "start", "resume", "pause", "finish"}) == own
+    assert "~/transition_event" in text
+    assert parameters_of(node) == parameters_in(text)
+    words = " ".join(text.split())
+    live, fixed = re.findall(
+        r"parameters may change: (.+?)\. Never after the start: (.+?)\. ", words
+    )[0]
+    assert set(names_in(live)) == set(LIVE)
+    assert set(names_in(fixed)) == READ_ONLY
+
+
+def test_diagnostics(ros: Ros) -> None:
+    sensing(ros, "belief.signal_std:=[1.0]")
+    probe = Probe(ros).connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    wait_until(lambda: probe.values.get("horizon"), "a decision in /diagnostics")
+    told = {name for row in rows(section("### Diagnostics")) for name in names_in(row[2])}
+    keys = set(probe.values)
+    for name in sorted(told):
+        if name.endswith("…"):
+            continue
+        assert name in keys | {"count", "median_ms", "p99_ms", "max_ms"}, name
+    for key in keys:
+        general = any(n.endswith("…") and key.startswith(n[:-1]) for n in told)
+        assert key in told or general, f"{key} is not on the page"
+
+
+def test_simulator(ros: Ros, tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path / "tiny.yaml")
+    arguments = ["--ros-args", "-p", f"scenario:={scenario}", "-p", "exit_at_end:=true"]
+    node = ros.add(SimulatorNode(cli_args=arguments))
+    wait_until(lambda: hasattr(node, "_timer"), "the simulator")
+    text = section("## simulator")
+    assert made(node.publishers) == written(text, "out")
+    assert made(node.subscriptions) == written(text, "in")
+    assert parameters_of(node) == parameters_in(text)
+
+
+def test_bag_player(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    from tests.replay.bags import message, write_bag
+
+    notes = [
+        (topic, 10**9, message("std_msgs/msg/String", data="x")) for topic in ("/note", "/kept")
+    ]
+    bag = write_bag(tmp_path / "bag", notes, latched=("/kept",))
+    # The node itself takes its parameters from the command line of its process only.
+    given = ["--ros-args", "-p", f"bag:={bag}", "-p", "wait:=60.0"]
+    options = functools.partialmethod(GuardedNode.__init__, cli_args=given)
+    monkeypatch.setattr(GuardedNode, "__init__", options)
+    node = ros.add(BagPlayer())
+    text = section("## bag_player")
+    found = made(node.publishers)
+    string = "std_msgs/msg/String"
+    assert found.pop("note") == (string, "reliable, volatile")
+    assert found.pop("kept") == (string, "reliable, transient local")
+    assert found == {name: row for name, row in written(text, "out").items() if name == "/clock"}
+    assert made(node.subscriptions) == written(text, "in")
+    assert parameters_of(node) == parameters_in(text)
+
+
+def test_the_class_s_own_words_agree() -> None:
+    """The docstring lists the topics for readers of the code."""
+    text = ActiveSensingNode.__doc__ or ""
+    for name in written(section("### Topics out")):
+        assert name in text

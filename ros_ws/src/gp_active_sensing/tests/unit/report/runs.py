@@ -1,0 +1,72 @@
+"""Run directories for tests of the report."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.events import decision_event, reading_event, stage_record, start_event
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.types import CandidateValue, Plan, Reading
+from tests.unit.sim.scenarios import GRID
+
+HOSTILE = "</script><script>window.bad=1</script><img src=x onerror=window.bad=2>"
+
+
+def node_run(path: Path, **config: Any) -> Path:
+    """A directory as a node leaves it: no truth, few keys, positions instead of places."""
+    with RunDirectory.create(
+        path, {"map": GRID["map"], "belief": GRID["belief"], "node": {"rate": 5}, **config}
+    ) as run:
+        run.append_event(start_event(seed=0, versions={}, driver="ros"))
+        run.append_event(decision_event(1, plan(0, 1), None, stamp_ns=0))
+        run.append_event(reading_event(Reading(0, 0, 30.0)))
+        run.append_record(record(1, plan(0, 1), 30.0))
+        run.append_event(decision_event(2, plan(1), None, stamp_ns=1))
+        run.append_event(reading_event(Reading(1, None, 35.0, position=(11.0, 1.0))))
+        run.append_event(reading_event(Reading(2, 4, float("nan"))))
+    return path
+
+
+def bag_run(path: Path, readings: int = 30, **config: Any) -> Path:
+    """A replayed bag: readings, nothing decided."""
+    with RunDirectory.create(path, {"map": GRID["map"], "belief": GRID["belief"], **config}) as run:
+        run.append_event(start_event(seed=0, versions={}, driver="ros"))
+        for i in range(readings):
+            run.append_event(reading_event(Reading(10**9 * i, i % 12, 30.0 + i % 5)))
+    return path
+
+
+def plan(*waypoints: int, hit: bool = False) -> Plan:
+    return Plan(
+        waypoints=waypoints,
+        lower=2.0,
+        upper=2.5,
+        expanded=3,
+        seconds=0.01,
+        deadline_hit=hit,
+        path=waypoints[:1],
+        horizon=2,
+        candidates=(
+            CandidateValue(waypoints[0], 2.0, 2.5),
+            CandidateValue(waypoints[0] + 4, 1.0, 1.5),
+        ),
+    )
+
+
+def record(stage: int, plan: Plan, value: float) -> dict[str, Any]:
+    return stage_record(
+        stage=stage, plan=plan, name="a", position=(0.0, 0.0), value=value, weights=[0.5, 0.5]
+    )
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    """What the page hands to its scripts."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data = json.loads(found.group(1))
+    assert isinstance(data, dict)
+    return data

@@ -1,0 +1,340 @@
+"""The pages in a real browser: drawn, silent, offline, and following slider, theme and width."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.report import write_report
+from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
+from tests.browser import Browser, BrowserError, Page
+from tests.unit.report.runs import HOSTILE, bag_run, node_run
+from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
+
+READY = "document.documentElement.dataset.ready"
+
+# For each canvas: how many different colours it shows, and a sum that changes with the picture.
+INK = """
+[...document.querySelectorAll('canvas.map')].map((canvas) => {
+  const { width, height } = canvas;
+  const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const data = copy.getImageData(0, 0, width, height).data;
+  const seen = new Set();
+  let sum = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i + 3] === 0) continue;
+    seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    sum = (sum * 31 + data[i] + 7 * data[i + 1] + 13 * data[i + 2] + i) % 1000000007;
+  }
+  return [seen.size, sum];
+})
+"""
+TITLES = (
+    "[...document.querySelectorAll('h3')].filter((h) => h.offsetParent).map((h) => h.textContent)"
+)
+PATHS = "document.querySelectorAll('#charts svg path').length"
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def show(browser: Browser) -> Iterator[Open]:
+    """Open a page and check, in the end, that it neither complained nor asked for anything."""
+    opened: list[Page] = []
+
+    def show(path: Path, fragment: str = "", **looks: Any) -> Page:
+        page = browser.page(**looks)
+        opened.append(page)
+        page.open(path, fragment, ready=READY)
+        assert page.evaluate(READY) == "yes", page.complaints
+        return page
+
+    yield show
+    browser.wait(0.05)
+    for page in opened:
+        assert page.complaints == []
+        assert page.requests == []
+        assert page.evaluate("window.bad === undefined")
+        page.close()
+
+
+def report(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> Path:
+    run_scenario(scenario(base, **sections), path)
+    return write_report(path)
+
+
+def text(page: Page, name: str) -> str:
+    return str(page.evaluate(f"document.getElementById('{name}').textContent"))
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report(
+        tmp_path_factory.mktemp("grid") / "run",
+        map={"columns": 8, "rows": 6, "obstacles": [[[19, 19], [31, 31]]]},
+        policy={"name": "bal", "horizon": 4, "samples": 3, "alpha": 1e-9},
+        limit={"expansions": 2},
+    )
+
+
+def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
+    page = show(grid)
+    assert page.evaluate(TITLES) == [
+        "Truth",
+        "Estimate",
+        "Uncertainty",
+        "Why here",
+        "Belief over the length-scale",
+        "Prediction error (RMSPE)",
+        "Surprise at the truth (NLPD) [nat]",
+        "Belief over the length-scale",
+        "Bounds on the decision’s value [nat]",
+        "Gap between the bounds [nat]",
+        "Planning time [s]"
+        if page.evaluate("/Planning time .s./.test(document.body.textContent)")
+        else "Planning time [ms]",
+    ]
+    ink = page.evaluate(INK)
+    assert len(ink) == 3
+    assert all(colours >= 15 for colours, _ in ink)
+    assert page.evaluate(PATHS) >= 10
+    assert text(page, "where") == "stage 6 of 6"
+    assert text(page, "why-text").startswith("Chosen: ")
+    assert "°" not in text(page, "outcome")
+    # The hole of the obstacles is empty on all maps.
+    assert page.evaluate(
+        "[...document.querySelectorAll('canvas.map')].every((c) => c.getContext('2d')"
+        ".getImageData(c.width * 2.5 / 8, c.height * 3.5 / 6, 1, 1).data[3] === 0)"
+    )
+
+
+def test_the_slider_changes_maps_numbers_and_address(show: Open, grid: Path) -> None:
+    page = show(grid)
+    last, words = page.evaluate(INK), text(page, "readout")
+    page.evaluate(
+        "const s = document.getElementById('slider'); s.value = 2; "
+        "s.dispatchEvent(new Event('input'))"
+    )
+    now = page.evaluate(INK)
+    assert [a[1] == b[1] for a, b in zip(last, now, strict=True)] == [True, False, False]
+    assert text(page, "where") == "stage 2 of 6"
+    assert text(page, "readout") != words
+    assert "2 of" in text(page, "readout")
+    assert page.evaluate("location.hash") == "#stage=2"
+    page.key("ArrowLeft")
+    assert text(page, "where") == "stage 1 of 6"
+    page.key("Home")
+    assert text(page, "where") == "stage 0 of 6"
+    assert text(page, "why-text").startswith("Nothing is decided yet")
+    page.key("End")
+    assert page.evaluate(INK) == last
+    page.evaluate("document.getElementById('back').click()")
+    assert text(page, "where") == "stage 5 of 6"
+    page.evaluate("location.hash = '#stage=3'")
+    page.until("document.getElementById('where').textContent === 'stage 3 of 6'")
+
+
+def test_an_address_opens_a_stage(show: Open, grid: Path) -> None:
+    assert text(show(grid, "#stage=4"), "where") == "stage 4 of 6"
+    assert text(show(grid, "#stage=400"), "where") == "stage 6 of 6"
+    assert text(show(grid, "#nonsense"), "where") == "stage 6 of 6"
+
+
+def test_playing_goes_to_the_end(show: Open, grid: Path) -> None:
+    page = show(grid, "#stage=4")
+    page.evaluate("document.getElementById('play').click()")
+    assert page.evaluate("document.getElementById('play').getAttribute('aria-label')") == "Pause"
+    page.until("document.getElementById('where').textContent === 'stage 6 of 6'")
+    page.until("document.getElementById('play').getAttribute('aria-label') === 'Play'")
+    assert page.evaluate("location.hash") == "#stage=6"
+
+
+def test_the_mouse_asks_a_place_and_picks_a_stage(show: Open, grid: Path) -> None:
+    page = show(grid)
+    where = "document.querySelectorAll('canvas.map')[1].getBoundingClientRect()"
+    x, y = page.evaluate(f"[{where}.x + 10, {where}.bottom - 10]")
+    page.mouse(x, y)
+    box = "[...document.querySelectorAll('.tip')].filter((t) => !t.hidden).map((t) => t.innerText)"
+    (shown,) = page.evaluate(box)
+    name, *lines = shown.splitlines()
+    assert name == "c0r0"
+    assert [line.split()[0] for line in lines] == ["truth", "estimate", "read"]
+    chart = "document.querySelector('#charts .plot')"
+    page.evaluate(f"{chart}.scrollIntoView({{block: 'center'}})")
+    left, middle, width = page.evaluate(
+        f"(({{x, y, width, height}}) => [x, y + height / 2, width])"
+        f"({chart}.getBoundingClientRect())"
+    )
+    page.mouse(left + 46 + (width - 56) / 3, middle, click=True)
+    assert text(page, "where") == "stage 2 of 6"
+
+
+def test_dark_and_back(show: Open, grid: Path) -> None:
+    page = show(grid, dark=True)
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark, ink = page.evaluate(background), page.evaluate(INK)
+    page.look(dark=False)
+    page.until(f"{background} !== '{dark}'")
+    # The marks on the maps follow a moment later.
+    page.until(f"{INK}[1][1] !== {ink[1][1]}", 5.0)
+    page.look(dark=True)
+    page.until(f"JSON.stringify({INK}) === '{json.dumps(ink, separators=(',', ':'))}'", 5.0)
+
+
+def test_a_phone(show: Open, grid: Path) -> None:
+    page = show(grid, width=390, height=844, scale=2.0)
+    assert page.evaluate(OVERFLOW) <= 0
+    assert all(colours >= 15 for colours, _ in page.evaluate(INK))
+    assert page.evaluate("document.querySelector('canvas.map').width") > 600, "crisp"
+    page.evaluate("window.scrollTo(0, document.getElementById('charts').offsetTop)")
+    top = page.evaluate("document.getElementById('slider').getBoundingClientRect().bottom")
+    assert 0 < top < 120, "the slider stays in reach"
+    page.look(width=844, height=390)
+    page.until("document.querySelector('#charts svg').viewBox.baseVal.width !== 0")
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_a_road_map(show: Open, tmp_path: Path) -> None:
+    what = load_scenario("town", policy="ie", overrides=["budget.readings=4"])
+    run_scenario(what, tmp_path / "run")
+    page = show(write_report(tmp_path / "run"))
+    ink = page.evaluate(INK)
+    assert len(ink) == 3
+    assert all(colours > 50 for colours, _ in ink)
+    assert "km/h" in text(page, "readout")
+    assert page.evaluate("document.querySelectorAll('#why-rows .name.chosen').length") <= 1
+
+
+def test_a_line(show: Open, tmp_path: Path) -> None:
+    page = show(report(tmp_path / "run", LINE))
+    assert page.evaluate("document.querySelectorAll('canvas').length") == 0
+    profile = "document.querySelector('#field svg').innerHTML"
+    last = page.evaluate(profile)
+    assert page.evaluate("document.querySelectorAll('#field svg circle').length") >= 6
+    assert page.evaluate("document.querySelectorAll('#why-rows .track').length") >= 2
+    page.key("ArrowLeft")
+    assert page.evaluate(profile) != last
+    assert page.evaluate("document.querySelectorAll('#why-rows .chosen').length") == 1
+
+
+def test_a_node_s_run_without_truth(show: Open, tmp_path: Path) -> None:
+    page = show(write_report(node_run(tmp_path / "run")))
+    assert page.evaluate(TITLES)[:3] == ["Estimate", "Uncertainty", "Why here"]
+    assert all(colours > 5 for colours, _ in page.evaluate(INK))
+    assert text(page, "where") == "stage 2 of 2"
+    assert page.evaluate(PATHS) > 0
+
+
+def test_a_replayed_bag(show: Open, tmp_path: Path) -> None:
+    page = show(write_report(bag_run(tmp_path / "run")), "#reading=12")
+    assert text(page, "where") == "reading 12 of 30"
+    assert page.evaluate("document.getElementById('why').hidden")
+    assert page.evaluate(TITLES)[:2] == ["Estimate", "Uncertainty"]
+    before = page.evaluate(INK)
+    page.key("Home")
+    assert page.evaluate(INK) != before
+
+
+def test_nothing_read_at_all(show: Open, tmp_path: Path) -> None:
+    RunDirectory.create(tmp_path / "run", {"map": GRID["map"], "belief": GRID["belief"]}).close()
+    page = show(write_report(tmp_path / "run"))
+    assert page.evaluate("document.querySelector('.bar').hidden")
+    assert len(page.evaluate(INK)) == 2
+    assert page.evaluate(PATHS) == 0
+
+
+def test_a_truth_that_changes(show: Open, tmp_path: Path) -> None:
+    field = {"kind": "gp", "length_scale": 20.0, "time_scale": 30.0, "signal_std": 5.0}
+    page = show(report(tmp_path / "run", field=field))
+    assert page.evaluate(TITLES)[0] == "Truth at this time"
+    last = page.evaluate(INK)[0]
+    page.key("Home")
+    assert page.evaluate(INK)[0][1] != last[1]
+
+
+def test_hostile_texts_stay_texts(show: Open, tmp_path: Path) -> None:
+    lanes = {"there": [[0, 0], [100, 5]], "back": [[100, 5], [50, 40], [0, 0]]}
+    features = [
+        {
+            "type": "Feature",
+            "properties": {
+                "id": f"{HOSTILE} {name}",
+                "from": name,
+                "to": "back" if name == "there" else "there",
+                "speed_limit_mps": 5.0,
+            },
+            "geometry": {"type": "LineString", "coordinates": line},
+        }
+        for name, line in lanes.items()
+    ]
+    head = {"schema": 1, "name": HOSTILE, "crs": "local", "frame": "map", "units": "metre"}
+    roads = {"type": "FeatureCollection", "gp_active_sensing": head, "features": features}
+    (tmp_path / "farm.geojson").write_text(json.dumps(roads))
+    what = mapping(
+        GRID,
+        description=HOSTILE,
+        field={"unit": HOSTILE, "quantity": HOSTILE},
+        budget={"readings": 2},
+        policy={"name": "ie"},
+        probe={"start": f"{HOSTILE} there", "speed": "limit"},
+    )
+    what["map"] = {"kind": "roads", "file": str(tmp_path / "farm.geojson")}
+    run_scenario(scenario_from_mapping(what), tmp_path / "run")
+    page = show(write_report(tmp_path / "run"))
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    assert text(page, "readout").startswith("</script><script>")
+    assert "<img src=x" in text(page, "why-text")
+    assert "<img src=x" in str(page.evaluate("document.querySelector('.ramp-label').textContent"))
+    x, y = page.evaluate(
+        "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+        "(document.querySelector('canvas.map').getBoundingClientRect())"
+    )
+    page.mouse(x, y)
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_maps_kept_for_some_steps_only_say_so(
+    show: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.report.steps.VALUES", 12 * 3)
+    page = show(report(tmp_path / "run"), "#stage=4")
+    assert "maps of stage 3" in text(page, "readout")
+
+
+def test_an_old_browser_is_told(browser: Browser, grid: Path, tmp_path: Path) -> None:
+    page = browser.page()
+    page.call("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
+    page.open(grid, ready=READY)
+    assert page.evaluate(READY) == "no"
+    assert "use a newer one" in text(page, "trouble")
+    assert not page.evaluate("document.getElementById('trouble').hidden")
+    assert page.complaints
+    page.close()
+
+
+def test_the_helper_notices_complaints_requests_and_errors(
+    browser: Browser, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<script>console.error('oh', 1); setTimeout(() => { throw new Error('no'); })</script>"
+        "<img src='file:///nowhere/at/all.png'>"
+    )
+    page = browser.page()
+    page.open(bad)
+    browser.wait(0.2)
+    assert any("console error: oh 1" in c for c in page.complaints)
+    assert any("Error: no" in c for c in page.complaints)
+    assert page.requests == ["file:///nowhere/at/all.png"]
+    with pytest.raises(BrowserError, match="nowhere is not defined"):
+        page.evaluate("nowhere")
+    with pytest.raises(BrowserError, match=r"not within 0\.1 s"):
+        page.until("false", 0.1)
+    page.close()

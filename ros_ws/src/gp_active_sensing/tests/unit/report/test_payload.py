@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.report import payload
+from gp_active_sensing.report.packing import unpack
+from gp_active_sensing.report.payload import build_payload, scale_labels
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.report.steps import replay
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import MapConfig, build_topology
+from tests.unit.report.runs import bag_run
+from tests.unit.sim.scenarios import GRID, LINE, scenario
+
+
+def built(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> dict[str, Any]:
+    run_scenario(scenario(base, **sections), path)
+    data = load_run(path)
+    return build_payload(data, replay(data))
+
+
+def test_maps_are_those_of_the_replay(tmp_path: Path) -> None:
+    found = built(tmp_path / "run")
+    again = replay(load_run(tmp_path / "run"))
+    maps = found["maps"]
+    assert maps["steps"] == list(range(7))
+    low, high = maps["range"]
+    assert again.truth is not None
+    assert (low, high) == (
+        min(again.truth.min(), again.mean[-1].min()),
+        max(again.truth.max(), again.mean[-1].max()),
+    )
+    reach = 4.0 * (high - low)
+    mean = np.clip(again.mean, low - reach, high + reach)
+    assert unpack(maps["mean"]) == pytest.approx(mean, abs=(high - low) * 1e-3)
+    assert unpack(maps["truth"])[0] == pytest.approx(again.truth[0], abs=(high - low) * 1e-3)
+    assert unpack(maps["std"])[-1] == pytest.approx(again.std[-1], abs=1e-2)
+
+
+def test_shapes_of_maps(tmp_path: Path) -> None:
+    grid = built(tmp_path / "grid")["places"]
+    assert (grid["shape"], grid["side"]) == ("cells", 10.0)
+    line = built(tmp_path / "line", LINE)["places"]
+    assert (line["shape"], line["axis"]) == ("line", "x")
+    what = load_scenario("town", policy="random", overrides=["budget.readings=2"])
+    run_scenario(what, tmp_path / "town")
+    data = load_run(tmp_path / "town")
+    town = build_payload(data, replay(data))["places"]
+    assert town["shape"] == "roads"
+    counts = unpack(town["counts"])
+    assert counts[:, 1].sum() == len(unpack(town["x"]))
+    last = data.topology.geometry(data.topology.n - 1)
+    assert unpack(town["x"])[-len(last) :, 0] == pytest.approx(last[:, 0], abs=0.1)
+
+
+def test_a_step_says_why(tmp_path: Path) -> None:
+    found = built(tmp_path / "run")
+    assert "why" not in found["steps"][0]
+    step = found["steps"][3]
+    assert step["why"].startswith("Chosen: ")
+    assert step["outcome"].startswith("Expected ")
+    assert step["place"] in [c[0] for c in step["candidates"]]
+    uppers = [c[2] for c in step["candidates"]]
+    assert uppers == sorted(uppers, reverse=True)
+    assert step["lower"] <= step["upper"]
+    assert sum(step["weights"]) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_candidates_beyond_the_best_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload, "CANDIDATES", 4)
+    found = built(tmp_path / "run", LINE, policy={"name": "ie"})
+    step = found["steps"][1]
+    assert len(step["candidates"]) == 4
+    assert step["others"] == 12 - 4
+    assert step["place"] in [c[0] for c in step["candidates"]]
+
+
+def test_random_has_neither_bounds_nor_candidates(tmp_path: Path) -> None:
+    step = built(tmp_path / "run", policy={"name": "random"})["steps"][2]
+    assert step["lower"] is None
+    assert step["candidates"] == []
+    assert step["why"].startswith("Chosen at random")
+
+
+def test_maps_that_would_be_too_large_are_thinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = built(tmp_path / "whole")["maps"]
+    size = sum(len(whole[key]["data"]) for key in ("mean", "std", "truth"))
+    monkeypatch.setattr(payload, "MAP_BYTES", size - 1)
+    maps = built(tmp_path / "run")["maps"]
+    assert maps["all"] == 7
+    assert maps["steps"] == [0, 2, 4, 6]
+    assert maps["mean"]["rows"] == 4
+
+
+def test_readings_add_up(tmp_path: Path) -> None:
+    data = load_run(bag_run(tmp_path / "run", 700))
+    found = build_payload(data, replay(data))
+    assert found["kind"] == "readings"
+    counts = unpack(found["readings"]["count"])[:, 1]
+    assert counts.sum() == 700
+    assert sum(step["r"] for step in found["steps"]) == len(counts)
+    values = unpack(found["readings"]["value"])[:, 0]
+    assert float(counts @ values) == pytest.approx(sum(30 + i % 5 for i in range(700)), rel=1e-4)
+
+
+def test_labels_of_length_scales() -> None:
+    grid = build_topology(MapConfig(kind="grid", columns=2, rows=2))
+    assert scale_labels(grid, [(5.0, 5.0), (5.0, 2.5)]) == ["5 m", "5 × 2.5 m"]

@@ -1,0 +1,135 @@
+"""A field that drifts: an exact draw at every time, with the stated correlation in time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import build_belief
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import (
+    FieldConfig,
+    SensorConfig,
+    SimulatedSensor,
+    build_truth,
+    build_world,
+    run_scenario,
+)
+from gp_active_sensing.topology import make_line
+from tests.unit.sim.scenarios import GRID, scenario
+
+LINE = make_line(5, 1.0)
+STILL = FieldConfig(length_scale=2.0, signal_std=3.0, mean=10.0)
+DRIFTING = FieldConfig(length_scale=2.0, signal_std=3.0, mean=10.0, time_scale=60.0)
+
+
+def drifting(**more: Any) -> Any:
+    field = {"time_scale": 8.0, "mean": 3.0}
+    return scenario(GRID, field=field, probe={"start": 0, "speed": 2.0}, **more)
+
+
+def test_space_and_time_have_the_stated_covariance() -> None:
+    """``cov(f(x, s), f(y, t)) = σ² k(x, y) exp(-(s - t)² / (2 T²))``, at any s."""
+    times = (0.0, 30.0, 60.0, 500.0, 590.0)
+    draws = np.array(
+        [
+            np.concatenate([truth.at(t) for t in times])
+            for truth in (build_truth(DRIFTING, LINE, seed) for seed in range(4000))
+        ]
+    )
+    space = build_kernel("se").correlation(LINE.features, LINE.features, np.array([2.0]))
+    apart = np.subtract.outer(times, times)
+    expected = np.kron(np.exp(-0.5 * np.square(apart / 60.0)), 9.0 * space)
+    # The standard error of a covariance of 4000 draws is at most 9 sqrt(2 / 4000) = 0.2.
+    np.testing.assert_allclose(np.cov(draws.T), expected, atol=0.8)
+    np.testing.assert_allclose(draws.mean(axis=0), 10.0, atol=0.2)
+    # Normal at every time, not only at the first: kurtosis 3 ± sqrt(24 / 4000).
+    standard = (draws - 10.0) / 3.0
+    np.testing.assert_allclose(np.mean(standard**4, axis=0), 3.0, atol=0.5)
+
+
+def test_it_begins_with_the_draw_that_stands_still() -> None:
+    for seed in range(5):
+        still, moving = build_truth(STILL, LINE, seed), build_truth(DRIFTING, LINE, seed)
+        assert moving.at(0.0).tobytes() == still.at(0.0).tobytes()
+        assert still.at(1e9) is still.at(0.0)
+        assert (still.changes, moving.changes) == (False, True)
+
+
+def test_it_is_a_function_of_time_alone() -> None:
+    one, two = build_truth(DRIFTING, LINE, 3), build_truth(DRIFTING, LINE, 3)
+    there = [one.at(t) for t in (0.0, 45.0, 90.0)]
+    back = [two.at(t) for t in (90.0, 45.0, 0.0)][::-1]
+    for a, b in zip(there, back, strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert not np.allclose(there[0], there[1], atol=0.1)
+    assert not np.allclose(build_truth(DRIFTING, LINE, 4).at(45.0), there[1], atol=0.1)
+
+
+def test_a_short_time_changes_little_and_smoothly() -> None:
+    truth = build_truth(DRIFTING, make_line(40, 1.0), 0)
+    steps = [np.abs(truth.at(t + 0.06) - truth.at(t)).max() for t in (0.0, 100.0, 3000.0)]
+    assert max(steps) < 0.05  # a thousandth of the time-scale, 3 units of standard deviation
+    np.testing.assert_allclose(
+        truth.at(0.06) - truth.at(0.0), 2 * (truth.at(0.03) - truth.at(0.0)), atol=1e-4
+    )
+
+
+def test_values_cannot_be_changed_by_accident() -> None:
+    for config in (STILL, DRIFTING):
+        with pytest.raises(ValueError, match="read-only"):
+            build_truth(config, LINE, 0).at(3.0)[0] = 1.0
+
+
+def test_the_sensor_reads_the_field_of_its_stamp() -> None:
+    truth = build_truth(DRIFTING, LINE, 0)
+    sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
+    for seconds in (0.0, 40.0, 80.5):
+        reading = sensor.read(2, 0, round(1e9 * seconds))
+        assert reading is not None
+        assert reading.value == truth.at(seconds)[2]
+
+
+def test_records_compare_with_the_truth_of_their_time(tmp_path: Path) -> None:
+    what = drifting()
+    summary = run_scenario(what, tmp_path / "run", clock=lambda: 0.0).to_mapping()
+    run = RunDirectory.open(tmp_path / "run")
+    records, world = run.records(), build_world(what)
+    belief = build_belief(what.belief, world.topology.features)
+    readings = [event for event in run.events() if event["event"] == "reading"]
+    assert len(readings) == len(records) == 6
+    for reading, record in zip(readings, records, strict=True):
+        now = record["truth_seconds"]
+        assert now == record["driven_seconds"] == pytest.approx(1e-9 * reading["stamp_ns"])
+        belief.observe(reading["location"], reading["value"])
+        mean, _ = belief.predict()
+        left = ~belief.observed
+        error = np.sqrt(np.mean(np.square(mean - world.truth.at(now))[left]))
+        assert record["rmspe"] == pytest.approx(error, rel=1e-12)
+    at_first = np.sqrt(np.mean(np.square(mean - world.truth.at(0.0))[left]))
+    assert summary["rmspe"] == records[-1]["rmspe"] != pytest.approx(at_first, rel=0.01)
+    assert "as it was at the end" in summary["errors_against"]
+
+
+def test_a_field_that_stands_still_has_no_time_in_its_records(tmp_path: Path) -> None:
+    summary = run_scenario(scenario(GRID), tmp_path / "run", clock=lambda: 0.0)
+    assert "end" not in summary.errors_against
+    assert all("truth_seconds" not in r for r in RunDirectory.open(tmp_path / "run").records())
+
+
+def test_a_resumed_run_sees_the_same_field(tmp_path: Path) -> None:
+    def stop(record: Any) -> None:
+        if record["stage"] == 3:
+            raise KeyboardInterrupt
+
+    whole = run_scenario(drifting(), tmp_path / "whole", clock=lambda: 0.0).to_mapping()
+    with pytest.raises(KeyboardInterrupt):
+        run_scenario(drifting(), tmp_path / "cut", clock=lambda: 0.0, on_stage=stop)
+    resumed = run_scenario(drifting(), tmp_path / "cut", clock=lambda: 0.0, resume=True)
+    assert {**resumed.to_mapping(), "run_dir": ""} == {**whole, "run_dir": ""}
+    records = [(tmp_path / name / "records.jsonl").read_bytes() for name in ("whole", "cut")]
+    assert records[0] == records[1]

@@ -1,0 +1,41 @@
+"""The generator of the shipped raster makes the shipped raster."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.sim.ascii_grid import read_ascii_grid
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    path = find_resource("maps", "make_terrain.py")
+    spec = importlib.util.spec_from_file_location("make_terrain", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_makes_what_is_shipped(generator: ModuleType, tmp_path: Path) -> None:
+    assert generator.main(["--out", str(tmp_path / "again.asc")]) == 0
+    shipped = read_ascii_grid(find_resource("maps", "terrain.asc"))
+    again = read_ascii_grid(tmp_path / "again.asc")
+    assert (again.origin, again.cell) == (shipped.origin, shipped.cell) == ((0, 0), (10, 10))
+    # Another library of Fourier transforms may round a height the other way.
+    np.testing.assert_allclose(again.values, shipped.values, atol=0.1001)
+
+
+def test_the_valley_is_smoother_than_the_ridges(generator: ModuleType) -> None:
+    heights = generator.heights()
+    rough = np.abs(np.diff(heights, axis=1))
+    low = heights[:, 1:] < np.quantile(heights, 0.25)
+    high = heights[:, 1:] > np.quantile(heights, 0.75)
+    assert rough[high].mean() > 1.5 * rough[low].mean()

@@ -1,0 +1,348 @@
+"""Rasters as the truth: ESRI ASCII grids and NumPy arrays, good and broken."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.sim import FieldConfig, build_truth, load_scenario
+from gp_active_sensing.topology import Topology, make_grid
+
+HEADER = "ncols 3\nnrows 2\nxllcorner 100.0\nyllcorner 50.0\ncellsize 10\nNODATA_value -9999\n"
+GRID = HEADER + "4 5 6\n1 2 3\n"
+"""Two rows, the northern one first; its south-west centre is (105, 55)."""
+
+
+def ascii_file(folder: Path, text: str) -> str:
+    path = folder / "grid.asc"
+    path.write_text(text)
+    return str(path)
+
+
+def values(file: str, topology: Topology, **more: Any) -> np.ndarray:
+    return build_truth(FieldConfig(kind="raster", file=file, **more), topology, 0).at(0.0)
+
+
+def centres(columns: int = 3, rows: int = 2, **more: Any) -> Topology:
+    return make_grid(columns, rows, 10.0, origin=more.pop("origin", (105.0, 55.0)), **more)
+
+
+# -- sampling --------------------------------------------------------------------------------------
+
+
+def test_values_stand_at_the_centres_and_rows_run_south(tmp_path: Path) -> None:
+    file = ascii_file(tmp_path, GRID)
+    assert values(file, centres()).tolist() == [1, 2, 3, 4, 5, 6]
+    assert values(file, centres(), scale=2.0, offset=-1.0).tolist() == [1, 3, 5, 7, 9, 11]
+
+
+def test_between_centres_it_is_bilinear_and_level_at_the_edge(tmp_path: Path) -> None:
+    file = ascii_file(tmp_path, GRID)
+    between = make_grid(2, 1, 10.0, origin=(110.0, 57.5))
+    # A quarter of the way from the southern row to the northern one, half way between columns.
+    np.testing.assert_allclose(values(file, between), [2.25, 3.25])
+    corners = make_grid(2, 2, 1.0, origin=(100.0, 50.0))
+    assert values(file, corners).tolist() == [1, 1, 1, 1]
+    far = make_grid(1, 1, 1.0, origin=(130.0, 70.0))  # the north-east corner itself
+    assert values(file, far).tolist() == [6]
+
+
+def test_a_plane_is_sampled_exactly(tmp_path: Path) -> None:
+    """Bilinear interpolation keeps ``a + b x + c y + d x y``."""
+    x, y = np.meshgrid(5.0 + 10.0 * np.arange(8), 5.0 + 10.0 * np.arange(6))
+    file = tmp_path / "plane.npy"
+    np.save(file, 2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y)
+    grid = make_grid(9, 7, 7.7, origin=(5.1, 5.3))
+    found = values(str(file), grid, cell=10.0, origin=(0.0, 0.0), row_order="south_first")
+    x, y = grid.positions.T
+    np.testing.assert_allclose(found, 2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GRID,
+        GRID.upper().replace("E+", "e+"),
+        "\ufeff" + GRID.replace("\n", "\r\n"),
+        GRID.replace("xllcorner 100.0", "xllcenter 105").replace("yllcorner 50", "yllcenter 55"),
+        GRID.replace("cellsize 10", "dx 10\ndy 10"),
+        GRID.replace("NODATA_value -9999\n", ""),
+        GRID.replace("4 5 6\n1 2 3\n", "4 5\n6 1\n\n2\t3"),  # rows over several lines
+        GRID.replace("4 5 6", " 4.0 5e0   6"),
+        HEADER.replace("ncols 3\nnrows 2", "nrows 2\nncols 3") + "4 5 6\n1 2 3\n",
+    ],
+)
+def test_the_same_grid_in_other_words(tmp_path: Path, text: str) -> None:
+    assert values(ascii_file(tmp_path, text), centres()).tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_cells_that_are_not_square(tmp_path: Path) -> None:
+    file = ascii_file(tmp_path, GRID.replace("cellsize 10", "dx 10\ndy 20"))
+    assert values(file, make_grid(1, 2, 20.0, origin=(105.0, 60.0))).tolist() == [1, 4]
+
+
+def test_a_raster_in_degrees_is_laid_under_the_map(tmp_path: Path) -> None:
+    text = (
+        GRID.replace("100.0", "8.25")
+        .replace("50.0", "46.5")
+        .replace("cellsize 10", "cellsize 1e-4")
+    )
+    found = values(ascii_file(tmp_path, text), centres(), origin=(100.0, 50.0), cell=10.0)
+    assert found.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("hole", ["-9999", "-9999.0", "nan"])
+def test_places_without_data_are_named(tmp_path: Path, hole: str) -> None:
+    file = ascii_file(tmp_path, GRID.replace("1 2 3", f"1 {hole} 3"))
+    with pytest.raises(MapError, match=r"grid\.asc: no data at 1 of 6 places: c1r0; fill"):
+        values(file, centres())
+    # Cells beside a hole are whole; between them and the hole nothing is known.
+    ring = centres(obstacles=[[(114, 54), (116, 56)]])
+    assert values(file, ring).tolist() == [1, 3, 4, 5, 6]
+    with pytest.raises(MapError, match="no data at 1 of 1 places"):
+        values(file, make_grid(1, 1, 1.0, origin=(109.0, 55.0)))
+
+
+def test_places_outside_are_named_with_both_extents(tmp_path: Path) -> None:
+    wide = centres(origin=(105.0, 35.0))
+    expected = (
+        r"grid\.asc: covers x 100 … 130, y 50 … 70 m, the places of map 'grid' x 105 … 125, "
+        r"y 35 … 45 m; outside are 6 of 6 places: c0r0, c1r0, c2r0, c0r1, c1r1, …; move"
+    )
+    with pytest.raises(MapError, match=expected):
+        values(ascii_file(tmp_path, GRID), wide)
+
+
+# -- broken ASCII grids ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("4 5 6\n", "", r"ends after 3 of 6 values \(3 × 2 cells\)"),
+        ("1 2 3\n", "1 2 3 4\n", "line 8: more than the 6 values of 3 × 2 cells"),
+        ("1 2 3", "1 x 3", "line 8: expected a number, got 'x'$"),
+        ("1 2 3", "1 2,5 3", "line 8: expected a number, got '2,5'; decimals take a point"),
+        ("1 2 3", "1 inf 3", "line 8: expected finite numbers"),
+        ("4 5 6\n1 2 3\n", "", "ends after 0 of 6 values"),
+        ("ncols 3\n", "", "the header of an ESRI ASCII grid needs ncols; it has: nrows, "),
+        ("ncols 3", "ncols 2.5", "ncols: expected a whole number of 1 or more, got 2.5"),
+        ("ncols 3", "ncols 0", "ncols: expected a whole number of 1 or more, got 0"),
+        ("nrows 2", "nrows nan", "nrows: expected a whole number of 1 or more, got nan"),
+        ("ncols 3", "ncols 100000000", "cells are more than 25000000; cut it down"),
+        ("ncols 3", "ncols", r"line 1: expected one number after ncols, got \[\]"),
+        ("ncols 3", "ncols three", r"line 1: expected one number after ncols, got \['three'\]"),
+        ("ncols 3", "cols 3", r"line 1: expected a key .* got 'cols'. Did you mean 'ncols'\?"),
+        ("cellsize 10", "cellsize 0", "cellsize: expected a number above 0, got 0"),
+        ("cellsize 10\n", "", "needs cellsize"),
+        ("cellsize 10", "dx 10", "needs dy"),
+        ("xllcorner 100.0", "xllcorner inf", "xllcorner: expected a finite number"),
+        ("xllcorner 100.0\n", "", "needs xllcorner"),
+        ("xllcorner 100.0", "xllcorner 0\nxllcenter 5", "both xllcorner and xllcenter"),
+        ("nrows 2", "nrows 2\nNROWS 2", "line 3: NROWS is there twice"),
+        (GRID, "", "needs nrows; it has: none"),
+        (GRID, "<html><body>Not found</body></html>", "line 1: expected a key"),
+    ],
+)
+def test_broken_grids_say_where(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in GRID
+    with pytest.raises(MapError, match=message) as caught:
+        values(ascii_file(tmp_path, GRID.replace(old, new)), centres())
+    assert "grid.asc" in str(caught.value)
+
+
+def test_a_grid_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "grid.asc").write_bytes(b"II*\x00\x08\xff\xfe")
+    with pytest.raises(MapError, match="cannot be read as an ESRI ASCII grid"):
+        values(str(tmp_path / "grid.asc"), centres())
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+ARRAY = np.array([[4, 5, 6], [1, 2, 3]])
+PLACED: dict[str, Any] = {"cell": 10.0, "origin": (100.0, 50.0)}
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.float32, np.float64, np.uint8])
+def test_arrays_of_any_number(tmp_path: Path, kind: type) -> None:
+    np.save(tmp_path / "a.npy", ARRAY.astype(kind))
+    assert values(str(tmp_path / "a.npy"), centres(), **PLACED).tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_order_of_the_rows(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", ARRAY)
+    found = values(str(tmp_path / "a.npy"), centres(), row_order="south_first", **PLACED)
+    assert found.tolist() == [4, 5, 6, 1, 2, 3]
+
+
+def test_archives_with_one_and_several_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "one.npz", height=ARRAY)
+    np.savez_compressed(tmp_path / "two.npz", height=ARRAY, mask=ARRAY > 2)
+    one, two = str(tmp_path / "one.npz"), str(tmp_path / "two.npz")
+    expected = [1, 2, 3, 4, 5, 6]
+    assert values(one, centres(), **PLACED).tolist() == expected
+    assert values(two, centres(), value_column="height", **PLACED).tolist() == expected
+    assert values(two, centres(), value_column="mask", **PLACED).tolist() == [0, 0, 1, 1, 1, 1]
+    with pytest.raises(MapError, match=r"no array 'value'.* It has: height, mask; name one"):
+        values(two, centres(), **PLACED)
+    with pytest.raises(MapError, match=r"no array 'hieght'. Did you mean 'height'\?"):
+        values(one, centres(), value_column="hieght", **PLACED)
+
+
+def test_a_layer_of_three_axes(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.stack([ARRAY, 10 * ARRAY]))
+    file = str(tmp_path / "a.npy")
+    assert values(file, centres(), layer=1, **PLACED).tolist() == [10, 20, 30, 40, 50, 60]
+    with pytest.raises(MapError, match=r"2 axes, got shape \(2, 2, 3\); pick one with field.layer"):
+        values(file, centres(), **PLACED)
+    with pytest.raises(MapError, match=r"field\.layer: .* has layers 0 … 1, got 2"):
+        values(file, centres(), layer=2, **PLACED)
+
+
+def test_an_array_must_be_placed(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", ARRAY)
+    with pytest.raises(MapError, match=r"give field\.cell and field\.origin in metres"):
+        values(str(tmp_path / "a.npy"), centres())
+    with pytest.raises(MapError, match=r"give field\.origin in metres"):
+        values(str(tmp_path / "a.npy"), centres(), cell=1.0)
+
+
+class Bomb:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("exploded",)
+
+
+def test_pickles_are_refused_unopened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    objects = np.array([[Bomb()]], dtype=object)
+    np.save(tmp_path / "a.npy", objects, allow_pickle=True)
+    np.savez(tmp_path / "b.npz", objects)
+    (tmp_path / "c.npy").write_bytes(pickle.dumps(Bomb()))
+    for name in ("a.npy", "b.npz", "c.npy"):
+        with pytest.raises(MapError, match=rf"{name}: cannot be read as .* without Python objects"):
+            values(str(tmp_path / name), centres(), value_column="arr_0", **PLACED)
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(5), r"expected an array with 2 axes, got shape \(5,\)$"),
+        (np.zeros((0, 4)), r"expected 1 … 25000000 cells, got shape \(0, 4\)"),
+        (np.zeros((2, 3), dtype=complex), "expected an array of numbers, got complex128"),
+        (np.full((2, 3), "a"), "expected an array of numbers"),
+        (np.array([[1.0, np.inf, 0.0], [0.0, 0.0, 0.0]]), "row 0, column 1: expected a finite"),
+        (np.array([[1.0, np.nan, 0.0], [0.0, 0.0, 0.0]]), "no data at 1 of 6 places: c1r1"),
+    ],
+)
+def test_arrays_that_are_no_rasters(tmp_path: Path, array: np.ndarray, message: str) -> None:
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(MapError, match=message):
+        values(str(tmp_path / "a.npy"), centres(), **PLACED)
+
+
+def test_files_cut_short_or_of_another_kind(tmp_path: Path) -> None:
+    np.save(tmp_path / "whole.npy", np.zeros((50, 50)))
+    np.savez_compressed(tmp_path / "whole.npz", np.random.default_rng(0).random((50, 50)))
+    for suffix in (".npy", ".npz"):
+        whole = (tmp_path / f"whole{suffix}").read_bytes()
+        for size in (0, 3, 60, len(whole) // 2):
+            (tmp_path / f"cut{suffix}").write_bytes(whole[:size])
+            with pytest.raises(MapError, match=f"cut{suffix}: cannot be read as a NumPy"):
+                values(str(tmp_path / f"cut{suffix}"), centres(), **PLACED)
+    damaged = bytearray((tmp_path / "whole.npz").read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    (tmp_path / "bad.npz").write_bytes(damaged)
+    with pytest.raises(MapError, match=r"bad\.npz: cannot be read"):
+        values(str(tmp_path / "bad.npz"), centres(), **PLACED)
+
+
+def test_sizes_beyond_reason_are_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    header = np.lib.format.magic(1, 0)
+    shape = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000)}"
+    text = shape.ljust(117) + "\n"
+    lie = header + len(text).to_bytes(2, "little") + text.encode() + b"\0" * 80
+    (tmp_path / "lie.npy").write_bytes(lie)
+    with pytest.raises(MapError, match=r"lie\.npy: cannot be read"):
+        values(str(tmp_path / "lie.npy"), centres(), **PLACED)
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("a.npy", "w", force_zip64=True) as member:
+            for _ in range(410):
+                member.write(b"\0" * 1_000_000)
+    with pytest.raises(MapError, match=r"array 'a\.npy' has 410 MB, more than 25000000 cells need"):
+        values(str(tmp_path / "bomb.npz"), centres(), **PLACED)
+
+
+# -- configuration ---------------------------------------------------------------------------------
+
+
+def test_formats_that_are_not_read_say_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "dem.tif").write_bytes(b"II*\0")
+    with pytest.raises(MapError, match=r"got '\.tif'; .*gdal_translate -of AAIGrid"):
+        values(str(tmp_path / "dem.tif"), centres())
+
+
+def test_keys_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"file: is required for a field of kind raster"):
+        FieldConfig(kind="raster")
+    with pytest.raises(ConfigError, match=r"cell: is for a field of kind raster"):
+        FieldConfig(length_scale=1.0, cell=3.0)
+    with pytest.raises(ConfigError, match=r"time_scale: is for a field of kind gp"):
+        FieldConfig(kind="raster", file="x.asc", time_scale=3.0)
+    with pytest.raises(ConfigError, match=r"field\.file: .*no file 'nothing\.asc'"):
+        values("nothing.asc", centres())
+    file = ascii_file(tmp_path, GRID)
+    for wrong in ({"row_order": "south_first"}, {"layer": 0}):
+        with pytest.raises(MapError, match=r"field\..*: is for \.npy and \.npz"):
+            values(file, centres(), **wrong)
+
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_terrain_covers_its_map() -> None:
+    config = load_scenario("terrain").field
+    path = find_resource("maps", config.file or "")
+    assert path.stat().st_size < 150_000
+    grid = make_grid(3, 3, 500.0, origin=(100.0, 20.0))
+    heights = values(str(path), grid)
+    assert np.ptp(heights) > 20.0
+
+
+def real(name: str) -> str:
+    folder = os.environ.get("GPAS_DATA")
+    path = Path(folder or "", "fields", name)
+    if not folder or not path.is_file():
+        pytest.skip(f"real data: GPAS_DATA names no folder with fields/{name}")
+    return str(path)
+
+
+def test_real_heights() -> None:
+    file = real("srtm_N17E073_360.npz")
+    grid = make_grid(36, 36, 900.0, origin=(450.0, 450.0))
+    found = values(file, grid, cell=90.0, origin=(0.0, 0.0))
+    with np.load(file) as data:
+        elevation = data["elev"].astype(np.float64)
+    # Each place lies where four cells meet.
+    rows, columns = 359 - (5 + 10 * np.arange(36)), 5 + 10 * np.arange(36)
+    four = [elevation[np.ix_(rows + a, columns - b)] for a in (0, 1) for b in (0, 1)]
+    np.testing.assert_allclose(found.reshape(36, 36), np.mean(four, axis=0), rtol=1e-12)
+
+
+def test_real_temperatures_of_a_sea_with_land() -> None:
+    file = real("sst_pacific_monthly.npz")
+    south_west: dict[str, Any] = {"cell": 200e3, "origin": (0.0, 0.0), "row_order": "south_first"}
+    whole = make_grid(84, 30, 200e3, origin=(100e3, 100e3))
+    layer = {"value_column": "sst", "layer": 5}
+    with pytest.raises(MapError, match=r"no data at 259 of 2520 places"):
+        values(file, whole, **layer, **south_west)
+    east = make_grid(30, 10, 200e3, origin=(8.1e6, 2.1e6))
+    assert np.isfinite(values(file, east, **layer, **south_west)).all()

@@ -1,0 +1,106 @@
+"""The reader of the pages finds what is wrong with a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.page_checks import check_parameters, overlaid
+from tests.pages import NOT_EXECUTED, blocks, steps
+from tests.reader import Reader
+
+Failure = (AssertionError, pytest.fail.Exception)
+
+
+def read(folder: Path, text: str) -> Reader:
+    """Play a page; raise what its last step raises."""
+    page = folder / "page.md"
+    page.write_text(text.replace("~~~", "```"), encoding="utf-8")
+    work = folder / "work"
+    work.mkdir()
+    reader = Reader(page, work, {})
+    for step in steps(page):
+        reader.play(step)
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("~~~sh\nrm -rf everything\n~~~", "nobody executes 'rm -rf everything'"),
+        ("~~~sh\ngp-active-sensing policies --jsn\n~~~", "No such option"),
+        ("~~~sh\ngp-active-sensing report nowhere\n~~~", "does not exist"),
+        ("~~~sh fails\ngp-active-sensing policies\n~~~", "exit code 0"),
+        ("~~~sh\nmake everything\n~~~", "everything"),
+        (
+            "~~~sh\nros2 launch gp_active_sensing probe.launch.py mapp:=x\n~~~",
+            "mapp is no argument",
+        ),
+        ("~~~sh\nros2 launch gp_active_sensing prob.launch.py\n~~~", "no launch file"),
+        ("~~~sh\ngp-active-sensing policies\n~~~\n~~~text output\nzz…la\n~~~", "'zz…la' is not in"),
+        ("~~~python\nx = 1\n~~~", "prints nothing"),
+        ("~~~python\nprint(y)\n~~~", "NameError"),
+        ("~~~yaml\na: 1\n~~~", "say what it is"),
+        ("~~~yaml scenario over=line\nbudget: {readingss: 1}\n~~~", "Did you mean 'readings'"),
+        ("~~~yaml parameters\nnode: {ros__parameters: {}}\n~~~", "no node of that name"),
+        ("~~~csv\na,b\n~~~", "add file=NAME"),
+    ],
+)
+def test_what_is_wrong_is_found(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(Failure) as caught:
+        read(tmp_path, text)
+    assert message in str(caught.value)
+
+
+def test_blocks_of_a_page_share_a_folder(tmp_path: Path) -> None:
+    reader = read(
+        tmp_path,
+        "1. A list.\n\n   ~~~yaml scenario file=pond.yaml\n"
+        "   map: {kind: grid, columns: 3, rows: 2}\n"
+        "   field: {kind: gp, length_scale: 2.0}\n   belief: {length_scales: [2.0]}\n"
+        "   budget: {readings: 2}\n   ~~~\n\n"
+        "~~~sh\ngp-active-sensing run pond.yaml \\\n   --out run --no-report   # a comment\n~~~\n"
+        "~~~text output\npond with bal, seed …: finished\n~~~\n",
+    )
+    assert (reader.folder / "run" / "summary.json").exists()
+
+
+def test_a_failed_step_fails_again(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(y)\n```\n```python\nprint(1)\n```\n")
+    reader = Reader(page, tmp_path, {})
+    first, second = steps(page)
+    reader.play(second)  # what does not need the first
+    with pytest.raises(AssertionError, match="NameError"):
+        reader.play(first)
+
+
+def test_blocks_are_cut_into_steps(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```\nx\n```\n\n```sh\ncd a && make env\n# nothing\nmake test\n```\n")
+    assert [(b.language, b.line) for b in blocks(page)] == [("", 1), ("sh", 5)]
+    assert [(s.text, s.line) for s in steps(page)[1:]] == [
+        ("cd a", 6),
+        ("make env", 6),
+        ("make test", 8),
+    ]
+    assert steps(page)[1].excuse == NOT_EXECUTED["cd"]
+    assert not steps(page)[2].excuse
+    page = tmp_path / "open.md"
+    page.write_text("```sh\nmake\n")
+    with pytest.raises(AssertionError, match="a block without an end"):
+        blocks(page)
+
+
+def test_a_part_is_laid_over_the_whole() -> None:
+    base = {"name": "a", "map": {"kind": "line", "count": 3}, "policy": {"name": "bal", "alpha": 1}}
+    assert overlaid(base, {"map": {"count": 4}})["map"] == {"kind": "line", "count": 4}
+    other = overlaid(base, {"name": "b", "map": {"kind": "grid"}, "policy": {"name": "ie"}})
+    assert other == {"name": "b", "map": {"kind": "grid"}, "policy": {"name": "ie"}}
+
+
+def test_parameters_are_checked_as_the_node_does() -> None:
+    check_parameters({"/**": {"ros__parameters": {"budget": {"readings": 3}}}})
+    with pytest.raises(ValueError, match=r"budget\.readings: must be 1 or more"):
+        check_parameters({"/**": {"ros__parameters": {"budget": {"readings": 0}}}})

@@ -1,0 +1,180 @@
+"""The outline of a grid: a shore, a survey area."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.topology import (
+    FreeTopology,
+    GraphTopology,
+    MapConfig,
+    build_topology,
+    check_start,
+    make_grid,
+)
+
+Corners = list[tuple[float, float]]
+
+TRIANGLE: Corners = [(0.0, 0.0), (4.0, 0.0), (0.0, 4.0)]
+U: Corners = [(0, 0), (4, 0), (4, 4), (3, 4), (3, 1), (1, 1), (1, 4), (0, 4)]
+"""A basin with two arms; between them is land."""
+
+
+def cells(grid: object) -> set[tuple[int, int]]:
+    assert isinstance(grid, GraphTopology | FreeTopology)
+    return {(round(x), round(y)) for x, y in grid.positions}
+
+
+def test_cells_outside_are_no_places_and_those_on_the_edge_are() -> None:
+    grid = make_grid(5, 5, 1.0, outline=TRIANGLE)
+    assert cells(grid) == {(c, r) for c in range(5) for r in range(5) if c + r <= 4}
+    assert grid.names[:6] == ("c0r0", "c1r0", "c2r0", "c3r0", "c4r0", "c0r1")
+    clockwise = make_grid(5, 5, 1.0, outline=TRIANGLE[::-1])
+    closed = make_grid(5, 5, 1.0, outline=[*TRIANGLE, TRIANGLE[0]])
+    assert clockwise.names == closed.names == grid.names
+
+
+def test_no_outline_is_the_whole_rectangle_as_before() -> None:
+    whole = make_grid(4, 3, 2.0)
+    around = make_grid(4, 3, 2.0, outline=[(-1, -1), (7, 5)])
+    assert whole.names == around.names
+    assert all((whole.neighbours(i) == around.neighbours(i)).all() for i in range(whole.n))
+
+
+def test_two_corners_are_a_rectangle_in_any_order() -> None:
+    expected = {(c, r) for c in (1, 2, 3) for r in (2, 3)}
+    for corners in ([(1, 2), (3, 3)], [(3, 3), (1, 2)], [(3, 2), (1, 3)]):
+        assert cells(make_grid(6, 6, 1.0, outline=[(float(x), float(y)) for x, y in corners])) == (
+            expected
+        )
+
+
+@pytest.mark.parametrize("angle", [0.1, 0.5, 1.0, 2.0])
+def test_rounding_does_not_decide_about_the_edge(angle: float) -> None:
+    """A slanting outline through cell centres, its corners computed with rounding errors."""
+    spacing = 0.1 * angle + 1.0 / 3.0
+    corners = [(0.0, 0.0), (30 * spacing, 0.0), (0.0, 30 * spacing)]
+    grid = make_grid(31, 31, spacing, neighbours=8, outline=corners)
+    assert grid.n == 31 * 32 // 2
+    # Along the slanting edge itself a boat can go only where both cells beside it are places.
+    assert len(grid.neighbours(grid.names.index("c15r15"))) == 3
+
+
+def test_no_move_leaves_the_outline() -> None:
+    basin = make_grid(5, 5, 1.0, neighbours=8, outline=U)
+    assert cells(basin) == {
+        (c, r) for c in range(5) for r in range(5) if c in (0, 1, 3, 4) or r < 2
+    }
+    wide = [(x * 2.0, y) for x, y in U]  # the land is four wide, and the arms two
+    basin = make_grid(5, 5, 2.0, neighbours=8, outline=[(x, y * 2.0) for x, y in wide])
+    index = basin.names.index
+    across = (index("c1r3"), index("c3r3"))
+    assert across[1] not in basin.neighbours(across[0])
+    thin: Corners = [(0, 0), (4, 0), (4, 4), (2.6, 4), (2.5, 0.5), (2.4, 4), (0, 4)]
+    cut = make_grid(5, 5, 1.0, neighbours=8, outline=thin)
+    assert cut.n == 25, "the cut of land holds no cell centre"
+    index = cut.names.index
+    for row in range(1, 5):
+        assert index(f"c3r{row}") not in cut.neighbours(index(f"c2r{row}"))
+    assert index("c3r0") in cut.neighbours(index("c2r0"))
+
+
+def test_obstacles_are_holes_in_it() -> None:
+    grid = make_grid(7, 7, 1.0, outline=[(0, 0), (6, 0), (6, 6), (0, 6)], obstacles=[
+        [(1.5, 1.5), (4.5, 1.5), (4.5, 4.5), (1.5, 4.5)],
+        [(5.5, 5.5), (9.0, 9.0)],
+    ])  # fmt: skip
+    assert grid.n == 49 - 9 - 1
+    assert not {(2, 2), (3, 3), (4, 4), (6, 6)} & cells(grid)
+    assert isinstance(grid, GraphTopology)
+    assert grid.components.weak == 1
+
+
+def test_an_obstacle_across_divides_it_and_the_start_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    grid = make_grid(5, 5, 1.0, outline=TRIANGLE, obstacles=[[(1.4, -1.0), (1.6, 9.0)]])
+    assert isinstance(grid, GraphTopology)
+    assert grid.components.weak == 2
+    check_start(grid, "c0r0")
+    assert "only 8 of 14 other places can be reached" in caplog.text
+
+
+def test_any_place_next_within_an_outline() -> None:
+    grid = make_grid(5, 5, 1.0, moves="free", outline=TRIANGLE)
+    assert isinstance(grid, FreeTopology)
+    assert grid.n == 15
+
+
+@pytest.mark.parametrize(
+    ("outline", "obstacles", "message"),
+    [
+        ([], [], r"^outline: expected 2 corners of a rectangle or the corners of a polygon, got 0"),
+        ([(0.0, 0.0)], [], r"^outline: expected 2 corners.*, got 1"),
+        ([(0, 0), (1, 1), (2, 2)], [], r"^outline: is not a simple polygon"),
+        ([(1, 1), (1, 1), (1, 1)], [], r"^outline: is not a simple polygon \(Too few points"),
+        (
+            [(0, 0), (3, 3), (3, 0), (0, 3)],
+            [],
+            r"not a simple polygon \(Self-intersection\[1.5 1.5",
+        ),
+        ([(0, 0), (0, 3)], [], r"^outline: is not a simple polygon"),
+        (
+            [(9, 9), (12, 12)],
+            [],
+            r"^outline: holds none of the 3 × 3 cell centres \(x 0 … 2, y 0 …",
+        ),
+        ([(0.2, 0.2), (0.8, 0.8)], [], r"^outline: holds none of the 3 × 3 cell centres"),
+        ([(0, 0), (1, 1)], [[(-1, -1), (1.5, 1.5)]], r"^obstacles: cover all cells of the outline"),
+    ],
+)
+def test_outlines_that_are_none(outline: Corners, obstacles: list[Corners], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_grid(3, 3, 1.0, outline=outline, obstacles=obstacles)
+
+
+def test_all_wrong_shapes_are_said_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_grid(3, 3, 1.0, outline=[(0, 0)], obstacles=[[(0, 0)], [(0, 0), (0, 0), (0, 0)]])
+    assert [p.split(":")[0] for p in caught.value.problems] == [
+        "obstacles[0]",
+        "obstacles[1]",
+        "outline",
+    ]
+
+
+def test_from_plain_data_and_back() -> None:
+    data = {"kind": "grid", "columns": 5, "rows": 5, "outline": [[0, 0], [4, 0], [0, 4]]}
+    config = from_mapping(MapConfig, data)
+    assert from_mapping(MapConfig, to_mapping(config)) == config
+    assert build_topology(config).n == 15
+    assert build_topology(from_mapping(MapConfig, {**data, "outline": None})).n == 25
+
+
+@pytest.mark.parametrize(
+    ("kind", "outline", "message"),
+    [
+        ("line", [[0, 0], [1, 1]], "outline: has no meaning for kind 'line'"),
+        ("grid", [[0, 0, 0]], r"outline\[0\]: expected 2 entries"),
+        ("grid", [["a", 0]], r"outline\[0\]\[0\]: expected a number \[m\]"),
+        ("grid", "lake", "outline: expected a list"),
+    ],
+)
+def test_bad_configurations(kind: str, outline: object, message: str) -> None:
+    sizes = {"count": 3} if kind == "line" else {"columns": 2, "rows": 2}
+    data = {"kind": kind, "outline": outline, **sizes}
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(MapConfig, data, path="map")
+
+
+def test_the_shipped_lake_is_one_piece_around_its_island() -> None:
+    lake = build_topology(load_scenario("lake").map)
+    assert isinstance(lake, GraphTopology)
+    assert lake.components.weak == 1
+    from_island = np.hypot(*(lake.positions - np.array([980.0, 610.0])).T)
+    assert from_island.min() > 90.0
+    assert 300 < lake.n < 34 * 21
