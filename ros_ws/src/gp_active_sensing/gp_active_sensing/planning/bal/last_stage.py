@@ -45,37 +45,39 @@ def last_stage_bounds(
     S = found.probability.shape[2]
     lower, upper = np.empty(found.probability.shape), np.empty(found.probability.shape)
     step = max(1, _CHUNK // (S * len(noise) * m * (len(noise) if pairwise else 1)))
+    # Deviations from one mean of the map: squares below then are of small numbers.
+    deviation = block.mean - (block.weights[:, None] @ block.mean)
     for start in range(0, A, step):
         sequence.problem.check()
         part = slice(start, min(start + step, A))
-        latent = sequence.latent_after(part)
-        entropy = sequence.problem.entropy(latent)  # (L, a, m)
-        variance = latent + noise[:, None, None]
-        ahead = sequence.allowed_after(part)
+        latent = np.swapaxes(sequence.latent_after(part), 0, 1)  # (a, L, m)
+        variance = latent + noise[:, None]
+        entropy = np.swapaxes(sequence.problem.entropy(np.swapaxes(latent, 0, 1)), 0, 1)
+        gain = np.swapaxes(sequence.gain[:, part], 0, 1)
+        squared = gain * gain
+        closed = ~sequence.allowed_after(part)[:, None]
         here = sequence.candidates[part]
         for row in range(len(block.row)):
-            weights = found.weights[row, part]  # (a, S, L)
-            expected = np.einsum("asl,lam->asm", weights, entropy, optimize=True)
-            # Var = Σ b (σ² + (μ - Σ b μ)²), with μ = mean + gain · surprise in each branch.
-            surprise = found.values[row, part][:, :, None] - block.mean[row][:, here].T[:, None, :]
-            gain = np.swapaxes(sequence.gain[:, part], 0, 1)[:, None]
-            mu = block.mean[row] + surprise[..., None] * gain  # (a, S, L, m)
-            centre = np.einsum("asl,aslm->asm", weights, mu, optimize=True)
-            mu -= centre[:, :, None]
-            total = np.einsum("asl,aslm->asm", weights, mu * mu, optimize=True)
-            total += np.einsum("asl,lam->asm", weights, variance, optimize=True)
-            moment = gaussian_entropy(total) - (weights @ reference)[..., None]
-            chain = expected + discrete_entropy(weights)[..., None]
-            most = np.minimum(moment, chain)
+            b = found.weights[row, part]  # (a, S, L)
+            told = (b @ reference)[..., None]
+            expected = b @ entropy
+            surprise = found.values[row, part][:, :, None] - block.mean[row][:, here].T[:, None]
+            # Var = Σ b σ² + Σ b μ² - (Σ b μ)², with μ = deviation + gain · surprise in each branch.
+            mean, weighted = deviation[row], b * surprise
+            centre = b @ mean + weighted @ gain
+            total = b @ (variance + mean * mean) + 2.0 * (weighted @ (gain * mean))
+            total += (weighted * surprise) @ squared - centre * centre
+            total = np.maximum(total, b @ variance)
+            most = np.minimum(
+                gaussian_entropy(total) - told, expected + discrete_entropy(b)[..., None]
+            )
             if pairwise:
-                spread = np.moveaxis(variance, 0, -1)[:, None]  # (a, 1, m, L)
-                _, near = pairwise_bounds(weights[:, :, None], np.swapaxes(mu, 2, 3), spread)
-                most = np.minimum(most, near - (weights @ reference)[..., None])
-            closed = ~ahead[:, None]
-            expected[np.broadcast_to(closed, expected.shape)] = -np.inf
-            most[np.broadcast_to(closed, most.shape)] = -np.inf
-            lower[row, part] = expected.max(axis=-1)
-            upper[row, part] = most.max(axis=-1)
+                mu = np.swapaxes(mean + surprise[..., None] * gain[:, None], 2, 3)
+                spread = np.swapaxes(variance, 1, 2)[:, None]
+                _, near = pairwise_bounds(b[:, :, None], mu, spread)
+                most = np.minimum(most, near - told)
+            lower[row, part] = np.where(closed, -np.inf, expected).max(axis=-1)
+            upper[row, part] = np.where(closed, -np.inf, most).max(axis=-1)
     # A dead end: no reading to come, nothing to bound.
     lower = np.where(np.isfinite(lower), lower, 0.0)
     return lower, np.maximum(lower, np.where(np.isfinite(upper), upper, 0.0))
