@@ -20,7 +20,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.planning.base import Policy, PolicyState, no_plan
+from gp_active_sensing.planning.base import Policy, PolicyState, check_fit, no_plan
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -52,6 +52,9 @@ class SensingLoop:
         snap_distance: farthest distance of a reading's position from its place [m].
         speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
         clock: monotonic seconds, for limits in seconds only.
+
+    Raises:
+        PlanningError: the policy cannot plan on this map, or with this belief.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class SensingLoop:
         if belief.n != topology.n:
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
+        check_fit(policy, belief, topology)
         self.topology = topology
         self.belief = belief
         self.policy = policy

@@ -10,7 +10,10 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.base import Policy, PolicyState
-from gp_active_sensing.planning.greedy import Apgd, ImplicitExploration, MaxEntropy
+from gp_active_sensing.planning.explicit_exploration import ExplicitExploration
+from gp_active_sensing.planning.greedy import Apgd, MaxEntropy
+from gp_active_sensing.planning.implicit_exploration import ImplicitExploration
+from gp_active_sensing.planning.mutual_information import MutualInformation
 from gp_active_sensing.planning.random import RandomChoice
 from gp_active_sensing.registry import Registry
 
@@ -30,7 +33,9 @@ policies: Registry[Policy] = Registry(
 policies.add("apgd", Apgd)
 policies.add("bal", Bal)
 policies.add("ie", ImplicitExploration)
+policies.add("ite", ExplicitExploration)
 policies.add("max_entropy", MaxEntropy)
+policies.add("mutual_information", MutualInformation)
 policies.add("random", RandomChoice)
 
 

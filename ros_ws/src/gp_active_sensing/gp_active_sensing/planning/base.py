@@ -22,7 +22,7 @@ from gp_active_sensing.types import (
     Route,
 )
 
-__all__ = ["Choices", "Policy", "PolicyState", "choices", "no_plan"]
+__all__ = ["Choices", "Policy", "PolicyState", "check_fit", "choices", "no_plan"]
 
 PolicyState = Any
 """What a policy hands from one stage to the next: None, or JSON-serialisable data."""
@@ -65,6 +65,20 @@ class Policy(Protocol):
             clock: monotonic seconds, for `limit.seconds`.
         """
         ...
+
+
+def check_fit(policy: Policy, belief: Belief, topology: Topology) -> None:
+    """Ask a policy that does not fit every map or belief whether it fits these.
+
+    Such a policy has a method ``check(belief, topology)``, which raises; others have none. Engines
+    ask when they are built, so that a mission that cannot be planned does not begin.
+
+    Raises:
+        PlanningError: the policy cannot plan on this map, or with this belief.
+    """
+    check = getattr(policy, "check", None)
+    if callable(check):
+        check(belief, topology)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Myopic policies: maximum entropy, implicit exploration, a-priori greedy design."""
+"""Myopic policies: what they share, maximum entropy, a-priori greedy design."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
     reported_offset,
 )
+from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.pending import marginals_given_pending
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
@@ -29,7 +30,7 @@ from gp_active_sensing.types import (
     PlanLimit,
 )
 
-__all__ = ["Apgd", "Greedy", "ImplicitExploration", "MaxEntropy", "expected_entropy"]
+__all__ = ["Apgd", "Greedy", "MaxEntropy", "expected_entropy"]
 
 
 class Greedy(ABC):
@@ -113,21 +114,6 @@ class MaxEntropy(Greedy):
 
 
 @dataclass(frozen=True)
-class ImplicitExploration(Greedy):
-    """Largest expected entropy, ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``. [Krause2007, IE].
-
-    This is the exploring phase throughout: the belief b_D is updated by every reading, and there
-    is no switch to `apgd`.
-    """
-
-    def scores(
-        self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
-    ) -> FloatArray:
-        """Return the expected entropy under the present belief."""
-        return expected_entropy(belief, belief.weights, locations, pending)
-
-
-@dataclass(frozen=True)
 class Apgd(Greedy):
     """A-priori greedy design: as `ie`, with the belief frozen before the first reading.
 
@@ -136,11 +122,11 @@ class Apgd(Greedy):
     """
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return b_0 as a list."""
-        return belief.weights.tolist() if state is None else state
+        """Return b_0, JSON-serialisable."""
+        return freeze(belief, belief.weights) if state is None else state
 
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
         """Return the expected entropy under the frozen belief."""
-        return expected_entropy(belief, np.array(state), locations, pending)
+        return expected_entropy(belief, thaw(state, belief), locations, pending)

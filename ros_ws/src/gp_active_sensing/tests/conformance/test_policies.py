@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping, param_of, to_mapping
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
+from gp_active_sensing.planning.base import check_fit
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit
 
@@ -22,15 +25,13 @@ MAPS = {
 }
 
 
-@pytest.fixture(params=policies.names())
-def policy(request: pytest.FixtureRequest) -> Policy:
-    return build_policy({"name": request.param})
+REFUSED = {("ite", "grid"), ("ite", "town")}
+"""Policies that say that they cannot plan on a map; they are tested on the others."""
 
 
-@pytest.fixture(params=sorted(MAPS), scope="module")
-def world(request: pytest.FixtureRequest) -> tuple[Topology, Belief, int]:
-    topology = build_topology(from_mapping(MapConfig, MAPS[request.param]))
-    scale = 300.0 if request.param == "town" else 2.0
+def make_world(name: str) -> tuple[Topology, Belief, int]:
+    topology = build_topology(from_mapping(MapConfig, MAPS[name]))
+    scale = 300.0 if name == "town" else 2.0
     config = BeliefConfig(
         length_scales=(0.5 * scale, scale, 3 * scale), signal_std=(7.0,), noise_std=(1.0,)
     )
@@ -39,6 +40,46 @@ def world(request: pytest.FixtureRequest) -> tuple[Topology, Belief, int]:
     for place in (0, 1, 2):
         belief.observe(place, float(rng.normal(30, 7)))
     return topology, belief, 1
+
+
+@functools.cache
+def shared_world(name: str) -> tuple[Topology, Belief, int]:
+    return make_world(name)
+
+
+@pytest.fixture(params=policies.names())
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def policy(name: str) -> Policy:
+    return build_policy({"name": name})
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every policy on every map that it does not refuse."""
+    if "world" in metafunc.fixturenames:
+        pairs = [(p, m) for p in policies.names() for m in sorted(MAPS) if (p, m) not in REFUSED]
+        metafunc.parametrize(("name", "world"), pairs, indirect=["world"])
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> tuple[Topology, Belief, int]:
+    return shared_world(request.param)
+
+
+@pytest.mark.parametrize("map_name", sorted(MAPS))
+def test_a_policy_that_does_not_fit_is_refused_at_once(
+    name: str, policy: Policy, map_name: str
+) -> None:
+    topology, belief, _ = shared_world(map_name)
+    if (name, map_name) in REFUSED:
+        for refused in (check_fit, lambda p, b, t: SensingLoop(t, b, p)):
+            with pytest.raises(PlanningError, match=rf"policy {name} .* Take bal, ie or apgd"):
+                refused(policy, belief, topology)
+    else:
+        assert SensingLoop(topology, belief.copy(), policy).ask(1).waypoint is not None
 
 
 def ask(policy: Policy, world, *, seed: int = 3, state=None, **options) -> tuple[Plan, object]:
@@ -137,12 +178,15 @@ def test_one_place_left(policy: Policy) -> None:
     assert plan.waypoint == 1
 
 
-def test_before_the_first_reading_and_with_one_candidate_length_scale(policy: Policy) -> None:
-    topology = build_topology(from_mapping(MapConfig, MAPS["grid"]))
-    belief = build_belief(BeliefConfig(length_scales=(1.0,)), topology.features)
-    plan, _ = ask(policy, (topology, belief, 0))
-    assert plan.waypoint is not None
-    assert np.isfinite([plan.lower, plan.upper]).all()
+def test_before_the_first_reading_and_with_one_candidate_length_scale(
+    name: str, policy: Policy
+) -> None:
+    for map_name in sorted(m for m in MAPS if (name, m) not in REFUSED):
+        topology = build_topology(from_mapping(MapConfig, MAPS[map_name]))
+        belief = build_belief(BeliefConfig(length_scales=(1.0,)), topology.features)
+        plan, _ = ask(policy, (topology, belief, 0))
+        assert plan.waypoint is not None
+        assert np.isfinite([plan.lower, plan.upper]).all()
 
 
 def test_state_survives_json(policy: Policy, world) -> None:
@@ -162,8 +206,7 @@ def test_configuration_round_trip_and_help(policy: Policy) -> None:
         policy.anything = 1  # type: ignore[attr-defined]
 
 
-def test_unknown_key_is_an_error(policy: Policy) -> None:
-    name = next(n for n in policies if policies.factory(n) is type(policy))
+def test_unknown_key_is_an_error(name: str) -> None:
     with pytest.raises(ConfigError, match=r"policy\.horizonn: unknown key"):
         build_policy({"name": name, "horizonn": 3})
 

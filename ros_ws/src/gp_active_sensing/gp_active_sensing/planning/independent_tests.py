@@ -1,0 +1,237 @@
+"""Telling two length-scales apart by pairs of readings: which pairs, how many, what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtri
+
+from gp_active_sensing.belief import Belief, LocationCovariance
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = [
+    "LengthScales",
+    "Pair",
+    "PairTest",
+    "expected_variance",
+    "find_pairs",
+    "reading_variance",
+    "statistic",
+]
+
+_CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Clips that are tried, in variances of a reading."""
+_QUANTILES = 160
+"""Equally probable values of each of two normal numbers, by which expectations are taken."""
+_NEAR_BEST = 0.95
+"""Pairs whose correlations differ by at least this share of the largest difference are taken."""
+_LEAST_DIFFERENCE = 1e-6
+"""Correlations that differ by less tell nothing."""
+_ANCHORS = 400
+"""Places, evenly spread over their list, whose partners are looked for."""
+_NUMBERS = 2_000_000
+"""Numbers in the largest temporary array."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two places to read, with their correlations under the shorter and the longer λ."""
+
+    a: int
+    b: int
+    shorter: float
+    longer: float
+
+
+def statistic(u: FloatArray, v: FloatArray, variance: float, differences: bool) -> FloatArray:
+    """Return numbers whose expectation is the correlation of the latent field at two places.
+
+    ``u v``, or ``variance - (u - v)²/2`` where the mean of the field is not known: a difference
+    does not hold it.
+
+    Args:
+        u: readings at the first places, less the mean, in signal standard deviations.
+        v: at the second places.
+        variance: of each, ``1 + σ_n²/σ_s²``.
+        differences: the mean is not known.
+    """
+    return np.asarray(variance - 0.5 * np.square(u - v) if differences else u * v)
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """A test of a shorter against a longer length-scale by the mean of clipped statistics.
+
+    Args:
+        variance: of a reading, in signal variances, ``1 + σ_n²/σ_s²``.
+        differences: the mean of the field is not known; see `statistic`.
+        clip: statistics are clipped to ± this.
+    """
+
+    variance: float
+    differences: bool
+    clip: float
+
+    @classmethod
+    def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
+        """Return the test with the clip that needs the fewest pairs like this one."""
+        tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
+        return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
+
+    def midpoint(self, pair: Pair) -> float:
+        """Return what the pair's clipped statistic has to exceed to speak for the longer λ."""
+        (shorter, _), (longer, _) = self._moments(pair.shorter), self._moments(pair.longer)
+        return 0.5 * (shorter + longer)
+
+    def error(self, pair: Pair, count: int) -> float:
+        r"""Return a bound on the probability that `count` such independent pairs mislead.
+
+        With half the difference of the two expectations t, range M and variance v of the clipped
+        statistic, the smaller of Hoeffding's and Bernstein's bounds,
+
+        .. math:: \exp(-2 n t^2 / M^2), \quad \exp\Big(-\frac{n t^2}{2 (v + M t / 3)}\Big).
+        """
+        (shorter, v0), (longer, v1) = self._moments(pair.shorter), self._moments(pair.longer)
+        t = 0.5 * (longer - shorter)
+        if t <= 0.0:
+            return 1.0
+        top = min(self.clip, self.variance) if self.differences else self.clip
+        M = top + self.clip
+        rate = max(2.0 * t * t / (M * M), t * t / (2.0 * (max(v0, v1) + M * t / 3.0)))
+        return math.exp(-count * rate)
+
+    def pairs_needed(self, pair: Pair, error: float) -> float:
+        """Return how many such pairs bring the bound down to `error` (inf: none do)."""
+        rate = -math.log(max(self.error(pair, 1), 1e-300))
+        return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
+
+    def _moments(self, correlation: float) -> tuple[float, float]:
+        """Return expectation and variance of the clipped statistic of a pair."""
+        return _moments(round(correlation, 4), self.variance, self.differences, self.clip)
+
+
+@lru_cache(maxsize=1024)
+def _moments(
+    correlation: float, variance: float, differences: bool, clip: float
+) -> tuple[float, float]:
+    levels = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+    # Sum and difference of the two readings are independent.
+    total = math.sqrt(2.0 * (variance + correlation)) * levels[:, None]
+    apart = math.sqrt(max(2.0 * (variance - correlation), 0.0)) * levels[None, :]
+    values = statistic(0.5 * (total + apart), 0.5 * (total - apart), variance, differences)
+    values = np.clip(values, -clip, clip)
+    return float(values.mean()), float(values.var())
+
+
+class LengthScales:
+    """The length-scales a belief holds for possible, sorted."""
+
+    def __init__(self, belief: Belief) -> None:
+        self._all = np.array([h.length_scales[0] for h in belief.covariance.hyperparameters])
+        self._belief = belief
+        self.values: list[float] = np.unique(self._all[belief.prior_weights > 0.0]).tolist()
+
+    def inside(self, low: float, high: float) -> list[float]:
+        """Return those from `low` to `high`; the nearest one when the candidates have moved off."""
+        inside = [value for value in self.values if low <= value <= high]
+        middle = math.sqrt(low) * math.sqrt(high)
+        return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
+
+    def candidate(self, value: float) -> int:
+        """Return the number of a candidate λ with this length-scale."""
+        return int(np.flatnonzero(self._all == value)[0])
+
+    def between(self, low: float, high: float) -> FloatArray:
+        """Return the (L,) belief given that the length-scale is in between."""
+        mask = np.isin(self._all, self.inside(low, high))
+        # The readings may leave no weight that can be told from zero: then as at first.
+        for weights in (self._belief.weights * mask, self._belief.prior_weights * mask):
+            if weights.sum() > 1e-100:
+                return np.asarray(weights / weights.sum())
+        return np.asarray(mask / mask.sum())
+
+
+def expected_variance(belief: Belief, name: str) -> float:
+    """Return the expected variance for a standard deviation among the hyper-parameters."""
+    variances = np.array([getattr(h, name) ** 2 for h in belief.hyperparameters])
+    return float(belief.weights @ variances)
+
+
+def reading_variance(belief: Belief) -> tuple[float, bool]:
+    """Return the variance of a reading in signal variances, and whether the mean is unknown."""
+    ratio = expected_variance(belief, "noise_std") / expected_variance(belief, "signal_std")
+    return 1.0 + ratio, belief.mean.basis.shape[1] > 0
+
+
+def find_pairs(
+    covariance: LocationCovariance,
+    places: IntArray,
+    shorter: int,
+    longer: int,
+    independence: float,
+    most: int,
+) -> list[Pair]:
+    """Return pairs of places whose correlations under two λ differ most, far from one another.
+
+    The best difference any two places have is found first; pairs that have nearly it follow, in
+    the order of `places`, each taken when all its correlations with the places of those taken
+    before are at most `independence` under the longer length-scale. For n places
+    O(min(n, 400) n), in bounded memory.
+
+    Args:
+        covariance: prior covariance of the latent field.
+        places: (m,) places that can be read, or have been.
+        shorter: number of a candidate with the shorter length-scale.
+        longer: number of one with the longer.
+        independence: largest correlation between pairs.
+        most: pairs wanted.
+    """
+    if len(places) < 2 or most < 1:
+        return []
+    spread = np.unique(np.linspace(0, len(places) - 1, min(len(places), _ANCHORS)).astype(np.int64))
+    anchors = places[spread]
+    correlations = _Correlations(covariance, np.array([shorter, longer]))
+    best = max(float((c[1] - c[0]).max()) for c in correlations.by_rows(anchors, places))
+    if best < _LEAST_DIFFERENCE:
+        return []
+    found: list[Pair] = []
+    blocked = np.zeros(len(places), dtype=bool)
+    rows = (row for c in correlations.by_rows(anchors, places) for row in np.swapaxes(c, 0, 1))
+    for where, (short, long) in zip(spread, rows, strict=True):
+        partners = np.flatnonzero((long - short >= _NEAR_BEST * best) & ~blocked)
+        if blocked[where] or not len(partners):
+            continue
+        # The nearest in the list, so that the pairs lie close together.
+        other = int(partners[np.abs(partners - where).argmin()])
+        a, b = int(places[where]), int(places[other])
+        found.append(Pair(a, b, float(short[other]), float(long[other])))
+        if len(found) == most:
+            break
+        near = correlations.of(np.array([a, b]), places)[1].max(axis=0)
+        blocked |= near > independence
+        blocked[[where, other]] = True
+    return found
+
+
+@dataclass(frozen=True)
+class _Correlations:
+    covariance: LocationCovariance
+    candidates: IntArray
+
+    def of(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (2, r, c) prior correlations under both candidates."""
+        latent = self.covariance.between(rows, columns)[self.candidates]
+        v = np.sqrt(self.covariance.variance(rows)[self.candidates])
+        w = np.sqrt(self.covariance.variance(columns)[self.candidates])
+        return np.asarray(latent / v[:, :, None] / w[:, None, :])
+
+    def by_rows(self, rows: IntArray, columns: IntArray) -> Iterator[FloatArray]:
+        """Yield the same, some rows at a time."""
+        L = len(self.covariance.hyperparameters)
+        step = max(1, _NUMBERS // (L * len(columns)))
+        for start in range(0, len(rows), step):
+            yield self.of(rows[start : start + step], columns)

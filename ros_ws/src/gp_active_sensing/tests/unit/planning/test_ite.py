@@ -1,0 +1,383 @@
+"""Explicit exploration by independent tests: statistics, pairs, search, and where it is refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gp_active_sensing import cli
+from gp_active_sensing.belief import Belief, BeliefConfig, FeatureCovariance, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.explicit_exploration import ExplicitExploration
+from gp_active_sensing.planning.greedy import Apgd
+from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pairs, statistic
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.types import Budget, Reading
+
+SCALES = (1.0, 4.0, 16.0)
+
+
+def world(count: int = 60, **options) -> tuple[Topology, Belief]:
+    topology = build_topology(
+        from_mapping(MapConfig, {"kind": "line", "count": count, "spacing": 1.0, "moves": "free"})
+    )
+    settings = {
+        "length_scales": SCALES,
+        "signal_std": (3.0,),
+        "noise_std": (0.3,),
+        "mean_value": 20.0,
+        "mean_std": 0.0,
+    }
+    return topology, build_belief(BeliefConfig(**(settings | options)), topology.features)
+
+
+def draw_field(belief: Belief, index: int, seed: int) -> np.ndarray:
+    """Noisy readings of every place, from the belief's candidate number `index`."""
+    every = np.arange(belief.n)
+    rng = np.random.default_rng([seed, 77])
+    C = belief.covariance.between(every, every)[index] + 1e-8 * np.eye(belief.n)
+    f = np.linalg.cholesky(C) @ rng.normal(size=belief.n)
+    return 20.0 + f + math.sqrt(belief.noise_variance[index]) * rng.normal(size=belief.n)
+
+
+# -- statistics ------------------------------------------------------------------------------------
+
+
+def correlated(rng, correlation: float, variance: float, size) -> tuple[np.ndarray, np.ndarray]:
+    C = np.array([[variance, correlation], [correlation, variance]])
+    u, v = np.moveaxis(rng.multivariate_normal(np.zeros(2), C, size=size), -1, 0)
+    return u, v
+
+
+@pytest.mark.parametrize("differences", [False, True])
+@pytest.mark.parametrize("correlation", [0.0, 0.4, 0.95])
+def test_statistic_expects_the_correlation(correlation: float, differences: bool) -> None:
+    u, v = correlated(np.random.default_rng(0), correlation, 1.1, 400_000)
+    shift = 7.0 if differences else 0.0  # a mean that nobody knows
+    values = statistic(u + shift, v + shift, 1.1, differences)
+    assert values.mean() == pytest.approx(correlation, abs=0.01)
+
+
+@pytest.mark.parametrize("differences", [False, True])
+@pytest.mark.parametrize(("shorter", "longer"), [(0.0, 0.6), (0.2, 0.9), (0.6, 0.97)])
+def test_midpoint_and_error_against_simulation(
+    shorter: float, longer: float, differences: bool
+) -> None:
+    """The midpoint is that of clipped expectations; the bound is kept under both hypotheses."""
+    pair = Pair(0, 1, shorter, longer)
+    test = PairTest.for_pair(pair, 1.05, differences)
+    rng = np.random.default_rng(1)
+    needed = int(test.pairs_needed(pair, 0.1))
+    assert test.error(pair, needed) <= 0.1 < test.error(pair, needed - 1)
+    expectations = []
+    for is_longer, correlation in ((False, shorter), (True, longer)):
+        u, v = correlated(rng, correlation, 1.05, (3000, needed))
+        told = np.clip(statistic(u, v, 1.05, differences), -test.clip, test.clip)
+        expectations.append(told.mean())
+        wrong = (told.mean(axis=1) > test.midpoint(pair)) != is_longer
+        assert wrong.mean() <= 0.1
+    assert test.midpoint(pair) == pytest.approx(np.mean(expectations), abs=0.01)
+
+
+def test_like_length_scales_take_more_pairs_and_equal_ones_no_number_is_enough() -> None:
+    def needed(shorter: float, longer: float, error: float = 0.05) -> float:
+        pair = Pair(0, 1, shorter, longer)
+        return PairTest.for_pair(pair, 1.0, False).pairs_needed(pair, error)
+
+    assert needed(0.0, 0.9) < needed(0.3, 0.9) < needed(0.8, 0.9)
+    assert needed(0.3, 0.9, 0.05) < needed(0.3, 0.9, 0.001)
+    assert needed(0.9, 0.9) == math.inf
+    test = PairTest(1.0, False, 2.0)
+    assert test.error(Pair(0, 1, 0.9, 0.9), 1000) == 1.0
+    assert test.pairs_needed(Pair(0, 1, 0.1, 0.9), 0.0) == math.inf
+
+
+# -- pairs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_pairs_differ_most_and_are_nearly_independent(columns: int) -> None:
+    rng = np.random.default_rng(3)
+    features = rng.uniform(0, 60 if columns == 1 else 25, size=(80, columns))
+    belief = build_belief(
+        BeliefConfig(length_scales=(1.0, 3.0), signal_std=(2.0,), noise_std=(0.2,)), features
+    )
+    places = np.flatnonzero(rng.random(80) < 0.8)
+    pairs = find_pairs(belief.covariance, places, 0, 1, 0.2, 50)
+    assert len(pairs) >= 3
+    every = np.arange(80)
+    short, long = belief.covariance.between(every, every) / 4.0
+    best = (long - short)[np.ix_(places, places)].max()
+    ends = [(p.a, p.b) for p in pairs]
+    assert len({x for pair in ends for x in pair}) == 2 * len(pairs)
+    assert {x for pair in ends for x in pair} <= set(places.tolist())
+    for pair in pairs:
+        assert pair.shorter == pytest.approx(short[pair.a, pair.b])
+        assert pair.longer == pytest.approx(long[pair.a, pair.b])
+        assert pair.longer - pair.shorter >= 0.95 * best - 1e-12
+    for i, first in enumerate(ends):
+        for second in ends[:i]:
+            assert long[np.ix_(first, second)].max() <= 0.2
+    assert find_pairs(belief.covariance, places, 0, 1, 0.2, 2) == pairs[:2]
+
+
+def test_pairs_are_found_in_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, belief = world(50)
+    every = np.arange(50)
+    whole = find_pairs(belief.covariance, every, 0, 1, 0.3, 20)
+    monkeypatch.setattr("gp_active_sensing.planning.independent_tests._NUMBERS", 1)
+    assert find_pairs(belief.covariance, every, 0, 1, 0.3, 20) == whole
+
+
+def test_no_pairs_where_nothing_differs() -> None:
+    _, belief = world(10)
+    every = np.arange(10)
+    assert find_pairs(belief.covariance, every, 1, 1, 0.3, 5) == []
+    assert find_pairs(belief.covariance, every[:1], 0, 1, 0.3, 5) == []
+    same = FeatureCovariance(build_kernel("se"), np.zeros((5, 1)), belief.hyperparameters)
+    assert find_pairs(same, np.arange(5), 0, 1, 0.3, 5) == []
+
+
+# -- missions --------------------------------------------------------------------------------------
+
+
+def fly(
+    policy: ExplicitExploration,
+    topology: Topology,
+    belief: Belief,
+    field: np.ndarray,
+    readings: int | None,
+    *,
+    lost: tuple[int, ...] = (),
+    stages: int | None = None,
+    until_found: bool = False,
+) -> tuple[list[int], list]:
+    """Fly a mission; places of `lost` never give a reading. Return waypoints and states."""
+    loop = SensingLoop(topology, belief, policy, budget=Budget(readings=readings), retries=1)
+    visited, states = [], []
+    for _ in range(stages or 10**6):
+        plan = loop.ask(visited[-1] if visited else None)
+        if plan.waypoint is None:
+            break
+        assert np.isfinite([plan.lower, plan.upper]).all()
+        loop.policy_state = json.loads(json.dumps(loop.policy_state))
+        visited.append(plan.waypoint)
+        states.append(loop.policy_state)
+        if until_found and "weights" in loop.policy_state:
+            break
+        if plan.waypoint in lost:
+            loop.miss(plan.waypoint)
+        else:
+            loop.tell([Reading(0, plan.waypoint, float(field[plan.waypoint]))])
+    return visited, states
+
+
+def found_scales(belief: Belief, state) -> list[float]:
+    kept = np.flatnonzero(np.array(state["weights"]) > 0)
+    return sorted({belief.hyperparameters[i].length_scales[0] for i in kept})
+
+
+@pytest.mark.parametrize("mean_std", [0.0, None])
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_it_finds_the_length_scale(index: int, mean_std: float | None) -> None:
+    """On a map with room for as many pairs as the confidence takes, it errs at most so often."""
+    wrong = 0
+    for seed in range(4):
+        topology, belief = world(600, mean_std=mean_std)
+        field = draw_field(belief, index, seed)
+        policy = ExplicitExploration(confidence=0.9, share=1.0)
+        _, states = fly(policy, topology, belief, field, 400, until_found=True)
+        assert len(states) > 20
+        wrong += found_scales(belief, states[-1]) != [SCALES[index]]
+    assert wrong <= 1
+
+
+def test_a_test_of_a_few_pairs_says_what_it_is_worth(caplog) -> None:
+    topology, belief = world(60)
+    with caplog.at_level(logging.INFO):
+        visited, states = fly(ExplicitExploration(), topology, belief, draw_field(belief, 0, 0), 12)
+    warned = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert warned
+    assert "the map and the budget allow 1 of the" in warned[0].getMessage()
+    assert "pairs of readings that a confidence of 0.9750 takes" in warned[0].getMessage()
+    assert any("pairs of readings: the length-scale is" in r.getMessage() for r in caplog.records)
+    testing = [s for s in states if "weights" not in s]
+    assert 2 <= len(testing) <= 6, "no more than its share of the budget"
+    assert len(visited) == len(set(visited)) == 12
+    assert len(found_scales(belief, states[-1])) == 1
+
+
+def test_the_rest_is_apgd_at_the_length_scale_found() -> None:
+    topology, belief = world(60, signal_std=(3.0, 5.0))
+    field = draw_field(belief, 0, 0)
+    _, states = fly(ExplicitExploration(), topology, belief, field, 12, stages=8)
+    state = states[-1]
+    kept = np.array(state["weights"])
+    assert (kept > 0).sum() == 2, "both signals of one length-scale"
+    remaining = {"remaining": Budget(readings=4), "rng": np.random.default_rng(0)}
+    found, after = ExplicitExploration().plan(belief, topology, 5, state=state, **remaining)
+    expected, _ = Apgd().plan(belief, topology, 5, state=state, **remaining)
+    assert found.candidates == expected.candidates
+    assert after == state
+
+
+def test_an_interrupted_mission_goes_on_the_same() -> None:
+    field = draw_field(world(60)[1], 1, 2)
+    whole, states = fly(ExplicitExploration(share=0.8), *world(60), field, 14)
+    for cut in (1, 3, 6, 10):
+        topology, belief = world(60)
+        for place in whole[:cut]:
+            belief.observe(place, float(field[place]))
+        loop = SensingLoop(
+            topology, belief, ExplicitExploration(share=0.8), budget=Budget(readings=14 - cut)
+        )
+        loop.policy_state = json.loads(json.dumps(states[cut - 1]))
+        assert loop.ask(whole[cut - 1]).waypoint == whole[cut]
+
+
+def test_it_works_when_readings_are_missing() -> None:
+    topology, belief = world(60)
+    field = draw_field(belief, 0, 0)
+    normal, _ = fly(ExplicitExploration(share=1.0), *world(60), field, 20)
+    lost = tuple(normal[:3])
+    visited, states = fly(ExplicitExploration(share=1.0), topology, belief, field, 20, lost=lost)
+    assert not belief.observed[list(lost)].any()
+    assert int(belief.observed.sum()) == 20
+    assert "weights" in states[-1]
+    assert max(visited.count(x) for x in lost) == 2, "tried again once, then set aside"
+
+
+def test_while_others_are_on_their_way_it_takes_a_reading_by_apgd() -> None:
+    topology, belief = world(60)
+    options = {"rng": np.random.default_rng(0), "remaining": Budget(readings=8)}
+    policy, state, pending = ExplicitExploration(share=0.5), None, []
+    for _ in range(4):
+        plan, state = policy.plan(belief, topology, None, state=state, pending=pending, **options)
+        pending.append(plan.waypoint)
+    assert len(set(pending)) == 4
+    assert len(state["pairs"]) == 1
+    pair = state["pairs"][0]
+    assert set(pending[:2]) == {pair[0], pair[1]}, "the test under way waits for its readings"
+    for place in pending:
+        belief.observe(place, 20.0)
+    _, after = policy.plan(belief, topology, None, state=state, **options)
+    assert "weights" in after or after["pairs"] != state["pairs"]
+
+
+def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
+    topology, belief = world(30)
+    _, state = ExplicitExploration().plan(
+        belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=3)
+    )
+    np.testing.assert_allclose(state["weights"], belief.weights)
+    _, state = ExplicitExploration(share=0.0).plan(
+        belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=30)
+    )
+    np.testing.assert_allclose(state["weights"], belief.weights)
+
+
+def test_length_scales_without_weight_are_not_searched() -> None:
+    topology, belief = world(30, weights=(0.0, 1.0, 0.0))
+    _, state = ExplicitExploration().plan(
+        belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=20)
+    )
+    assert state["weights"] == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length_scales": (2.0,)},
+        {"length_scales": (1e-6, 1e6)},
+        {"length_scales": (2.0, 2.0)},
+        {"noise_std": (1e-9,)},
+        {"noise_std": (1e6,)},
+        {"weights": (0.0, 0.5, 0.5)},
+        {"mean": "linear", "mean_std": None},
+        {"length_scales": None, "signal_std": None, "noise_std": None, "mean_std": None},
+    ],
+    ids=["one", "extreme", "equal", "no noise", "noise", "a weight of zero", "linear", "untuned"],
+)
+@pytest.mark.parametrize("readings", [None, 1, 9])
+def test_degenerate_beliefs_go_to_the_end(options, readings: int | None) -> None:
+    topology, belief = world(9, **options)
+    field = np.random.default_rng(0).normal(20, 3, size=9)
+    visited, _ = fly(ExplicitExploration(), topology, belief, field, readings)
+    assert sorted(visited) == sorted(set(visited))
+    assert len(visited) == (readings or 9)
+    assert np.isfinite(belief.predict()[0]).all()
+
+
+def test_budget_in_metres_is_kept() -> None:
+    topology, belief = world(60)
+    loop = SensingLoop(
+        topology, belief, ExplicitExploration(), budget=Budget(readings=12, metres=60.0)
+    )
+    at, driven = 30, 0.0
+    while (plan := loop.ask(at)).waypoint is not None:
+        at = plan.waypoint
+        driven += plan.cost.metres
+        loop.moved(plan.cost)
+        loop.tell([Reading(0, at, 20.0 + at % 3)])
+    assert 0.0 < driven <= 60.0
+    assert belief.observed.sum() >= 3
+
+
+# -- where it is refused ---------------------------------------------------------------------------
+
+
+def test_a_length_scale_for_each_feature_is_refused() -> None:
+    topology = build_topology(
+        from_mapping(
+            MapConfig, {"kind": "grid", "columns": 4, "rows": 3, "spacing": 1.0, "moves": "free"}
+        )
+    )
+    belief = build_belief(BeliefConfig(length_scales=((1.0, 2.0), (2.0, 4.0))), topology.features)
+    with pytest.raises(PlanningError, match="one for each feature"):
+        SensingLoop(topology, belief, ExplicitExploration())
+    with pytest.raises(PlanningError, match="one for each feature"):
+        ExplicitExploration().plan(belief, topology, None, rng=np.random.default_rng(0))
+
+
+def test_on_roads_the_command_line_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(cli._cli, ["run", "town", "--policy", "ite"])
+    assert shown.exit_code == 1
+    assert "Traceback" not in shown.output
+    lines = [line for line in shown.output.splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert "the probe obeys moves and cannot jump. Take bal, ie or apgd" in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"confidence": 1.0}, r"policy\.confidence: must be 0\.9999 or less"),
+        ({"share": 1.5}, r"policy\.share: must be 1 or less"),
+        ({"independence": -0.1}, r"policy\.independence: must be 0 or more"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_policy({"name": "ite", **settings})
+
+
+def test_averages_are_those_of_the_readings() -> None:
+    _, belief = world(5)
+    for value in (19.0, 21.0):
+        belief.observe(2, value)
+    belief.observe(4, 1.0, noise_variance=0.25)
+    np.testing.assert_allclose(belief.averages(np.array([4, 2])), [[1.0, 20.0]] * 3)
+    with pytest.raises(ValueError, match="got 3, which has no reading"):
+        belief.averages(np.array([2, 3]))
