@@ -70,7 +70,9 @@ class ProbeConfig:
     """Where the probe begins and how fast it is."""
 
     start: int | str | None = param(
-        None, help="place it stands at first: a name in quotes, or an index; null = any is first"
+        None,
+        help="place it stands at first: a name in quotes, an index, or random, drawn by the seed; "
+        "null = any is first",
     )
     speed: float | str = param(
         "limit",

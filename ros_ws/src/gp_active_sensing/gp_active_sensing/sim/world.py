@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
 from gp_active_sensing.belief import build_belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
@@ -19,6 +21,11 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Clock
 
 __all__ = ["World", "build_loop", "build_world"]
+
+RANDOM = "random"
+"""The word for a start that the seed chooses, unless the map has a place of that name."""
+_STREAM = 0x57A27
+"""Keeps the choice of the start apart from other draws keyed by the same seed."""
 
 T = TypeVar("T")
 
@@ -55,7 +62,7 @@ def build_world(scenario: Scenario) -> World:
     topology = _under("map", lambda: build_topology(scenario.map))
     truth = build_truth(scenario.field, topology, scenario.seed)
     sensor = SimulatedSensor(truth, scenario.sensor, scenario.seed)
-    start = _under("probe", lambda: check_start(topology, scenario.probe.start))
+    start = _under("probe", lambda: _start(topology, scenario))
     return World(topology, truth, sensor, start, scenario.probe.speed)
 
 
@@ -65,6 +72,17 @@ def _under(section: str, build: Callable[[], T]) -> T:
         return build()
     except ConfigError as error:
         raise ConfigError([f"{section}.{problem}" for problem in error.problems]) from error
+
+
+def _start(topology: Topology, scenario: Scenario) -> int | None:
+    given = scenario.probe.start
+    if given != RANDOM or RANDOM in topology.names:
+        return check_start(topology, given)
+    # Places that lead nowhere are passed over; with nothing but such, say what is wrong with one.
+    order = np.random.default_rng([scenario.seed, _STREAM]).permutation(topology.n)
+    nothing = np.zeros(topology.n, dtype=bool)
+    usable = (int(x) for x in order if topology.candidates(int(x), nothing).size)
+    return check_start(topology, next(usable, int(order[0])))
 
 
 def build_loop(

@@ -211,3 +211,13 @@ def test_readme_lists_every_key() -> None:
     readme = find_resource("sim", "line.yaml").with_name("README.md").read_text(encoding="utf-8")
     table = key_table(Scenario)
     assert table in readme, f"sim/README.md is stale; its table of keys must be:\n{table}"
+
+
+def test_a_random_start_is_the_seed_s_choice() -> None:
+    starts = [
+        build_world(scenario(GRID, probe={"start": "random"}, seed=seed)).start
+        for seed in (0, 1, 2, 3, 4, 5, 0)
+    ]
+    assert starts[0] == starts[-1]
+    assert len(set(starts)) > 2
+    assert all(start is not None and 0 <= start < 12 for start in starts)
