@@ -4,7 +4,7 @@ VENV := .venv
 PKG := ros_ws/src/gp_active_sensing
 PY = "$(CURDIR)/$(VENV)/bin/python"
 LOCK := requirements/dev.lock
-EXTRAS := test ros bag report dev
+EXTRAS := test ros bag experiments dev
 
 # The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
 SOURCED := $(findstring /opt/ros,$(AMENT_PREFIX_PATH):$(PYTHONPATH))$(and $(ROS_DISTRO),$(AMENT_PREFIX_PATH))

@@ -61,7 +61,7 @@ pip() {
 
 if [ "$ros" = system ]; then
     echo "Installing what the sourced ROS 2 ${ROS_DISTRO:-} does not bring (once)"
-    pip install --constraint requirements/system-ros.txt --editable "$package[test,bag,report,dev]"
+    pip install --constraint requirements/system-ros.txt --editable "$package[test,bag,experiments,dev]"
 else
     echo "Installing the pinned dependencies (once, about 170 MB to download)"
     pip install --requirement "$lock"

@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 
 NAME = "gp_active_sensing"
 HERE = Path(__file__).parent
-SHARED_FOLDERS = ("launch", "maps", "sim", "config", "rviz", "foxglove")
+SHARED_FOLDERS = ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove")
 
 # The Jazzy line of the ROS wheels; without the exact pins pip takes the newer distribution's.
 # Other platforms use the ROS of their system.
@@ -66,7 +66,7 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], "": ["*.xml", "*.html"]},
+    package_data={NAME: ["py.typed"], "": ["*.html", "*.js", "*.css", "*.xml"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -87,10 +87,9 @@ setup(
         "test": ["pytest>=7.4", "pytest-timeout", "hypothesis", "joblib"],
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
-        "report": ["matplotlib"],
         "learn": ["torch", "gpytorch"],
         "maps": ["pyproj", "osmnx", "osmium"],
-        "experiments": ["joblib", "dask", "distributed"],
+        "experiments": ["joblib", "dask", "distributed", "matplotlib"],
         "sumo": ["eclipse-sumo"],
         "dev": [
             "ruff",

@@ -96,6 +96,7 @@ def run(
     from rich.console import Console
 
     from gp_active_sensing.console import show_stages, summary_lines
+    from gp_active_sensing.report import write_report
     from gp_active_sensing.sim import load_scenario, run_name, run_scenario
 
     if resume and out is None:
@@ -110,17 +111,14 @@ def run(
         given += [f"limit.expansions={expansions}", "limit.seconds=null"]
     loaded = load_scenario(scenario, overrides=given, policy=policy)
     directory = out or Path("runs") / run_name(loaded, datetime.now(timezone.utc))
-    scales = [candidate.length_scales for candidate in loaded.belief.hyperparameters()]
     console = Console(quiet=as_json, soft_wrap=True)
     try:
-        with show_stages(
-            console, scales, total=loaded.budget.readings, unit=loaded.field.unit
-        ) as show:
+        with show_stages(console, total=loaded.budget.readings, unit=loaded.field.unit) as show:
             summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
         raise click.ClickException(msg) from None
-    page = None if no_report else _report_if_possible(directory)
+    page = None if no_report else write_report(directory)
     if as_json:
         click.echo(json.dumps(summary.to_mapping(), indent=2, allow_nan=False))
         return
@@ -131,16 +129,69 @@ def run(
         click.echo(f"  report            {page}")
 
 
-def _report_if_possible(directory: Path) -> Path | None:
-    """Write the report; without matplotlib the run is none the worse for it."""
-    from gp_active_sensing.errors import MissingDependencyError
-    from gp_active_sensing.report import write_report
+@_cli.command()
+@click.argument("file")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Its directory.")
+@click.option("--resume", is_flag=True, help="Go on with the experiment that --out holds.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: cores.")
+@click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Seeds 0 … N-1 only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON, nothing else.")
+def experiment(
+    file: str,
+    out: Path | None,
+    resume: bool,
+    jobs: int | None,
+    cluster: str | None,
+    seeds: int | None,
+    as_json: bool,
+) -> None:
+    """Run the experiment FILE (a shipped one's name, or a YAML file): many runs, then tables."""
+    import warnings
+    from datetime import datetime, timezone
 
+    from rich.console import Console
+
+    from gp_active_sensing.experiments import load_experiment, run_experiment, write_outputs
+    from gp_active_sensing.experiments.outputs import outcome_mapping
+    from gp_active_sensing.experiments.show import end_lines, failure_lines, show_trials
+
+    if resume and out is None:
+        msg = "--resume needs --out DIR, the directory of the experiment to go on with"
+        raise click.UsageError(msg)
+    if cluster is not None and jobs is not None:
+        msg = "--jobs is for this machine; on a cluster each worker takes one trial at a time"
+        raise click.UsageError(msg)
+    # A worker that has grown large is replaced by a fresh one, which nobody has to know.
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+    loaded = load_experiment(file, seeds=seeds)
+    now = datetime.now(timezone.utc)
+    directory = out or Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}"
+    console = Console(quiet=as_json, soft_wrap=True)
     try:
-        return write_report(directory)
-    except MissingDependencyError as error:
-        click.echo(f"note: no report page: {error}", err=True)
-        return None
+        with show_trials(console) as show:
+            found = run_experiment(
+                loaded,
+                directory,
+                resume=resume,
+                jobs=jobs,
+                cluster=cluster,
+                on_start=show.start,
+                on_trial=show.trial,
+            )
+        outputs = write_outputs(directory, found)
+    except KeyboardInterrupt:
+        begun = (directory / "experiment.yaml").is_file()
+        hint = f"; the same command with --out {directory} --resume goes on" if begun else ""
+        msg = f"interrupted{hint}"
+        raise click.ClickException(msg) from None
+    if as_json:
+        click.echo(json.dumps(outcome_mapping(found, outputs), indent=2, allow_nan=False))
+    else:
+        for line in end_lines(found, outputs):
+            click.echo(line)
+    if found.failures:
+        raise click.ClickException("\n".join(failure_lines(found, str(directory))))
 
 
 @_cli.command()
@@ -176,21 +227,26 @@ def doctor(as_json: bool) -> None:
         colours = {"ok": "green", "missing": "yellow", "error": "red"}
         for check in diagnosis.checks:
             click.secho(f"{check.status:<8}", fg=colours[check.status], nl=False)
-            click.echo(f"{check.name:<18} {check.found}".rstrip())
+            click.echo(f"{check.name:<20} {check.found}".rstrip())
             if check.remedy:
-                click.echo(f"{'':<8}{'':<18} → {check.remedy}")
+                click.echo(f"{'':<8}{'':<20} → {check.remedy}")
         works = "works" if diagnosis.core_works else "does not work"
         click.echo(f"The core (belief, planning, simulation) {works}.")
     sys.exit(0 if diagnosis.core_works else 1)
 
 
 @_cli.command()
-@click.argument("run_dir", type=click.Path(path_type=Path))
-def report(run_dir: Path) -> None:
-    """Write the report page of a run (also of one that was interrupted)."""
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+def report(directory: Path) -> None:
+    """Write the report page of a run or an experiment (also of one that was interrupted).
+
+    For an experiment, its tables and figures as well.
+    """
+    from gp_active_sensing.experiments import is_experiment, write_outputs
     from gp_active_sensing.report import write_report
 
-    click.echo(str(write_report(run_dir)))
+    page = write_outputs(directory).page if is_experiment(directory) else write_report(directory)
+    click.echo(str(page))
 
 
 def main() -> None:

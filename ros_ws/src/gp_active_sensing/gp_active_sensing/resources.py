@@ -15,10 +15,12 @@ from gp_active_sensing.errors import ResourceError, UnknownNameError, suggest
 
 __all__ = ["KINDS", "find_resource", "list_resources", "resource_folders"]
 
-KINDS: tuple[str, ...] = ("maps", "sim", "config", "launch", "rviz", "foxglove")
+KINDS: tuple[str, ...] = ("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove")
 """Folders of shared files; each is a kind of resource."""
 
 _SHARE = Path("share", "gp_active_sensing")
+_SUFFIXES = {"experiments": (".yaml", ".yml")}
+"""Kinds whose folders hold something else besides: results and pictures of experiments."""
 
 
 def resource_folders(kind: str) -> tuple[Path, ...]:
@@ -64,7 +66,9 @@ def list_resources(kind: str) -> tuple[str, ...]:
     Raises:
         UnknownNameError: the kind is not in ``KINDS``.
     """
-    return tuple(sorted({name for folder in resource_folders(kind) for name in _names(folder)}))
+    return tuple(
+        sorted({name for folder in resource_folders(kind) for name in _names(kind, folder)})
+    )
 
 
 def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
@@ -90,7 +94,9 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
     for folder in folders:
         if (folder / wanted).is_file():
             return folder / wanted
-        same_stem = [n for n in _names(folder) if Path(n).with_suffix("").as_posix() == wanted]
+        same_stem = [
+            n for n in _names(kind, folder) if Path(n).with_suffix("").as_posix() == wanted
+        ]
         if len(same_stem) > 1:
             message = f"{kind}: {wanted!r} fits {same_stem} in {folder}; give one with its suffix"
             raise ResourceError(message)
@@ -99,16 +105,18 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
     raise ResourceError(_not_found(kind, wanted, given, folders))
 
 
-def _names(folder: Path) -> list[str]:
-    """Names of the files below a folder, hidden ones and README files left out."""
+def _names(kind: str, folder: Path) -> list[str]:
+    """Names of the resources below a folder; hidden and README files are none."""
     if not folder.is_dir():
         return []
+    suffixes = _SUFFIXES.get(kind)
     relative = (p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
     return sorted(
         path.as_posix()
         for path in relative
         if not any(part.startswith((".", "__pycache__")) for part in path.parts)
         and not path.name.startswith("README")
+        and (suffixes is None or path.suffix in suffixes)
     )
 
 

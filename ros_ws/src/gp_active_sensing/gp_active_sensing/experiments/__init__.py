@@ -1,8 +1,49 @@
-"""Many runs in memory, and what their records say: means, standard errors, paired differences."""
+"""Many runs at once, and what their records say: means, standard errors, paired differences.
+
+From Python, as from the command line:
+
+    >>> from gp_active_sensing.experiments import load_experiment, run_experiment, summary
+    >>> experiment = load_experiment("bal_1d", seeds=4)
+    >>> loaded = run_experiment(experiment, "out", jobs=2)  # doctest: +SKIP
+    >>> summary(loaded.records, "rmspe", experiment.at).rows[0].cells  # doctest: +SKIP
+"""
 
 from __future__ import annotations
 
+from gp_active_sensing.experiments.config import ExperimentConfig
+from gp_active_sensing.experiments.loading import load_experiment, read_experiment
+from gp_active_sensing.experiments.metrics import METRICS
+from gp_active_sensing.experiments.outputs import is_experiment, tables_of, write_outputs
+from gp_active_sensing.experiments.plan import Experiment, TrialSpec
+from gp_active_sensing.experiments.records import Loaded, load_records
+from gp_active_sensing.experiments.run import Progress, run_experiment
 from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
+from gp_active_sensing.experiments.tables import Row, Table, differences, summary
 from gp_active_sensing.experiments.trial import Trial, run_trial
+from gp_active_sensing.experiments.work import Outcome
 
-__all__ = ["Estimate", "Trial", "mean_of", "paired_difference", "run_trial"]
+__all__ = [
+    "METRICS",
+    "Estimate",
+    "Experiment",
+    "ExperimentConfig",
+    "Loaded",
+    "Outcome",
+    "Progress",
+    "Row",
+    "Table",
+    "Trial",
+    "TrialSpec",
+    "differences",
+    "is_experiment",
+    "load_experiment",
+    "load_records",
+    "mean_of",
+    "paired_difference",
+    "read_experiment",
+    "run_experiment",
+    "run_trial",
+    "summary",
+    "tables_of",
+    "write_outputs",
+]

@@ -21,10 +21,12 @@ class Trial:
     Args:
         scenario: what was simulated, with policy and seed.
         records: one mapping a stage, as in a run directory's ``records.jsonl``.
+        reason: why the mission ended.
     """
 
     scenario: Scenario
     records: tuple[Mapping[str, Any], ...]
+    reason: str = ""
 
     def at(self, readings: int, key: str) -> Any:
         """Return a record's value after so many newly observed places.
@@ -56,4 +58,4 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
         record = mission.finish_stage()
         if record is not None:
             records.append(record)
-    return Trial(scenario, tuple(records))
+    return Trial(scenario, tuple(records), mission.reason)

@@ -1,0 +1,135 @@
+"""Figures of an experiment by matplotlib: functions of its records only."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.experiments.records import Loaded
+from gp_active_sensing.experiments.tables import Row, Table, summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["write_figures"]
+
+# Distinct for most colour-blind readers, and in grey by their markers.
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#e69f00",
+    "#222222",
+    "#8c6d31",
+    "#7f7f7f",
+    "#882255",
+)
+MARKERS = "os^Dv<>Phd"
+# Any: matplotlib types it as a list of all its keys from one version on.
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "axes.titlesize": 9,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gp_active_sensing",
+    "figure.constrained_layout.use": True,
+}
+
+
+def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
+    """Write ``<metric>.png`` and ``<metric>.svg`` for each metric that has a value.
+
+    One panel a configuration; mean and standard error over the seeds against the readings.
+
+    Args:
+        folder: where to; made when it is not there.
+        loaded: the experiment.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+        RunError: the folder cannot be written.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        msg = "matplotlib is missing: pip install 'gp_active_sensing[experiments]'"
+        raise MissingDependencyError(msg)
+    tables = [summary(loaded.records, name, loaded.experiment.at) for name in loaded.config.metrics]
+    written: list[Path] = []
+    try:
+        folder.mkdir(exist_ok=True)
+        for table in tables:
+            if any(cell is not None for row in table.rows for cell in row.cells):
+                written += _write(folder, table)
+    except OSError as error:
+        msg = f"{folder}: cannot write: {error.strerror or error}"
+        raise RunError(msg) from error
+    return tuple(written)
+
+
+def _write(folder: Path, table: Table) -> list[Path]:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    configurations = list(dict.fromkeys(row.configuration for row in table.rows))
+    policies = list(dict.fromkeys(row.policy for row in table.rows))
+    across = min(len(configurations), 3)
+    down = math.ceil(len(configurations) / across)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(3.4 * across + 1.6, 5.2), 3.2 * down))
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
+        for panel, configuration in zip(panels, configurations, strict=False):
+            rows = [row for row in table.rows if row.configuration == configuration]
+            _draw(panel, table, rows, policies)
+            if len(configurations) > 1:
+                panel.set_title(configuration)
+        for panel in panels[len(configurations) :]:
+            panel.set_visible(False)
+        label = table.title + (f" [{table.unit}]" if table.unit else "")
+        figure.supxlabel("Readings" if len(table.columns) > 1 else "", fontsize=9)
+        figure.supylabel(label, fontsize=9)
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside right upper", handlelength=1.6)
+        paths = [folder / f"{table.metric}.{kind}" for kind in ("png", "svg")]
+        figure.savefig(paths[0], dpi=150, metadata={"Software": None})
+        figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
+    return paths
+
+
+def _draw(panel: Axes, table: Table, rows: list[Row], policies: list[str]) -> None:
+    """Draw one configuration: a line a policy, or a point a policy where there is one column."""
+    columns = table.columns
+    gap = min((b - a for a, b in pairwise(columns)), default=1)
+    for row in rows:
+        number = policies.index(row.policy)
+        # Side by side, or error bars of equal places hide each other.
+        shift = 0.25 * gap * ((number + 0.5) / len(policies) - 0.5)
+        found = [(x + shift, c) for x, c in zip(columns, row.cells, strict=True) if c is not None]
+        panel.errorbar(
+            [x for x, _ in found],
+            [c.mean for _, c in found],
+            yerr=[0.0 if math.isnan(c.error) else c.error for _, c in found],
+            label=row.policy,
+            color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)],
+            markersize=4.5,
+            linewidth=1.2,
+            elinewidth=0.9,
+            capsize=2,
+        )
+    panel.set_xticks(list(columns))
+    means = [c.mean for row in rows for c in row.cells if c is not None]
+    if min(means, default=1.0) > 0.0 and max(means) > 30.0 * min(means):
+        panel.set_yscale("log")

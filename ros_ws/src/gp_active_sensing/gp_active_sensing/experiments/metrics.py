@@ -1,0 +1,172 @@
+"""What is read off the record of a trial.
+
+| metric | unit | what |
+| --- | --- | --- |
+| `rmspe` | field unit | root mean squared prediction error over the places not observed, against the noise-free truth |
+| `nlpd` | nat | mean negative log predictive density of the noise-free truth over the same places |
+| `true_weight` | | belief on the field's own length-scale, where the field is drawn from a Gaussian process with the belief's kernel and a length-scale that is among the candidates |
+| `plan_seconds` | s | planning time a stage, mean over the stages so far |
+| `total_plan_seconds` | s | planning time of all stages so far |
+| `expanded` | | planner expansions a stage, mean over the stages so far |
+| `gap` | nat | upper minus lower bound of the decision, mean over the stages so far |
+| `driven_metres` | m | distance driven so far |
+
+All are taken after the stage in which so many places are observed for the first time. A trial has
+no value where its mission ended earlier, or where the metric has no meaning.
+"""  # noqa: E501 - a row of a Markdown table is one line
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import UnknownNameError, suggest
+
+__all__ = ["METRICS", "Metric", "metric_of", "stages_until", "true_weight_indices"]
+
+Record = Mapping[str, Any]
+Stages = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a trial.
+
+    Args:
+        name: as in an experiment's file.
+        label: for figures and tables.
+        unit: "field" stands for the unit of the readings.
+        value: from a record and its stages so far; None where there is none.
+    """
+
+    name: str
+    label: str
+    unit: str
+    value: Callable[[Record, Stages], float | None]
+
+    def of(self, record: Record, readings: int) -> float | None:
+        """Return the value after `readings` observed places, None where there is none."""
+        stages = stages_until(record, readings)
+        value = None if stages is None else self.value(record, stages)
+        return None if value is None or not math.isfinite(value) else value
+
+    def unit_of(self, record: Record) -> str:
+        """Return the unit, that of the readings filled in."""
+        if self.unit != "field":
+            return self.unit
+        return str(record["config"].get("field", {}).get("unit", ""))
+
+
+def stages_until(record: Record, readings: int) -> Stages | None:
+    """Return the stages up to the first with `readings` observed places, None without one."""
+    stages: Stages = record["stages"]
+    for number, stage in enumerate(stages, start=1):
+        if stage["observed"] >= readings:
+            return stages[:number]
+    return None
+
+
+def metric_of(name: str) -> Metric:
+    """Return a metric by name.
+
+    Raises:
+        UnknownNameError: no such metric; the message has the nearest match.
+    """
+    if name not in METRICS:
+        msg = f"unknown metric {name!r}.{suggest(name, METRICS)} Known: {', '.join(METRICS)}"
+        raise UnknownNameError(msg)
+    return METRICS[name]
+
+
+def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return which of the belief's candidates have the length-scale of the drawn field.
+
+    Args:
+        scenario: complete mapping, as ``Scenario.to_mapping`` gives it.
+
+    Returns:
+        Indices into the weights (candidates may differ in signal and noise besides); () where the
+        field is no such draw.
+    """
+    field, belief = scenario["field"], scenario["belief"]
+    if field["kind"] != "gp" or field["kernel"] != belief["kernel"]:
+        return ()
+    if belief["length_scales"] is None:  # candidates from the map follow the readings
+        return ()
+    each = len(from_mapping(BeliefConfig, belief).pairs())
+    truth = _scales(field["length_scale"])
+    return tuple(
+        number * each + within
+        for number, scale in enumerate(belief["length_scales"])
+        if _same(_scales(scale), truth)
+        for within in range(each)
+    )
+
+
+def _scales(value: Any) -> tuple[float, ...]:
+    return tuple(float(v) for v in value) if isinstance(value, list | tuple) else (float(value),)
+
+
+def _same(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+    """Compare length-scales; a single one holds for every feature."""
+    size = max(len(first), len(second))
+    if len(first) == 1:
+        first *= size
+    if len(second) == 1:
+        second *= size
+    return len(first) == len(second) and all(
+        math.isclose(a, b, rel_tol=1e-9) for a, b in zip(first, second, strict=True)
+    )
+
+
+def _last(key: str) -> Callable[[Record, Stages], float | None]:
+    def value(record: Record, stages: Stages) -> float | None:
+        found = stages[-1].get(key)
+        return None if found is None else float(found)
+
+    return value
+
+
+def _mean(of: Callable[[Mapping[str, Any]], float]) -> Callable[[Record, Stages], float | None]:
+    def value(record: Record, stages: Stages) -> float | None:
+        return sum(of(stage) for stage in stages) / len(stages)
+
+    return value
+
+
+def _true_weight(record: Record, stages: Stages) -> float | None:
+    indices = true_weight_indices(record["config"])
+    weights = stages[-1]["weights"]
+    return sum(float(weights[i]) for i in indices) if indices else None
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("rmspe", "RMSPE", "field", _last("rmspe")),
+        Metric("nlpd", "NLPD", "nat", _last("nlpd")),
+        Metric("true_weight", "Belief on the true length-scale", "", _true_weight),
+        Metric(
+            "plan_seconds", "Planning time a stage", "s", _mean(lambda s: float(s["plan_seconds"]))
+        ),
+        Metric(
+            "total_plan_seconds",
+            "Planning time in all",
+            "s",
+            lambda _, stages: sum(float(s["plan_seconds"]) for s in stages),
+        ),
+        Metric("expanded", "Expansions a stage", "", _mean(lambda s: float(s["expanded"]))),
+        Metric(
+            "gap",
+            "Gap of the bounds a stage",
+            "nat",
+            _mean(lambda s: float(s["upper"]) - float(s["lower"])),
+        ),
+        Metric("driven_metres", "Distance driven", "m", _last("driven_metres")),
+    )
+}
+"""Name -> metric, in the order of the table above."""

@@ -1,0 +1,268 @@
+"""The directory of an experiment: its configuration, one record a trial, the failures.
+
+Record lines are appended whole and flushed, so a killed experiment leaves a readable directory; a
+line cut short by the kill is not used, said, and removed on resuming.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.experiments.config import ExperimentConfig
+from gp_active_sensing.experiments.loading import read_experiment
+from gp_active_sensing.experiments.plan import Experiment, key_today
+from gp_active_sensing.records import json_ready
+from gp_active_sensing.yaml_files import load_yaml
+
+__all__ = [
+    "CONFIG",
+    "FAILURES",
+    "RECORDS",
+    "ExperimentDirectory",
+    "Loaded",
+    "is_empty",
+    "load_records",
+]
+
+logger = logging.getLogger(__name__)
+
+CONFIG = "experiment.yaml"
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What an experiment's directory holds.
+
+    Args:
+        experiment: configuration and trials, as in ``experiment.yaml``.
+        records: of these trials, in the order of the file, with the labels of the file.
+        failures: of trials without a record.
+        other: records of trials that are no longer in the file; they are kept, not counted.
+        missing: trials without a record.
+        cut_short: a sentence on a half-written last line, "" when there is none.
+    """
+
+    experiment: Experiment
+    records: tuple[dict[str, Any], ...]
+    failures: tuple[dict[str, Any], ...]
+    other: int
+    missing: int
+    cut_short: str
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """The experiment's own configuration, every default written out."""
+        return self.experiment.config
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: sentences on what is missing or not counted."""
+        notes = [self.cut_short] if self.cut_short else []
+        if self.other:
+            notes.append(
+                f"{self.other} records are of trials that are not in the experiment's file (any "
+                "more); they are kept and not counted."
+            )
+        if self.missing:
+            total = len(self.experiment.trials)
+            failed = f", {len(self.failures)} of them failed" if self.failures else ""
+            notes.append(f"{self.missing} of {total} trials have no record{failed}.")
+        warned = [r for r in self.records if r.get("warnings")]
+        if warned:
+            notes.append(
+                f"{len(warned)} of {len(self.records)} missions warned (`warnings` of each "
+                f"record), for example {warned[0]['policy']!r}: {warned[0]['warnings'][0]}"
+            )
+        made_by = {(r["commit"], json.dumps(r["versions"], sort_keys=True)) for r in self.records}
+        if len(made_by) > 1:
+            notes.append(
+                f"The records come from {len(made_by)} versions of the program or its libraries "
+                "(`commit` and `versions` of each record say which)."
+            )
+        return tuple(notes)
+
+
+def load_records(directory: Path | str) -> Loaded:
+    """Read the directory of an experiment, also of one that goes on or was interrupted.
+
+    Raises:
+        RunError: no such directory, not an experiment's, or a damaged line.
+        ConfigError: its ``experiment.yaml`` cannot be used.
+    """
+    return ExperimentDirectory.open(directory).load()
+
+
+class ExperimentDirectory:
+    """Writes and reads; use `create`, or `open` for one that exists.
+
+    Args:
+        path: the directory, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path | str, experiment: Experiment) -> ExperimentDirectory:
+        """Make a new directory (and its parents) and write the configuration.
+
+        Raises:
+            RunError: the directory is not empty, or cannot be made or written.
+        """
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            occupied = not is_empty(path)
+        except OSError as error:
+            raise _cannot(path, "make the experiment's directory", error) from error
+        if occupied:
+            msg = (
+                f"directory {path} is not empty; name another one with --out, or go on with the "
+                "experiment it holds with --resume"
+            )
+            raise RunError(msg)
+        made = cls(path)
+        made.write_config(experiment)
+        return made
+
+    @classmethod
+    def open(cls, path: Path | str) -> ExperimentDirectory:
+        """Open the directory of an earlier experiment.
+
+        Raises:
+            RunError: there is no such directory, or it is not an experiment's.
+        """
+        path = Path(path)
+        if not path.is_dir():
+            msg = f"directory {path} does not exist"
+            raise RunError(msg)
+        if not (path / CONFIG).is_file():
+            msg = f"{path} is not the directory of an experiment: it has no {CONFIG}"
+            raise RunError(msg)
+        return cls(path)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def write_config(self, experiment: Experiment) -> None:
+        """Write ``experiment.yaml``, whole or not at all. Raises RunError."""
+        data = json_ready(to_mapping(experiment.config))
+        self.write_text(CONFIG, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+    def append(self, name: str, item: Mapping[str, Any]) -> None:
+        """Add a line to a file of the directory, whole and flushed. Raises RunError."""
+        line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
+        try:
+            with (self.path / name).open("ab") as stream:
+                stream.write(line.encode("utf-8"))
+        except OSError as error:
+            raise _cannot(self.path / name, "write", error) from error
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a file beside, then rename it: a reader sees the old one or the new one."""
+        path = self.path / name
+        beside = path.with_name(f".{path.name}.part")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            beside.write_text(text, encoding="utf-8")
+            os.replace(beside, path)
+        except OSError as error:
+            raise _cannot(path, "write", error) from error
+        return path
+
+    def forget_failures(self) -> None:
+        """Remove the failures, whose trials are about to be tried again. Raises RunError."""
+        try:
+            (self.path / FAILURES).unlink(missing_ok=True)
+        except OSError as error:
+            raise _cannot(self.path / FAILURES, "remove", error) from error
+
+    def drop_cut_line(self) -> None:
+        """Remove a half-written last record, and say so. Raises RunError."""
+        path = self.path / RECORDS
+        try:
+            data = path.read_bytes() if path.exists() else b""
+            whole = data.rfind(b"\n") + 1
+            if whole == len(data):
+                return
+            with path.open("rb+") as stream:
+                stream.truncate(whole)
+        except OSError as error:
+            raise _cannot(path, "mend", error) from error
+        logger.warning("%s: removed a half-written last line (%d bytes)", path, len(data) - whole)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def experiment(self) -> Experiment:
+        """Read the configuration. Raises ConfigError."""
+        path = self.path / CONFIG
+        return read_experiment(load_yaml(path), source=str(path), check_worlds=False)
+
+    def load(self) -> Loaded:
+        """Read everything. Raises RunError, ConfigError."""
+        experiment = self.experiment()
+        items, cut_short = self._lines(RECORDS)
+        failures, _ = self._lines(FAILURES)
+        wanted = {trial.key for trial in experiment.trials}
+        by_key: dict[str, dict[str, Any]] = {}
+        for item in items:
+            key = str(item.get("key"))
+            if key not in wanted:
+                key = key_today(item.get("config", {})) or key
+            by_key.setdefault(key, {**item, "key": key})
+        records: list[dict[str, Any]] = []
+        for trial in experiment.trials:
+            if trial.key in by_key:
+                records.append({**by_key.pop(trial.key), **trial.labels()})
+        missing = len(experiment.trials) - len(records)
+        done = {record["key"] for record in records}
+        return Loaded(
+            experiment,
+            tuple(records),
+            tuple(f for f in failures if f.get("key") not in done),
+            len(by_key),
+            missing,
+            cut_short,
+        )
+
+    def _lines(self, name: str) -> tuple[Sequence[dict[str, Any]], str]:
+        path = self.path / name
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return [], ""
+        except OSError as error:
+            raise _cannot(path, "read", error) from error
+        *lines, rest = data.split(b"\n")
+        items = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                item = json.loads(line)
+            except ValueError as error:
+                msg = f"{path}, line {number}: expected a JSON object ({error})"
+                raise RunError(msg) from error
+            if not isinstance(item, dict):
+                msg = f"{path}, line {number}: expected an object, got {type(item).__name__}"
+                raise RunError(msg)
+            items.append(item)
+        return items, f"{path}: the last line is half-written and is not used." if rest else ""
+
+
+def is_empty(path: Path) -> bool:
+    """Say whether a directory holds nothing but what was being written when it was killed."""
+    return all(entry.name.endswith(".part") for entry in path.iterdir())
+
+
+def _cannot(path: Path, what: str, error: OSError) -> RunError:
+    return RunError(f"{path}: cannot {what}: {error.strerror or error}")

@@ -1,0 +1,204 @@
+"""Tables of an experiment: functions of its records only."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gp_active_sensing.experiments.metrics import Metric, metric_of
+from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
+
+__all__ = ["Row", "Table", "differences", "summary", "to_csv", "to_markdown", "to_text"]
+
+NOTE = "mean ± standard error over n seeds"
+
+Record = Mapping[str, Any]
+BySeed = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy in one configuration.
+
+    Args:
+        configuration: label.
+        policy: label.
+        cells: an estimate for each column, None where no trial has a value.
+        counts: trials (or pairs of trials) behind each cell.
+    """
+
+    configuration: str
+    policy: str
+    cells: tuple[Estimate | None, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One metric after different numbers of readings.
+
+    Args:
+        title: what the cells are.
+        metric: name of the metric.
+        unit: "" when it has none.
+        columns: numbers of readings.
+        rows: in the order of the experiment's file.
+    """
+
+    title: str
+    metric: str
+    unit: str
+    columns: tuple[int, ...]
+    rows: tuple[Row, ...]
+
+
+def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Table:
+    """Return the mean over the seeds with its standard error, a row for each policy.
+
+    Args:
+        records: of an experiment, in the order that the rows shall have.
+        metric: name of a metric.
+        at: numbers of readings, the columns. A mission with a budget of its own counts in the
+            column of that budget only; any other is read off at each of them.
+
+    Raises:
+        UnknownNameError: no such metric.
+    """
+    found = metric_of(metric)
+    values = _values(records, found, at)
+    rows = []
+    for configuration, policy in _labels(records):
+        samples = [list(values.get((configuration, policy, n), {}).values()) for n in at]
+        cells = tuple(mean_of(v) if v else None for v in samples)
+        rows.append(Row(configuration, policy, cells, tuple(len(v) for v in samples)))
+    return Table(found.label, metric, _unit(records, found), tuple(at), tuple(rows))
+
+
+def differences(records: Sequence[Record], metric: str, at: Sequence[int], baseline: str) -> Table:
+    """Return the mean difference to a baseline policy on the same seeds, with its standard error.
+
+    Pairing removes what the seeds have in common: hard fields are hard for every policy.
+
+    Args:
+        records: of an experiment.
+        metric: name of a metric.
+        at: numbers of readings, the columns.
+        baseline: label of the policy that is taken off; it has no row of its own.
+
+    Raises:
+        UnknownNameError: no such metric.
+    """
+    found = metric_of(metric)
+    values = _values(records, found, at)
+    rows = []
+    for configuration, policy in _labels(records):
+        if policy == baseline:
+            continue
+        cells: list[Estimate | None] = []
+        counts = []
+        for n in at:
+            mine = values.get((configuration, policy, n), {})
+            other = values.get((configuration, baseline, n), {})
+            seeds = [seed for seed in mine if seed in other]
+            counts.append(len(seeds))
+            pairs = [mine[s] for s in seeds], [other[s] for s in seeds]
+            cells.append(paired_difference(*pairs) if seeds else None)
+        rows.append(Row(configuration, policy, tuple(cells), tuple(counts)))
+    title = f"{found.label}: difference to {baseline} on the same seeds"
+    return Table(title, metric, _unit(records, found), tuple(at), tuple(rows))
+
+
+def to_text(table: Table) -> list[str]:
+    """Return a table as lines with aligned columns, for a terminal."""
+    caption, head, rows = _grid(table)
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in [head, *rows]]
+    return [f"{caption}: {NOTE}", *(f"  {line.rstrip()}" for line in lines)]
+
+
+def to_markdown(table: Table) -> str:
+    """Return a Markdown table: mean ± standard error, and the counts where they differ."""
+    caption, head, rows = _grid(table)
+    plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
+    lines = [f"| {' | '.join(row)} |" for row in plain]
+    rule = "| --- " * len(head) + "|"
+    return "\n".join([f"## {caption}", "", NOTE, "", lines[0], rule, *lines[1:]])
+
+
+def _grid(table: Table) -> tuple[str, list[str], list[list[str]]]:
+    """Return caption, head and rows; configurations are shown where there are several."""
+    several = len({row.configuration for row in table.rows}) > 1
+    head = (["configuration"] if several else []) + ["policy"]
+    head += [f"{n} readings" for n in table.columns] + ["n"]
+    digits = _digits([cell for row in table.rows for cell in row.cells if cell is not None])
+    rows = []
+    for row in table.rows:
+        shown = ["–" if cell is None else _shown(cell, digits) for cell in row.cells]
+        equal = len(set(row.counts)) == 1
+        if not equal:
+            shown = [f"{text} ({n})" for text, n in zip(shown, row.counts, strict=True)]
+        labels = [row.configuration, row.policy] if several else [row.policy]
+        rows.append([*labels, *shown, str(row.counts[0]) if equal else "in brackets"])
+    unit = f" [{table.unit}]" if table.unit else ""
+    return f"{table.title}{unit}", head, rows
+
+
+def to_csv(tables: Sequence[Table]) -> str:
+    """Return all tables in long form, a line for each cell that has a value."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    head = ("table", "metric", "unit", "configuration", "policy", "readings")
+    writer.writerow((*head, "mean", "standard_error", "count"))
+    for table in tables:
+        for row in table.rows:
+            for n, cell, count in zip(table.columns, row.cells, row.counts, strict=True):
+                if cell is not None:
+                    error = "" if math.isnan(cell.error) else repr(cell.error)
+                    where = (table.title, table.metric, table.unit, row.configuration, row.policy)
+                    writer.writerow((*where, n, repr(cell.mean), error, count))
+    return stream.getvalue()
+
+
+def _values(
+    records: Sequence[Record], metric: Metric, at: Sequence[int]
+) -> dict[tuple[str, str, int], BySeed]:
+    """(configuration, policy, readings) -> seed -> value; what has no value is left out."""
+    found: dict[tuple[str, str, int], BySeed] = {}
+    for record in records:
+        budget = record["budget"]
+        for n in at:
+            if budget is not None and budget != n:
+                continue
+            value = metric.of(record, n)
+            if value is not None:
+                cell = (record["configuration"], record["policy"], n)
+                found.setdefault(cell, {})[int(record["seed"])] = value
+    return found
+
+
+def _labels(records: Sequence[Record]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((r["configuration"], r["policy"]) for r in records))
+
+
+def _unit(records: Sequence[Record], metric: Metric) -> str:
+    """Return the unit, "" where configurations measure in different ones."""
+    units = {metric.unit_of(record) for record in records}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _digits(cells: Sequence[Estimate]) -> int:
+    """Return decimals that show two digits of a typical standard error."""
+    errors = [c.error for c in cells if math.isfinite(c.error) and c.error > 0.0]
+    sizes = sorted(errors or [abs(c.mean) for c in cells if c.mean])
+    if not sizes:
+        return 2
+    return min(max(1 - math.floor(math.log10(sizes[len(sizes) // 2])), 0), 5)
+
+
+def _shown(cell: Estimate, digits: int) -> str:
+    mean = f"{cell.mean:.{digits}f}"
+    return mean if math.isnan(cell.error) else f"{mean} ± {cell.error:.{digits}f}"
