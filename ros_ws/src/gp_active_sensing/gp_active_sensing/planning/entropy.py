@@ -56,7 +56,7 @@ def reported_offset(noise_variance: FloatArray, readings: int) -> float:
 
 _NEGLIGIBLE = 1e-9
 """Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
-_REACH, _STEP = 4.5, 1.2
+_REACH, _STEP = 5.0, 1.0
 """Equal steps: how far beyond the means [its own deviations], and how wide [the least of them]."""
 _NODES = (8, 12, 16, 20, 24, 32)
 """Numbers of equal steps; mixtures that need more are integrated with growing ones."""

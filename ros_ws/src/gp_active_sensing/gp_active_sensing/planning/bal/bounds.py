@@ -62,8 +62,10 @@ def initial_bounds(
         best: (A, L) the most any set can have.
         weights: (…, A, S, L) beliefs.
     """
-    lower = (weights @ np.swapaxes(fixed, -1, -2)).max(axis=-1)
-    upper = discrete_entropy(weights) + (weights @ best[:, :, None])[..., 0]
+    # All sums over λ in one product, (…, A, G + 1, S).
+    told = np.concatenate([fixed, best[:, None]], axis=1) @ np.swapaxes(weights, -1, -2)
+    lower = told[..., :-1, :].max(axis=-2)
+    upper = discrete_entropy(weights) + told[..., -1, :]
     # With one λ left both are the same number; rounding must not put them out of order.
     return lower, np.maximum(lower, upper)
 
@@ -134,12 +136,15 @@ def _greedy(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
 
 def _free_children(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     """Walks from the state after each candidate of a free choice, all side by side."""
-    problem, C = sequence.problem, sequence.covariance
+    problem = sequence.problem
     sequence.prepare()
+    if sequence.k == 2:
+        return _free_last(sequence)
+    C = sequence.covariance
     L, m = C.shape[0], C.shape[1]
     A, k = len(sequence.candidates), sequence.k - 1
     fixed, best = np.empty((A, L + 1, L)), np.empty((A, L))
-    step = max(1, _CHUNK // (L * m * (1 if k == 1 else L + 1)))
+    step = max(1, _CHUNK // (L * m * (L + 1)))
     for start in range(0, A, step):
         problem.check()
         part = np.arange(start, min(start + step, A))
@@ -153,8 +158,33 @@ def _free_children(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
             return np.asarray(C[:, picks, :] - rows[:, owner, picks, None] * gain[:, owner])
 
         variance = sequence.latent_after(slice(start, start + len(part)))
+        variance[:, np.arange(len(part)), at] = 0.0  # a place is not read twice
         fixed[part], best[part] = _walks(problem, k, variance, column, allowed, _all_others)
     return fixed, best
+
+
+def _free_last(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+    """As `_free_children` with one reading to come: needs variances, and few logarithms."""
+    problem, A = sequence.problem, len(sequence.candidates)
+    L = len(problem.noise)
+    own = np.arange(L)
+    fixed = np.empty((A, L + 1, L))
+    step = max(1, _CHUNK // (L * len(sequence.locations)))
+    for start in range(0, A, step):
+        problem.check()
+        part = slice(start, min(start + step, A))
+        latent = sequence.latent_after(part)  # (L, a, m)
+        every = np.arange(latent.shape[1])
+        ratio = latent / problem.noise[:, None, None]
+        ratio[:, every, sequence.candidates[part]] = -1.0  # a place is not read twice
+        alone = ratio.argmax(axis=2)
+        ratio += 1.0
+        # The largest mean of logarithms is that of the product.
+        together = ratio.prod(axis=0).argmax(axis=1)
+        picks = np.concatenate([alone, together[None]])  # (L + 1, a)
+        picked = problem.entropy(latent[:, every, picks])  # (L, L + 1, a)
+        fixed[part] = picked.transpose(2, 1, 0)
+    return fixed, fixed[:, own, own]
 
 
 def _all_others(picks: IntArray, allowed: BoolArray) -> BoolArray:
@@ -177,8 +207,9 @@ def _walks(
 
     .. math:: \max_{|A| = k} H[Z_A] \le H[Z_{G_j}] + \sum_{\text{k largest}} H[Z_x | Z_{G_j}]
 
-    (entropies less the noise's; [Minoux1978]). The least of these over the prefixes of the walk
-    that is greedy under λ is the bound under λ. At j = 0 it is the sum of the k largest marginals.
+    over places not yet visited (entropies less the noise's; [Minoux1978]). The least of these
+    over the prefixes of the walk that is greedy under λ is the bound under λ. At j = 0 it is the
+    sum of the k largest marginals.
 
     Args:
         problem: what is noise; says when the time is over.
@@ -218,6 +249,7 @@ def _walks(
         d[:, ~alive] = 0.0
         downdates.append(d)
         variance = np.maximum(variance - d * d, 0.0)
+        variance[:, every[alive], picks[alive]] = 0.0  # a place is not read twice
         allowed = follow(picks, allowed)
         alive = alive & allowed.any(axis=1)
         entropy = problem.entropy(variance)

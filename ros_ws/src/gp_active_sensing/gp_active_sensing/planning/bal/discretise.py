@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from gp_active_sensing.planning.entropy import discrete_entropy
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Successors", "by_cells", "by_draws"]
+__all__ = ["Successors", "by_cells", "by_draws", "drawn_reward"]
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
@@ -145,25 +145,73 @@ def by_draws(
         common: all candidates share the same underlying uniform and normal numbers, which takes
             much of the sampling error out of comparisons between them.
     """
-    L, A = mean.shape
-    shape = (1 if common else A, samples)
-    uniform = np.broadcast_to(rng.random(shape), (A, samples))
-    normal = rng.standard_normal(shape)
-    component = np.minimum(np.searchsorted(np.cumsum(weights), uniform, side="right"), L - 1)
-    column = np.arange(A)[:, None]
-    z = mean[component, column] + np.sqrt(variance[component, column]) * normal
-    z = np.clip(z, *limit)
-    deviation = z[:, :, None] - mean.T[:, None, :]
-    v = variance.T[:, None, :]
-    with np.errstate(divide="ignore"):
-        log_joint = np.log(weights) - 0.5 * (deviation**2 / v + np.log(v) + _LOG_2PI)
-    peak = log_joint.max(axis=2)
-    density = np.exp(log_joint - peak[:, :, None])
-    total = density.sum(axis=2)
-    surprise = -(peak + np.log(total))
+    z, log_joint = _drawn(weights, mean, variance, samples, rng, limit, common)
+    peak, total = _normalise(log_joint)
+    log_joint /= total
     return Successors(
         z,
-        np.full((A, samples), 1.0 / samples),
-        density / total[:, :, None],
-        surprise.mean(axis=1) - reference,
+        np.full(z.shape, 1.0 / samples),
+        np.moveaxis(log_joint, 0, -1),
+        -(peak + np.log(total)).mean(axis=1) - reference,
     )
+
+
+def drawn_reward(
+    weights: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    reference: float,
+    samples: int,
+    rng: np.random.Generator,
+    limit: tuple[float, float],
+    *,
+    common: bool = False,
+) -> FloatArray:
+    """Return the (A,) rewards of `by_draws` alone: what the last stage needs."""
+    _, log_joint = _drawn(weights, mean, variance, samples, rng, limit, common)
+    peak, total = _normalise(log_joint)
+    return np.asarray(-(peak + np.log(total)).mean(axis=1) - reference)
+
+
+def _drawn(
+    weights: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    samples: int,
+    rng: np.random.Generator,
+    limit: tuple[float, float],
+    common: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the readings (A, S) and ``log b(λ) p(z | λ)``, (L, A, S).
+
+    λ comes first, so that sums over the few λ run along whole rows of memory.
+    """
+    A = mean.shape[1]
+    shape = (1 if common else A, samples)
+    uniform = np.broadcast_to(rng.random(shape), (A, samples))
+    normal = np.broadcast_to(rng.standard_normal(shape), (A, samples))
+    std = np.sqrt(variance)
+    # The last λ takes what rounding leaves over.
+    component = np.cumsum(weights)[:-1].searchsorted(uniform.ravel(), side="right")
+    component *= A
+    component += np.repeat(np.arange(A), samples)
+    z = std.ravel().take(component)
+    z *= normal.ravel()
+    z += mean.ravel().take(component)
+    z = np.clip(z, *limit, out=z).reshape(A, samples)
+    with np.errstate(divide="ignore"):
+        constant = np.log(weights)[:, None] - np.log(std) - 0.5 * _LOG_2PI
+    log_joint = z - mean[:, :, None]
+    log_joint /= std[:, :, None]
+    log_joint *= log_joint
+    log_joint *= -0.5
+    log_joint += constant[:, :, None]
+    return z, log_joint
+
+
+def _normalise(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Put ``exp(log_joint - peak)`` in place of (L, …); return peak and its sum over λ."""
+    peak = log_joint.max(axis=0)
+    log_joint -= peak
+    np.exp(log_joint, out=log_joint)
+    return peak, log_joint.sum(axis=0)

@@ -87,7 +87,7 @@ class Bal:
     )
     mass: float = param(
         0.999,
-        help="share of the belief that is planned with; the least probable λ beyond it wait",
+        help="cells: share of the belief that is planned with; the least probable λ beyond it wait",
         above=0.0,
         high=1.0,
     )
@@ -127,7 +127,9 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        kept = _most_probable(belief.weights, self.mass)
+        # As published, draws are made with the whole belief.
+        mass = self.mass if self.discretisation == "cells" else 1.0
+        kept = _most_probable(belief.weights, mass)
         noise = belief.noise_variance[kept]
         problem = Problem(
             topology,

@@ -106,40 +106,54 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
     while True:
         while block.successors is not None:  # EXPLORE
             waiting = _Waiting(block, alpha)
-            if not len(waiting.slots) or room() < 1:
+            if not waiting.left or room() < 1:
                 break
-            a, i = waiting.slots[0]
-            if len(waiting.slots) > 1:
-                heapq.heappush(queue, (*waiting.bounds(1), tree.expanded, 1, waiting))
-            block = tree.expand(Slots(block, int(a), np.zeros(1, np.int64), np.array([i])))
+            slots = waiting.take()
+            if waiting.left:
+                heapq.heappush(queue, (*waiting.bounds(), tree.expanded, 1, waiting))
+            block = tree.expand(slots)
         tree.back_up([block])
         if not queue or tree.gap <= alpha or room() < 1:
             return
         *_, order, place, waiting = heapq.heappop(queue)
-        if place + 1 < len(waiting.slots):
-            heapq.heappush(queue, (*waiting.bounds(place + 1), order, place + 1, waiting))
-        a, i = waiting.slots[place]
-        block = tree.expand(Slots(waiting.block, int(a), np.zeros(1, np.int64), np.array([i])))
+        slots = waiting.take()
+        if waiting.left:
+            heapq.heappush(queue, (*waiting.bounds(), order, place + 1, waiting))
+        block = tree.expand(slots)
 
 
 class _Waiting:
     """The successors of one state that are worth exploring, best first.
 
-    The queue holds the first of each such list that is not explored yet: their order is then
-    that of one queue of all states, at a small part of the pushes.
+    The queue holds the first of each such collection that is not explored yet: their order is
+    then that of one queue of all states, at a small part of the pushes. Few of them are ever
+    explored, so that each is looked for when it is wanted instead of sorting all.
     """
 
     def __init__(self, block: Block, alpha: float) -> None:
         lower, upper = block.branch_lower[0], block.branch_upper[0]
-        slots = np.argwhere(upper - lower > alpha)
-        self._lower, self._upper = lower[tuple(slots.T)], upper[tuple(slots.T)]
-        order = np.lexsort((-self._upper, -self._lower))
-        self.block, self.slots = block, slots[order]
-        self._lower, self._upper = self._lower[order], self._upper[order]
+        self._block, self._shape = block, lower.shape
+        self._lower = np.where(upper - lower > alpha, lower, -np.inf).ravel()
+        self._upper = upper.ravel()  # no slot's own bounds change before it is explored
+        self.left = int(np.count_nonzero(self._lower > -np.inf))
+        self._first = self._find()
 
-    def bounds(self, place: int) -> tuple[float, float]:
+    def _find(self) -> int:
+        first = int(self._lower.argmax())
+        ties = np.flatnonzero(self._lower == self._lower[first])
+        return first if len(ties) == 1 else int(ties[self._upper[ties].argmax()])
+
+    def bounds(self) -> tuple[float, float]:
         """Return what the queue sorts by: largest lower bound first, then largest upper."""
-        return -float(self._lower[place]), -float(self._upper[place])
+        return -float(self._lower[self._first]), -float(self._upper[self._first])
+
+    def take(self) -> Slots:
+        """Remove the best and return it."""
+        a, i = divmod(self._first, self._shape[1])
+        self._lower[self._first] = -np.inf
+        self.left -= 1
+        self._first = self._find()
+        return Slots(self._block, a, np.zeros(1, np.int64), np.array([i]))
 
 
 def exhaustive(tree: Tree, alpha: float, room: Room) -> None:

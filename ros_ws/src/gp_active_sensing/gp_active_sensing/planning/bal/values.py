@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
+from gp_active_sensing.planning.bal.discretise import (
+    Successors,
+    by_cells,
+    by_draws,
+    drawn_reward,
+)
 from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
 from gp_active_sensing.planning.bal.sequences import Leaves
 from gp_active_sensing.planning.entropy import mixture_entropy
@@ -131,7 +136,10 @@ class Draws:
 
     def discretise(self, block: Block) -> Successors:
         """See `Values`."""
-        rows = [self._draw(block, row) for row in range(len(block.row))]
+        rows = [by_draws(*self._state(block, r), common=self.common) for r in range(len(block.row))]
+        if len(rows) == 1:  # one at a time in the published search: no copies
+            [r] = rows
+            return Successors(r.values[None], r.probability[None], r.weights[None], r.reward[None])
         return Successors(
             np.stack([r.values for r in rows]),
             np.stack([r.probability for r in rows]),
@@ -141,18 +149,30 @@ class Draws:
 
     def last(self, block: Block) -> FloatArray:
         """See `Values`; as drawn."""
-        return self.discretise(block).reward
+        rows = range(len(block.row))
+        return np.stack([drawn_reward(*self._state(block, r), common=self.common) for r in rows])
 
     def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
         """See `Values`; of Eq. 6, which the drawn value may leave."""
         return _chain_rule_bounds(block, found)
 
-    def _draw(self, block: Block, row: int) -> Successors:
+    def _state(
+        self, block: Block, row: int
+    ) -> tuple[
+        FloatArray,
+        FloatArray,
+        FloatArray,
+        float,
+        int,
+        np.random.Generator,
+        tuple[float, float],
+    ]:
+        """Return what `by_draws` takes."""
         sequence, mean, weights = block.sequence, block.mean[row], block.weights[row]
         # τ̂ = max(|μ̌ - τ|, |μ̂ + τ|) is symmetric about zero: readings are centred first.
         low, high = mean.min() - self.centre, mean.max() - self.centre
         tau_hat = max(abs(low - self.tau), abs(high + self.tau))
-        return by_draws(
+        return (
             weights,
             mean[:, sequence.candidates],
             sequence.variance,
@@ -160,7 +180,6 @@ class Draws:
             self.samples,
             np.random.default_rng([self.key, *block.path(row)]),
             (self.centre - tau_hat, self.centre + tau_hat),
-            common=self.common,
         )
 
 
