@@ -35,7 +35,7 @@ def integrate_scale(
 
     .. math:: p(z | \lambda) \propto |K|^{-1/2} Q^{-\nu/2}, \quad E[c | z, \lambda] = Q / (\nu - 2)
 
-    [Rasmussen2006, Sec. 2.7; OHagan1994]. Where ν is 3 or less the expectation does not exist or is
+    [Rasmussen2006, Sec. 2.7; Ohagan1994]. Where ν is 3 or less the expectation does not exist or is
     Q; Q is used. With ν < 1 nothing is known of the scale: c = 1, whatever the unit.
 
     Args:
