@@ -11,6 +11,7 @@ from gp_active_sensing.types import PlanLimit, Reading
 SETTINGS = (
     ("gap", PlanLimit(expansions=200)),
     ("gap", PlanLimit(expansions=1000)),
+    ("gap", PlanLimit(expansions=20_000)),
     ("gap", PlanLimit(seconds=0.25)),
     ("published", PlanLimit(expansions=1000)),
 )
@@ -50,6 +51,7 @@ def run(readings: int = 240) -> Section:
             "median s",
             "p99 s",
             "max s",
+            "all stages s",
             "median gap",
             "p99 gap",
             "closed",
@@ -71,6 +73,7 @@ def run(readings: int = 240) -> Section:
                 median,
                 p99,
                 largest,
+                float(np.sum(out["seconds"])),
                 gap,
                 gap99,
                 f"{100 * closed:.0f} %",
