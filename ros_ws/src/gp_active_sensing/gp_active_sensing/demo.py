@@ -102,6 +102,7 @@ def run_with_ros(
         "run_dir": str(run_dir),
         "speed_factor": str(speed_factor),
         "exit_at_end": "true",
+        "plan_ahead": "true",
     }
     if scenario.budget.readings is not None:
         given["budget"] = str(scenario.budget.readings)

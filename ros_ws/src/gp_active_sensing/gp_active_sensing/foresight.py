@@ -7,17 +7,58 @@ arrival the reading picks its cell's plan; nothing is left to compute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bal.discretise import by_cells
-from gp_active_sensing.planning.base import PolicyState
-from gp_active_sensing.types import Cost, FloatArray, Plan, PlanLimit, Reading
+from gp_active_sensing.types import Cost, Plan, PlanLimit
 
-__all__ = ["Foresight", "foresee", "take"]
+__all__ = ["Foreseen", "Foresight", "KeepBack", "foresee", "foresee_by_cell", "take"]
+
+_EXPECTED = 3.0
+"""A reading this many standard deviations off was not foreseen."""
+_LONG = 1e9
+"""Seconds that never pass: with a limit in seconds a policy looks at the clock, and so can be
+interrupted."""
+_kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=None)
+
+
+class KeepBack(logging.Filter):
+    """For the handlers of a driver: keeps back what is said of readings that are only supposed.
+
+    What belongs to the plan that is taken is said when it is taken.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record for later while a reading is supposed; let it pass otherwise."""
+        kept = _kept.get()
+        if kept is None:
+            return True
+        if record not in kept:  # another handler's filter was first
+            kept.append(record)
+        return False
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What to do after one reading.
+
+    Args:
+        plan: the decision.
+        after: the engine after it, without the belief.
+        said: what was logged on the way to it.
+    """
+
+    plan: Plan
+    after: SensingLoop
+    said: tuple[logging.LogRecord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -27,22 +68,38 @@ class Foresight:
     Args:
         goal: the place under way to.
         decisions: decisions taken when it was made; it holds for the one after them.
-        medians: (S,) reading that each plan was made for, ascending.
+        observed: places observed when it was made.
+        medians: (S,) reading that each plan is made for, ascending.
         cuts: (S-1,) readings between the cells.
-        plans: (S,) what to do then.
-        states: (S,) the policy state each plan leaves.
+        expected: lowest and highest reading that it is meant for.
+        cells: (S,) what to do then; None where that is not known (yet).
     """
 
     goal: int
     decisions: int
+    observed: int
     medians: tuple[float, ...]
     cuts: tuple[float, ...]
-    plans: tuple[Plan, ...]
-    states: tuple[PolicyState, ...]
+    expected: tuple[float, float]
+    cells: tuple[Foreseen | None, ...]
 
     def cell(self, value: float) -> int:
         """Return the number of the cell that a reading falls into."""
         return int(np.searchsorted(self.cuts, value))
+
+    @property
+    def plans(self) -> tuple[Plan | None, ...]:
+        """(S,) the plans."""
+        return tuple(None if cell is None else cell.plan for cell in self.cells)
+
+    @property
+    def ready(self) -> int:
+        """Number of cells with a plan."""
+        return sum(cell is not None for cell in self.cells)
+
+
+class _Cancelled(Exception):
+    """The plan is not wanted any more."""
 
 
 def foresee(
@@ -51,6 +108,7 @@ def foresee(
     *,
     cost: Cost = Cost(0.0, 0.0),
     samples: int = 5,
+    noise_variance: float | None = None,
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Foresight | None:
@@ -61,30 +119,52 @@ def foresee(
         goal: where the probe is under way to.
         cost: what getting there still takes off the budget.
         samples: cells of the reading, S; each is planned for.
+        noise_variance: of the reading to come; None = the belief's own.
         limit: of the computing for each cell; None = the loop's own.
-        cancelled: looked at between the cells.
+        cancelled: asked whenever the policy looks at its clock, and between the cells.
 
     Returns:
         The plans, or None when cancelled.
     """
-    medians, cuts = _cells(loop, goal, samples)
-    plans, states = [], []
-    for value in medians:
-        if cancelled():
-            return None
-        trial = loop.snapshot()
-        trial.moved(cost)
-        trial.tell([Reading(0, goal, float(value))])
-        plans.append(trial.ask(goal, limit=limit))
-        states.append(trial.policy_state)
-    return Foresight(
+    found: Foresight | None = None
+    for grown in foresee_by_cell(
+        loop,
         goal,
-        loop.decisions,
-        tuple(medians.tolist()),
-        tuple(cuts.tolist()),
-        tuple(plans),
-        tuple(states),
-    )
+        cost=cost,
+        samples=samples,
+        noise_variance=noise_variance,
+        limit=limit,
+        cancelled=cancelled,
+    ):
+        found = grown
+    return None if cancelled() else found
+
+
+def foresee_by_cell(
+    loop: SensingLoop,
+    goal: int,
+    *,
+    cost: Cost = Cost(0.0, 0.0),
+    samples: int = 5,
+    noise_variance: float | None = None,
+    limit: PlanLimit | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Foresight]:
+    """Do what `foresee` does, and yield what there is after each cell; ends when cancelled."""
+    limit = loop.limit if limit is None else limit
+    if limit.seconds is None:
+        limit = replace(limit, seconds=_LONG)
+    found = _cells(loop, goal, samples)
+    for number, value in enumerate(found.medians):
+        if cancelled():
+            return
+        try:
+            cell = _plan_for(loop, goal, value, cost, noise_variance, limit, cancelled)
+        except _Cancelled:
+            return
+        cells = (*found.cells[:number], cell, *found.cells[number + 1 :])
+        found = replace(found, cells=cells)
+        yield found
 
 
 def take(loop: SensingLoop, foresight: Foresight, value: float) -> Plan | None:
@@ -96,31 +176,87 @@ def take(loop: SensingLoop, foresight: Foresight, value: float) -> Plan | None:
         value: what was read there.
 
     Returns:
-        The plan, or None when it does not fit any more (another decision was taken meanwhile, the
-        waypoint has been read or set aside, the way costs more than is left): then ask.
+        The plan, or None when there is none for this reading, or none that fits any more (another
+        decision was taken meanwhile, another place observed, the waypoint set aside, the way costs
+        more than is left): then ask.
     """
-    if loop.decisions != foresight.decisions or not np.isfinite(value):
+    observed = loop.belief.observed
+    if loop.decisions != foresight.decisions or not observed[foresight.goal]:
         return None
-    if not loop.belief.observed[foresight.goal]:
+    if int(observed.sum()) != foresight.observed + 1:
         return None
-    number = foresight.cell(value)
-    plan, waypoint = foresight.plans[number], foresight.plans[number].waypoint
-    if waypoint is None or loop.belief.observed[waypoint] or waypoint in loop.set_aside:
+    low, high = foresight.expected
+    if not low <= value <= high:  # NaN is not
         return None
-    if not loop.remaining.affords(plan.cost):
+    cell = foresight.cells[foresight.cell(value)]
+    if cell is None or cell.plan.waypoint is None:
         return None
-    loop.replay_decision(foresight.states[number])
-    return replace(plan, seconds=0.0)
+    waypoint = cell.plan.waypoint
+    if observed[waypoint] or waypoint in loop.set_aside:
+        return None
+    if not loop.remaining.affords(cell.plan.cost):
+        return None
+    loop.adopt(cell.after)
+    for record in cell.said:
+        logging.getLogger(record.name).handle(record)
+    return cell.plan
 
 
-def _cells(loop: SensingLoop, goal: int, samples: int) -> tuple[FloatArray, FloatArray]:
-    """Return the medians (S,) of cells of the next reading at the goal, and what lies halfway.
+def _cells(loop: SensingLoop, goal: int, samples: int) -> Foresight:
+    """Return a foresight without plans: cells of the next reading at the goal, by their medians.
 
     In the sensor's unit; a transform keeps the order, so cells stay cells.
     """
     belief = loop.belief
+    weights = belief.weights
     mean, variance = belief.marginals(np.array([goal]))
     noisy = variance + belief.noise_variance[:, None]
-    found = by_cells(belief.weights, mean, noisy, np.zeros_like(mean), samples)
-    medians = np.asarray(belief.transform.inverse(found.values[0]))
-    return medians, 0.5 * (medians[1:] + medians[:-1])
+    found = by_cells(weights, mean, noisy, np.zeros_like(mean), samples)
+    centre = float(weights @ mean[:, 0])
+    spread = math.sqrt(float(weights @ (noisy[:, 0] + (mean[:, 0] - centre) ** 2)))
+    ends = np.array([centre - _EXPECTED * spread, centre + _EXPECTED * spread])
+    inverse = belief.transform.inverse
+    medians = np.asarray(inverse(found.values[0]))
+    low, high = np.asarray(inverse(ends)).tolist()
+    return Foresight(
+        goal,
+        loop.decisions,
+        int(belief.observed.sum()),
+        tuple(medians.tolist()),
+        tuple((0.5 * (medians[1:] + medians[:-1])).tolist()),
+        (low, high),
+        (None,) * samples,
+    )
+
+
+def _plan_for(
+    loop: SensingLoop,
+    goal: int,
+    value: float,
+    cost: Cost,
+    noise_variance: float | None,
+    limit: PlanLimit,
+    cancelled: Callable[[], bool],
+) -> Foreseen | None:
+    """Return the decision after a reading; None when no sensor can give such a reading."""
+
+    def clock() -> float:
+        if cancelled():
+            raise _Cancelled
+        return loop.clock()
+
+    kept: list[logging.LogRecord] = []
+    token = _kept.set(kept)
+    try:
+        trial = loop.snapshot(clock)
+        trial.belief.observe(goal, value, noise_variance)
+        trial.belief.adapt()
+        trial.set_aside.discard(goal)
+        trial.remaining = trial.remaining.minus(readings=1, cost=cost)
+        plan = trial.ask(goal, limit=limit)
+    except ReadingError:
+        return None
+    finally:
+        _kept.reset(token)
+    trial.belief = loop.belief  # its copy is not needed any more, and large
+    return Foreseen(plan, trial, tuple(kept))

@@ -91,7 +91,7 @@ class SensingLoop:
         self._misses: Counter[int] = Counter()
         self._newest_ns: int | None = None
         self._clip_said = False
-        self._clock = clock
+        self.clock = clock
 
     # -- readings ------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class SensingLoop:
             state=self.policy_state,
             remaining=self._in_metres(replace(self.remaining, readings=left)),
             unavailable=frozenset(self.set_aside),
-            clock=self._clock,
+            clock=self.clock,
         )
         if plan.waypoints:
             self.decisions += 1
@@ -264,9 +264,14 @@ class SensingLoop:
         self.decisions += 1
         self.policy_state = state
 
-    def snapshot(self) -> SensingLoop:
-        """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`."""
+    def snapshot(self, clock: Clock | None = None) -> SensingLoop:
+        """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`.
+
+        Args:
+            clock: of the copy; None = the loop's own.
+        """
         other = copy.copy(self)
+        other.clock = self.clock if clock is None else clock
         other.belief = self.belief.copy()
         other.counts = self.counts.copy()
         other.set_aside = set(self.set_aside)

@@ -105,9 +105,9 @@ class ActiveSensingNode(GuardedNode):
         values = self.parameters.mapping()
         mission, limit = self._parts.mission, values.get("limit", {})
         mission.loop.limit = plan_limit(limit.get("seconds"), limit.get("expansions"))
-        mission.reading_timeout = values["mission"]["reading_timeout"]
+        mission.arrival.timeout = values["mission"]["reading_timeout"]
         if (radius := values["mission"].get("arrival_radius")) is not None:
-            mission.arrival_radius = radius
+            mission.arrival.radius = radius
 
     # -- lifecycle -----------------------------------------------------------------------------
 

@@ -102,6 +102,7 @@ def build_parts(
         config.mission,
         arrival_radius=radius,
         clock=clock,
+        ahead=config.plan_ahead_samples if config.plan_ahead else 0,
         journal=recorder.event,
     )
     return Parts(mission, recorder, matcher)

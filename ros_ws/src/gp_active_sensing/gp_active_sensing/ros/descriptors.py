@@ -155,6 +155,8 @@ class Leaf:
             return None
         if value == "" and self.optional:
             return None
+        if isinstance(value, list) and self.optional and all(_is_nan(item) for item in value):
+            return None
         if isinstance(value, str) and self.kind is None and str not in self._inner:
             try:
                 return yaml.safe_load(value)
@@ -209,6 +211,10 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     if field.default is not MISSING:
         return field.default
     return field.default_factory() if field.default_factory is not MISSING else None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _listed(value: Any) -> Any:

@@ -17,6 +17,7 @@ from gp_active_sensing.ros.build import Parts
 from gp_active_sensing.ros.fields import type_name
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.recording import latencies
 
 __all__ = ["MISSION_STATUS", "Health"]
 
@@ -151,12 +152,12 @@ class Health:
 
     def _mission_status(self) -> Any:
         mission = self._parts.mission
-        target = mission.target
+        target = mission.stages.target
         left = mission.loop.remaining
         values = {
             "state": mission.state,
             "reason": mission.reason,
-            "stage": mission.stage,
+            "stage": mission.stages.number,
             "waypoint": "" if target is None else mission.loop.topology.names[target],
             "observed": int(mission.loop.belief.observed.sum()),
             "set_aside": len(mission.loop.set_aside),
@@ -216,11 +217,12 @@ class Health:
     def _planner_status(self) -> Any:
         mission = self._parts.mission
         plan = mission.last_plan
-        values: dict[str, object] = {"planning": mission.job_running}
-        for name, latency in (
-            ("reading_to_belief", mission.intake.latency.summary()),
-            ("arrival_to_waypoint", mission.latency.summary()),
-        ):
+        values: dict[str, object] = {
+            "planning": mission.job_running,
+            "planned_ahead": mission.ahead.progress,
+        }
+        values |= {f"decisions_{how}": took.count for how, took in mission.latencies.items()}
+        for name, latency in latencies(mission).items():
             values |= {f"{name}_{key}": value for key, value in latency.items()}
         if plan is None:
             return self._status("planner", OK, "no decision yet", values)

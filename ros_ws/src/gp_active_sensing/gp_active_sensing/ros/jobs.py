@@ -1,13 +1,14 @@
-"""What the mission thread hands out: a stage that ended, a decision to take, a step's result."""
+"""What the mission hands out: a stage that ended, a decision to take or to foresee, a step."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.types import Cost, Plan
 
-__all__ = ["PlanJob", "Stage", "Step"]
+__all__ = ["AheadJob", "PlanJob", "Stage", "Step"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Stage:
         value: mean of the readings of its place; None when it was set aside.
         driven: since the mission began.
         stamp_ns: when it ended, on the node's clock.
+        foreseen: the decision was made while the probe drove to the place before.
     """
 
     number: int
@@ -27,6 +29,7 @@ class Stage:
     value: float | None
     driven: Cost
     stamp_ns: int
+    foreseen: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,36 @@ class PlanJob:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What is to be done after a step: a decision to take, a waypoint to send again."""
+class AheadJob:
+    """The decision after the reading that the probe is under way to, to be foreseen beside it.
 
-    job: PlanJob | None = None
+    Args:
+        loop: a copy of the engine; only the planner uses it.
+        plan: the decision being carried out.
+        number: of this job; an answer to an older one is not used.
+        samples: cells of the reading.
+        noise_variance: of the reading to come; None = the belief's.
+        cancelled: says whether the answer is not wanted any more.
+    """
+
+    loop: SensingLoop
+    plan: Plan
+    number: int
+    samples: int
+    noise_variance: float | None
+    cancelled: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be done after a step.
+
+    Args:
+        job: for the planner.
+        again: a place whose waypoint is to be sent again.
+        plan: a decision, foreseen and taken, to be sent.
+    """
+
+    job: PlanJob | AheadJob | None = None
     again: int | None = None
+    plan: Plan | None = None

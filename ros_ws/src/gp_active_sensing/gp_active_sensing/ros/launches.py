@@ -42,6 +42,9 @@ def _pose_types() -> tuple[str, ...]:
 _POLICY = Argument("policy", "how the next place is chosen", choices=tuple(policies.names()))
 _BUDGET = Argument("budget", "number of places to observe", kind=int)
 _SEED = Argument("seed", "key of every random draw", kind=int)
+_PLAN_AHEAD = Argument(
+    "plan_ahead", "plan while the probe drives", choices=("true", "false"), kind=bool
+)
 _RUN_DIR = Argument("run_dir", "new directory for the records of the mission")
 _SCENARIO_HELP = f"scenario, {_shipped('sim', '.yaml')}"
 _RVIZ = Argument("rviz", "show the field, the map and the plan in RViz", "false", bool)
@@ -61,7 +64,11 @@ _SENSOR_PARAMETERS = {
     "pose.type": Use("pose_type"),
 }
 _SENSOR_TOPICS = {"reading": Use("reading_topic"), "pose": Use("pose_topic")}
-_MISSION_PARAMETERS = {"policy.name": Use("policy"), "budget.readings": Use("budget")}
+_MISSION_PARAMETERS = {
+    "policy.name": Use("policy"),
+    "budget.readings": Use("budget"),
+    "plan_ahead": Use("plan_ahead"),
+}
 
 
 def _params_file(name: str) -> Argument:
@@ -87,6 +94,7 @@ _PROBE = LaunchSpec(
         _MAP,
         _POLICY,
         _BUDGET,
+        _PLAN_AHEAD,
         *_SENSOR,
         Argument(
             "waypoint_topic", "topic of the next waypoint; goal_pose for Nav2", "next_waypoint"
@@ -120,6 +128,7 @@ _TRAFFIC_SIM = LaunchSpec(
         Argument("scenario", _SCENARIO_HELP, "town"),
         _POLICY,
         _BUDGET,
+        _PLAN_AHEAD,
         _SEED,
         Argument("speed_factor", "simulated seconds per second", kind=float),
         _RUN_DIR,

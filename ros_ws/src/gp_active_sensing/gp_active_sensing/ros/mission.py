@@ -13,19 +13,22 @@ ended      the last waypoint stands; readings are counted, not used
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.events import decision_event, end_event, miss_event, moved_event
+from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.ros.ahead import Ahead
+from gp_active_sensing.ros.arrival import Arrival
 from gp_active_sensing.ros.inbox import Inbox
 from gp_active_sensing.ros.intake import Intake
-from gp_active_sensing.ros.jobs import PlanJob, Stage, Step
+from gp_active_sensing.ros.jobs import AheadJob, PlanJob, Stage, Step
 from gp_active_sensing.ros.latency import Latency
 from gp_active_sensing.ros.settings import MissionConfig
-from gp_active_sensing.types import Clock, Cost, Plan, Reading
+from gp_active_sensing.ros.stages import Stages
+from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Mission"]
 
@@ -45,6 +48,7 @@ class Mission:
         config: distances and times.
         arrival_radius: distance to a waypoint at which the probe has arrived [m].
         clock: monotonic seconds.
+        ahead: cells of the next reading to plan for while the probe drives; 0 = plan on arrival.
         journal: takes the events of the mission.
     """
 
@@ -57,25 +61,27 @@ class Mission:
         *,
         arrival_radius: float,
         clock: Clock,
+        ahead: int = 0,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
         self.loop = loop
         self.intake = intake
         self.inbox = inbox
         self.config = config
-        self.arrival_radius = arrival_radius
-        self.reading_timeout = config.reading_timeout
+        self.arrival = Arrival(
+            loop.topology, intake.track, radius=arrival_radius, timeout=config.reading_timeout
+        )
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
         """Why it is paused or over."""
-        self.stage = 0
-        self.plan: Plan | None = None
-        """The decision being carried out."""
+        self.stages = Stages()
         self.last_plan: Plan | None = None
-        self.driven = Cost(0.0, 0.0)
         self.latency = Latency()
         """From the message that completed a place to the next waypoint."""
+        self.latencies = {"foreseen": Latency(), "computed": Latency()}
+        """The same, by how the decision came about."""
+        self.ahead = Ahead(ahead)
         self.job_running = False
         self.showing = False
         """What is known is being shown; whoever shows it resets this."""
@@ -83,12 +89,7 @@ class Mission:
         self._at: int | None = None
         self._finished: Stage | None = None
         self._since = 0.0
-        self._values: list[float] = []
         self._send_again = False
-        self._arrived_ns: int | None = None
-        self._counted_ns = 0
-        """Time and distance up to which the budget is charged; 0 = not before a decision."""
-        self._counted_metres = 0.0
         self._now_ns = 0
         self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
@@ -96,10 +97,9 @@ class Mission:
         self._journal = journal
 
     @property
-    def target(self) -> int | None:
-        """The place being driven to."""
-        plan = self.plan  # once: the other thread may change it in between
-        return None if plan is None else plan.waypoint
+    def plan(self) -> Plan | None:
+        """The decision being carried out."""
+        return self.stages.plan
 
     @property
     def until_ns(self) -> int:
@@ -122,8 +122,7 @@ class Mission:
             if self.state != "running":
                 return f"the mission is {self.state}, not running" + self._because()
             self.state, self.reason = "paused", reason
-            self._job_number += 1
-            self.job_running = False
+            self._give_up_planning()
             return ""
 
     def resume(self) -> str:
@@ -138,12 +137,15 @@ class Mission:
 
     def _go_on(self) -> None:
         self.state, self.reason = "running", ""
-        self._arrived_ns = None
+        self.arrival.forget()
         self._since = self._clock()
-        # Time paused is not charged.
-        self._counted_ns = self._now_ns if self.plan is not None else 0
-        self._counted_metres = self.intake.metres
+        self.stages.go_on(self._now_ns, self.intake.metres)
         self.inbox.wake()
+
+    def _give_up_planning(self) -> None:
+        self._job_number += 1
+        self.job_running = False
+        self.ahead.drop()
 
     def _because(self) -> str:
         return f" ({self.reason})" if self.reason else ""
@@ -160,18 +162,16 @@ class Mission:
             if now_ns > 0:
                 self._watch_clock(now_ns)
             arrivals = self.inbox.take()
-            self._note_values(self.intake.take(arrivals))
+            self.stages.note(self.intake.take(arrivals))
             if self.state != "running" or now_ns <= 0:
                 return Step(self._show())
             again = self._progress(now_ns, max((a.received for a in arrivals), default=None))
+            if (report := self._take_foreseen()) is not None:
+                return Step(report, plan=self.plan)
             if self._send_again:
                 self._send_again = False
-                again = self.target
-            return Step(self._next_job() or self._show(), again)
-
-    def _note_values(self, readings: list[Reading]) -> None:
-        target = self.target
-        self._values += [r.value for r in readings if target is not None and r.location == target]
+                again = self.stages.target
+            return Step(self._next_job() or self._next_ahead() or self._show(), again)
 
     def _watch_clock(self, now_ns: int) -> None:
         back = 1e-9 * (self._now_ns - now_ns)
@@ -180,61 +180,38 @@ class Mission:
             return
         logger.error("the clock went back by %.3f s; resume the mission when that is right", back)
         self.intake.restart_clock()
-        self._arrived_ns = None
+        self.arrival.forget()
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _progress(self, now_ns: int, received: float | None) -> int | None:
         """See whether the place is done; return a waypoint to send again."""
-        target = self.target
-        if target is None:
+        plan = self.plan
+        if plan is None:
             return None
+        target = plan.waypoints[0]
         if self.loop.belief.observed[target]:
-            self._complete(now_ns, received)
+            self._complete(plan, now_ns, received)
             return None
-        if not self._inside(target):
-            self._arrived_ns = None
-            return None
-        if self._arrived_ns is None:
-            self._arrived_ns = now_ns
-        if now_ns - self._arrived_ns < 1e9 * self.reading_timeout:
+        if not self.arrival.overdue(target, now_ns):
             return None
         again = self.loop.miss(target)
         self._journal(miss_event(target, again=again, stamp_ns=now_ns))
         if again:
-            self._arrived_ns = now_ns
             return target
-        self._complete(now_ns, received)
+        self._complete(plan, now_ns, received)
         return None
 
-    def _inside(self, target: int) -> bool:
-        pose = self.intake.track.newest
-        if pose is None:
-            return False
-        x, y, _ = self.loop.topology.goals[target]
-        return math.hypot(pose.x - x, pose.y - y) <= self.arrival_radius
-
-    def _complete(self, now_ns: int, received: float | None) -> None:
-        plan = self.plan
-        if plan is None:
-            return
-        cost = Cost(
-            self.intake.metres - self._counted_metres,
-            max(0.0, 1e-9 * (now_ns - self._counted_ns)),
-        )
-        # What is driven while the next plan is computed is charged as well.
-        self._counted_ns, self._counted_metres = now_ns, self.intake.metres
+    def _complete(self, plan: Plan, now_ns: int, received: float | None) -> None:
+        self._finished, cost = self.stages.complete(plan, now_ns, self.intake.metres)
         self.loop.moved(cost)
-        self.driven = self.driven.plus(cost)
         self._journal(moved_event(cost, stamp_ns=now_ns))
-        value = sum(self._values) / len(self._values) if self._values else None
-        self._finished = Stage(self.stage, plan, value, self.driven, now_ns)
         self._at = plan.waypoint
-        self.plan = None
         self._since = self._clock() if received is None else received
 
     def _next_job(self) -> PlanJob | None:
         if self.plan is not None or self.job_running:
             return None
+        self.ahead.drop()
         if self._at is None:
             if self.intake.track.newest is None:
                 return None  # where the probe is must be known first
@@ -249,6 +226,11 @@ class Mission:
         return PlanJob(
             self.loop.snapshot(), self._at, self._job_number, self._finished, self._since
         )
+
+    def _next_ahead(self) -> AheadJob | None:
+        if self.job_running:
+            return None
+        return self.ahead.job(self.loop, self.plan, self.stages.noise_variance)
 
     def _show(self) -> PlanJob | None:
         """Return a job that shows what is known, when there is news and none was shown lately."""
@@ -275,24 +257,54 @@ class Mission:
             self.job_running = False
             if plan.waypoint is not None and self.loop.belief.observed[plan.waypoint]:
                 return False  # read on the way while this was computed: decide again
-            self._finished = None
-            self.last_plan = plan
             if plan.waypoint is None:
+                self._finished = None
+                self.last_plan = plan
                 self._end(plan.reason or "nothing is left to observe")
                 return True
             self.loop.adopt(job.loop)
-            self.stage += 1
-            self._journal(
-                decision_event(self.stage, plan, job.loop.policy_state, stamp_ns=self._now_ns)
-            )
-            self.plan = plan
-            self._values = []
-            self._arrived_ns = None
-            if self._counted_ns == 0:
-                self._counted_ns, self._counted_metres = self._now_ns, self.intake.metres
-            self.intake.expected = frozenset(plan.path)
-            self.latency.add(self._clock() - job.since)
+            self._carry_out(plan, job.since)
             return True
+
+    def foreseen(self, job: AheadJob, foresight: Foresight) -> None:
+        """Take note of what has been foreseen so far."""
+        with self.lock:
+            self.ahead.offer(job, foresight)
+
+    def _take_foreseen(self) -> PlanJob | None:
+        """Go on as foreseen, if that fits; return a job that records the stage that ended."""
+        finished = self._finished
+        if finished is None or self.plan is not None or self.job_running:
+            return None
+        found = self.ahead.take(self.loop, finished.value)
+        if found is None:
+            return None
+        plan, value = found
+        self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+        report = PlanJob(self.loop.snapshot(), None, 0, finished, self._since, decide=False)
+        self._carry_out(plan, self._since, foreseen_for=value)
+        return report
+
+    def _carry_out(self, plan: Plan, since: float, foreseen_for: float | None = None) -> None:
+        foreseen = foreseen_for is not None
+        self._journal(
+            decision_event(
+                self.stages.number + 1,
+                plan,
+                self.loop.policy_state,
+                stamp_ns=self._now_ns,
+                foreseen=foreseen,
+                foreseen_for=foreseen_for,
+            )
+        )
+        self.stages.begin(plan, self._now_ns, self.intake.metres, foreseen=foreseen)
+        self.last_plan = plan
+        self._finished = None
+        self.arrival.forget()
+        self.intake.expected = frozenset(plan.path)
+        took = self._clock() - since
+        self.latency.add(took)
+        self.latencies["foreseen" if foreseen else "computed"].add(took)
 
     def failed(self, job: PlanJob, error: BaseException) -> None:
         """Take note that a job could not be done."""
@@ -302,19 +314,24 @@ class Mission:
 
     def _end(self, reason: str) -> None:
         self.state, self.reason = "ended", reason
+        self.ahead.drop()
         self._ended_ns = self._now_ns
         self.intake.open = False
         self.intake.stop_waiting()  # counts what still waits
         self._journal(end_event(reason, stamp_ns=self._now_ns))
 
-    def stop(self, reason: str) -> Stage | None:
-        """End it from outside, if it is not over; return a stage not handed out yet."""
+    def claim(self, stage: Stage) -> bool:
+        """Say whether a stage is still to be recorded, and leave that to whoever asks."""
+        with self.lock:
+            return self.stages.claim(stage)
+
+    def stop(self, reason: str) -> list[Stage]:
+        """End it from outside, if it is not over; return the stages not recorded yet."""
         with self.lock:
             if self.state != "ended":
-                self._note_values(self.intake.take(self.inbox.take()))
-                self._note_values(self.intake.stop_waiting())
-                self._job_number += 1
-                self.job_running = False
+                self.stages.note(self.intake.take(self.inbox.take()))
+                self.stages.note(self.intake.stop_waiting())
+                self._give_up_planning()
                 self._end(reason)
-            stage, self._finished = self._finished, None
-            return stage
+            self._finished = None
+            return self.stages.unrecorded

@@ -47,9 +47,19 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     def __init__(self, name: str, **options: Any) -> None:
         self.callback_errors: Counter[str] = Counter()
         self.exit_code: int | None = None
+        self.empty_overrides: set[str] = set()
+        """Parameters given as an empty list, which ROS cannot declare: it has no type."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         self._stop_forwarding = forward_logs(self.get_logger())
+
+    def declare_parameters(
+        self, namespace: str, parameters: list[tuple[Any, ...]], *args: Any, **options: Any
+    ) -> Any:
+        """Declare parameters; set those aside that were given as an empty list."""
+        kept = [p for p in parameters if len(p) < 3 or p[1] is not None or p[2].dynamic_typing]
+        self.empty_overrides |= {p[0] for p in parameters} - {p[0] for p in kept}
+        return super().declare_parameters(namespace, kept, *args, **options)
 
     # -- for subclasses ------------------------------------------------------------------------
 

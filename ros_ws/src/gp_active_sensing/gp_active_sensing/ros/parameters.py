@@ -4,7 +4,8 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
 ``policy.<field>``. Conventions where ROS knows less than YAML:
 
 - None: the parameter is *not set*. To take back a value that a scenario sets, give ``.nan`` for a
-  number, ``""`` for a text.
+  number, ``""`` for a text, ``[]`` or (where ROS refuses that: while the node runs) ``[.nan]`` for
+  a list.
 - Lists of lists and "one of several types": a list of numbers, or a text with the value in YAML,
   such as ``"[[0, 1], [2, 3]]"``.
 - Whole numbers are taken where numbers are expected.
@@ -36,7 +37,8 @@ class ParameterTree:
     """The parameters of a node.
 
     The node must be made with ``automatically_declare_parameters_from_overrides=True``: what was
-    given on the command line and in files is then known before anything is declared.
+    given on the command line and in files is then known before anything is declared. Only a
+    `GuardedNode` can be given an empty list.
 
     Args:
         node: the node.
@@ -71,8 +73,10 @@ class ParameterTree:
         flat = _flatten(defaults, self._leaves)
         for name, leaf in self._leaves.items():
             if name in self.given:
-                value = leaf.encode(leaf.decode(self.given[name]))
-                if self._try_to_declare(leaf, value):
+                decoded = leaf.decode(self.given[name])
+                if self._try_to_declare(leaf, leaf.encode(decoded)):
+                    if decoded == [] and not leaf.optional:  # ROS has no type for an empty list
+                        self._wrong[name] = decoded
                     continue
             if not self._try_to_declare(leaf, leaf.encode(flat.get(name, leaf.default))):
                 self._try_to_declare(leaf, None)
@@ -134,6 +138,7 @@ class ParameterTree:
             if name.split(".", maxsplit=1)[0] not in _FOREIGN:
                 given[name] = _plain(parameter.value)
                 self._node.undeclare_parameter(name)
+        given.update({name: [] for name in getattr(self._node, "empty_overrides", ())})
         return given
 
     def _try_to_declare(self, leaf: Leaf, value: Any) -> bool:

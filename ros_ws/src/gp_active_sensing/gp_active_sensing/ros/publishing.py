@@ -137,11 +137,12 @@ class Results:
 
     def _stop(self, reason: str) -> None:
         mission = self._parts.mission
-        stage = mission.stop(reason)
-        if stage is not None:
+        for stage in mission.stop(reason):
             self._record(stage, mission.loop, *_predict(mission.loop))
 
     def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray, std: FloatArray) -> None:
+        if not self._parts.mission.claim(stage):
+            return  # done meanwhile, by the other thread
         line = self._parts.recorder.stage(stage, loop.belief, mean, std)
         self._node.get_logger().info(line)
 

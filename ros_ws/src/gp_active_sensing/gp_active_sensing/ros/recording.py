@@ -23,7 +23,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.versions import versions
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "latencies"]
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +90,7 @@ class Recorder:
             set_aside=stage.value is None and not bool(observed[goal]),
             driven_metres=stage.driven.metres,
             driven_seconds=stage.driven.seconds,
+            foreseen=stage.foreseen,
             **when,
         )
         self.records.append(record)
@@ -98,7 +99,7 @@ class Recorder:
 
     def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
         best = length_scale_weights(belief)[0]
-        scale = "/".join(f"{ell:g}" for ell in best["length_scale"])
+        scale = "/".join(f"{ell:.4g}" for ell in best["length_scale"])
         unit = f" {self.unit}" if self.unit else ""
         value = record["value"]
         error = record["rmspe"]
@@ -107,7 +108,7 @@ class Recorder:
             "no reading, set aside" if value is None else f"read {value:.4g}{unit}",
             f"length-scale {scale} with {best['weight']:.0%}",
             f"gap {record['upper'] - record['lower']:.3g} nat",
-            f"planned in {record['plan_seconds']:.2f} s",
+            f"{'foreseen' if record['foreseen'] else 'planned'} in {record['plan_seconds']:.2f} s",
         ]
         if error is not None:
             parts.append(f"RMSPE {error:.4g}{unit}")
@@ -126,17 +127,14 @@ class Recorder:
             driver="ros",
             status=status,
             reason=mission.reason,
-            driven=mission.driven,
+            driven=mission.stages.driven,
             run_dir="" if self.run is None else self.run.path,
             truth=self._truth,
             at_seconds=1e-9 * until_ns,
             unit=self.unit,
             rejected=rejected,
             dropped=dropped,
-            latency={
-                "reading_to_belief": intake.latency.summary(),
-                "arrival_to_waypoint": mission.latency.summary(),
-            },
+            latency=latencies(mission),
         ).to_mapping()
 
     def save(self, mission: Mission, status: str) -> bool:
@@ -178,3 +176,14 @@ class Recorder:
                 logger.error("%s (failure %d; the mission goes on)", error, self.failures)
             return False
         return True
+
+
+def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
+    """Return how long things took: reading to belief, arrival to waypoint, by how it was found."""
+    found = {
+        "reading_to_belief": mission.intake.latency.summary(),
+        "arrival_to_waypoint": mission.latency.summary(),
+    }
+    for how, took in mission.latencies.items():
+        found[f"arrival_to_waypoint_{how}"] = took.summary()
+    return found

@@ -150,7 +150,7 @@ class ActiveSensingConfig:
     """Parameters of the node ``active_sensing``."""
 
     map: MapConfig
-    belief: BeliefConfig
+    belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
     scenario: str = param(
         "", help="name or path of a scenario whose values are the defaults of the parameters"
     )
@@ -159,6 +159,14 @@ class ActiveSensingConfig:
     )
     seed: int = param(0, help="key of every random draw", low=0)
     run_dir: str = param("", help="directory for the records of the mission; empty = none")
+    plan_ahead: bool = param(
+        True,
+        help="plan while the probe drives, for the readings that its goal may give, so that the "
+        "next waypoint is there on arrival; false = plan on arrival, the same on every machine",
+    )
+    plan_ahead_samples: int = param(
+        5, help="readings that are planned for while the probe drives", low=1
+    )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         {"name": "bal"}, help="how the next place is chosen"
     )

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from gp_active_sensing.ros.jobs import PlanJob
+from gp_active_sensing.foresight import Foresight, foresee_by_cell
+from gp_active_sensing.ros.jobs import AheadJob, PlanJob
 from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.types import Plan
 
@@ -60,7 +61,7 @@ class Worker:
         self._outputs = outputs
         self._now_ns = now_ns
         self._stopping = threading.Event()
-        self._jobs: queue.Queue[PlanJob | threading.Event | None] = queue.Queue()
+        self._jobs: queue.Queue[PlanJob | AheadJob | threading.Event | None] = queue.Queue()
         self.errors: Counter[str] = Counter()
         self._threads = [
             threading.Thread(target=self._run_mission, name="mission", daemon=True),
@@ -94,6 +95,9 @@ class Worker:
             self._mission.inbox.wait(TICK_SECONDS)
             try:
                 step = self._mission.step(self._now_ns())
+                if step.plan is not None:
+                    with self._noting("results"):
+                        self._outputs.send_waypoint(step.plan)
                 if step.job is not None:
                     self._jobs.put(step.job)
                 if step.again is not None:
@@ -103,9 +107,19 @@ class Worker:
                 self._stopping.wait(TICK_SECONDS)  # not as fast as it can fail
 
     def _run_planner(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        ahead: tuple[AheadJob, Iterator[Foresight]] | None = None
+        while True:
+            if ahead is not None and self._jobs.empty():
+                if not self._look_ahead(*ahead):
+                    ahead = None
+                continue
+            job = self._jobs.get()
+            if job is None:
+                return
             if isinstance(job, threading.Event):
                 job.set()
+            elif isinstance(job, AheadJob):
+                ahead = job, self._foresee(job)
             elif job.decide:
                 self._decide(job)
             else:
@@ -132,6 +146,26 @@ class Worker:
         if plan.waypoint is None:
             with self._noting("results"):
                 self._outputs.mission_ended()
+
+    def _foresee(self, job: AheadJob) -> Iterator[Foresight]:
+        return foresee_by_cell(
+            job.loop,
+            job.plan.waypoints[0],
+            cost=job.plan.cost,
+            samples=job.samples,
+            noise_variance=job.noise_variance,
+            cancelled=lambda: self._stopping.is_set() or job.cancelled(),
+        )
+
+    def _look_ahead(self, job: AheadJob, grown: Iterator[Foresight]) -> bool:
+        """Plan ahead for one more cell, while there is nothing else to do; say whether to go on."""
+        foresight = None
+        with self._noting("ahead"):  # the decision is then computed on arrival
+            foresight = next(grown, None)
+        if foresight is None:
+            return False
+        self._mission.foreseen(job, foresight)
+        return True
 
     @contextlib.contextmanager
     def _noting(self, where: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ NAMES = {
 }
 
 
-def sensing(ros: Ros, *parameters: str, name: str = "active_sensing") -> ActiveSensingNode:
+def sensing(ros: Ros, *parameters: str, given: tuple[str, ...] = GRID) -> ActiveSensingNode:
     """Add a node ``active_sensing`` to the test."""
-    arguments = [word for text in (*GRID, *parameters) for word in ("-p", text)]
+    arguments = [word for text in (*given, *parameters) for word in ("-p", text)]
     node: ActiveSensingNode = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))
     return node
 
@@ -59,6 +60,7 @@ class Probe:
         self.values: dict[str, str] = {}
         self.problems = ""
         self.obedient = False
+        self.field: Callable[[float, float], float] = lambda x, y: 10.0 + math.sin(x)
         self._lock = threading.Lock()
         node = self.node
         self.poses = node.create_publisher(Odometry, "pose", qos.reliable(100))
@@ -114,7 +116,7 @@ class Probe:
             x, y = message.pose.position.x, message.pose.position.y
             t = self.now_ns()
             self.pose(x, y, t=t)
-            self.reading(10.0 + math.sin(x), t=t)
+            self.reading(self.field(x, y), t=t)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:

@@ -51,9 +51,12 @@ def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
     assert summary["status"] == "finished"
     assert summary["reason"] == "the budget of readings is spent"
     assert (summary["stages"], summary["observed"], summary["readings"]) == (3, 3, 3)
-    for latency in summary["latency"].values():
+    latencies = summary["latency"]
+    for latency in (latencies["reading_to_belief"], latencies["arrival_to_waypoint"]):
         assert latency["count"] == 3
         assert 0 < latency["median_ms"] <= latency["p99_ms"] < 1000
+    how = [latencies[f"arrival_to_waypoint_{word}"]["count"] for word in ("foreseen", "computed")]
+    assert sum(how) == 3
     records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
     assert [r["stage"] for r in records] == [1, 2, 3]
     for record in records:
@@ -319,7 +322,7 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert "deactivate and clean up" in refused.reason
     (done,) = node.set_parameters([Parameter("mission.reading_timeout", value=3.0)])
     assert done.successful
-    assert node._parts.mission.reading_timeout == 3.0
+    assert node._parts.mission.arrival.timeout == 3.0
     assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the first waypoint")

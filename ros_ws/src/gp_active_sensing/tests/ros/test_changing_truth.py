@@ -11,7 +11,6 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.ros.jobs import Stage
 from gp_active_sensing.ros.player import EPOCH_NS, Player
 from gp_active_sensing.ros.recording import Recorder
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
@@ -54,8 +53,7 @@ def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> 
     rig.reading(31.0, 5.0)
     rig.step(31.0, plan=False)
     rig.step(90.0, plan=False)
-    stage = rig.mission.stop("shut down")
-    assert isinstance(stage, Stage)
+    (stage,) = rig.mission.stop("shut down")
     assert stage.stamp_ns == 31 * SECOND
     assert stage.driven.seconds == pytest.approx(30.0), "the clock also ran before it began"
     belief = rig.loop.belief

@@ -48,7 +48,7 @@ def test_a_mission_observes_until_the_budget_is_spent() -> None:
         drive_to(rig, t, rig.sent[-1])
     assert rig.mission.state == "ended"
     assert rig.mission.reason == "the budget of readings is spent"
-    assert rig.mission.stage == len(rig.sent) == 3
+    assert rig.mission.stages.number == len(rig.sent) == 3
     assert len(rig.observed) == 3
     kinds = [e["event"] for e in rig.events]
     assert kinds.count("decision") == kinds.count("moved") == kinds.count("reading") == 3
@@ -118,7 +118,7 @@ def test_a_reading_in_time_counts_for_the_place() -> None:
     drive_to(rig, 2.0, target, read=False)
     drive_to(rig, 6.0, target)
     assert rig.loop.counts["missed"] == 0
-    assert rig.mission.stage == 2
+    assert rig.mission.stages.number == 2
 
 
 def test_passing_by_is_not_arriving() -> None:
@@ -157,8 +157,8 @@ def test_the_drive_is_taken_off_the_budget() -> None:
         rig.pose(t, x)
     rig.reading(5.0)
     rig.step(5.0)
-    assert rig.mission.driven.metres == pytest.approx(60.0)
-    assert rig.mission.driven.seconds == pytest.approx(4.0)
+    assert rig.mission.stages.driven.metres == pytest.approx(60.0)
+    assert rig.mission.stages.driven.seconds == pytest.approx(4.0)
 
 
 def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
@@ -170,7 +170,7 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
         rig.pose(t, x)
     rig.reading(5.0)
     rig.step(5.0, plan=False)  # the planner is still at work while the probe drives on
-    assert rig.mission.driven.metres == pytest.approx(60.0)
+    assert rig.mission.stages.driven.metres == pytest.approx(60.0)
     for t, x in ((6, 180.0), (7, 200.0)):
         rig.pose(t, x)
         rig.step(t, plan=False)
@@ -179,8 +179,8 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
         rig.pose(t, x)
     rig.reading(9.0)
     rig.step(9.0, plan=False)
-    assert rig.mission.driven.metres == pytest.approx(160.0)
-    assert rig.mission.driven.seconds == pytest.approx(8.0)
+    assert rig.mission.stages.driven.metres == pytest.approx(160.0)
+    assert rig.mission.stages.driven.seconds == pytest.approx(8.0)
 
 
 # -- pausing -------------------------------------------------------------------------------------
@@ -206,9 +206,9 @@ def test_an_answer_to_a_question_from_before_the_pause_is_not_used() -> None:
     rig.mission.pause()
     rig.mission.resume()
     assert not rig.mission.decided(job, answer)
-    assert rig.mission.stage == 0
+    assert rig.mission.stages.number == 0
     rig.step(2.0)
-    assert rig.mission.stage == 1
+    assert rig.mission.stages.number == 1
 
 
 def test_planning_does_not_change_the_belief_that_takes_readings() -> None:
@@ -226,7 +226,7 @@ def test_a_waypoint_observed_while_it_was_chosen_is_chosen_again() -> None:
     assert not rig.mission.decided(job, answer)
     rig.step(3.0)
     assert rig.sent[-1] != answer.waypoint
-    assert rig.mission.stage == 1
+    assert rig.mission.stages.number == 1
 
 
 def test_failed_planning_pauses_and_says_why() -> None:
@@ -326,8 +326,7 @@ def test_stopping_hands_out_the_stage_that_was_not_recorded() -> None:
     rig.pose(2.0, float(x), float(y))
     rig.reading(2.0, 5.0)
     rig.step(2.0, plan=False)
-    stage = rig.mission.stop("shut down")
-    assert stage is not None
+    (stage,) = rig.mission.stop("shut down")
     assert (stage.number, stage.value) == (1, 5.0)
     assert rig.events[-1] == {"event": "end", "reason": "shut down", "stamp_ns": 2 * 10**9}
 

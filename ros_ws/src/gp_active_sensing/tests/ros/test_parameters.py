@@ -13,6 +13,7 @@ from rcl_interfaces.msg import ParameterType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy, policies
@@ -132,6 +133,53 @@ def test_defaults_of_a_scenario_are_overridden_by_parameters(make: Make) -> None
 def test_nan_takes_back_an_optional_default(make: Make) -> None:
     tree = make("name:=x", "inner.limit:=.nan", defaults={"inner": {"limit": 2.0}})
     assert tree.config().inner.limit is None
+
+
+GRID = ("map.kind:=grid", "map.columns:=4", "map.rows:=4")
+
+
+@pytest.mark.parametrize("nothing", ["[]", "[.nan]", "''", ".nan"])
+def test_an_optional_list_is_taken_back(ros: Ros, nothing: str) -> None:
+    """The scenario knows the field; the parameters say that nobody does."""
+    keys = [f"belief.{key}:={nothing}" for key in ("length_scales", "signal_std", "noise_std")]
+    given = ("scenario:=town", *keys, "belief.mean_std:=.nan", "autostart:=false")
+    words = [word for text in given for word in ("-p", text)]
+    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
+    belief = node.parameters.config().belief
+    assert (belief.length_scales, belief.signal_std, belief.noise_std) == (None, None, None)
+    assert not belief.scale_known
+
+
+def test_nothing_needs_to_be_known_of_the_field(ros: Ros) -> None:
+    words = [word for text in (*GRID, "autostart:=false") for word in ("-p", text)]
+    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
+    assert node.parameters.config().belief == BeliefConfig()
+    for name in ("length_scales", "signal_std", "noise_std", "weights"):
+        told = node.describe_parameter(f"belief.{name}")
+        assert "may be left unset" in told.additional_constraints
+    (done,) = node.set_parameters([Parameter("belief.signal_std", value=[2.0])])
+    assert done.successful
+    assert node.parameters.config().belief.signal_std == (2.0,)
+    (done,) = node.set_parameters([Parameter("belief.signal_std", value=[math.nan])])
+    assert done.successful
+    assert node.parameters.config().belief.signal_std is None
+    (refused,) = node.set_parameters([Parameter("belief.signal_std", value=[math.nan, 1.0])])
+    assert "belief.signal_std[0]: expected a finite number" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("map.features:=[]", "map.features: expected at least 1"),
+        ("belief.kernel:=[]", "belief.kernel: "),
+    ],
+)
+def test_an_empty_list_where_there_must_be_something(ros: Ros, given: str, text: str) -> None:
+    words = [word for each in (*GRID, given, "autostart:=false") for word in ("-p", each)]
+    node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *words]))
+    with pytest.raises(ConfigError) as error:
+        node.parameters.config()
+    assert text in str(error.value)
 
 
 def test_every_problem_at_once(make: Make) -> None:

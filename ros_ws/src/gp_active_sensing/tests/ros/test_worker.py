@@ -50,8 +50,8 @@ def start() -> Iterator[Start]:
         worker.stop()
 
 
-def at_place_0(budget: int | None = None) -> Rig:
-    rig = Rig(grid(), budget=budget)
+def at_place_0(budget: int | None = None, ahead: int = 0) -> Rig:
+    rig = Rig(grid(), budget=budget, ahead=ahead)
     rig.mission.start()
     rig.pose(1.0, 0.0)
     return rig
@@ -61,8 +61,8 @@ def test_the_end_is_said_even_when_the_results_cannot_be_shown(start: Start) -> 
     said = Said("send_waypoint", "send_results")
     rig = at_place_0(budget=1)
     worker = start(rig, said)
-    wait_until(lambda: rig.mission.target is not None, "a waypoint")
-    x, y = rig.topology.positions[rig.mission.target]
+    wait_until(lambda: rig.mission.stages.target is not None, "a waypoint")
+    x, y = rig.topology.positions[rig.mission.stages.target]
     rig.pose(1.1, float(x), float(y))
     rig.reading(1.1)
     wait_until(lambda: "mission_ended" in said.calls, "the end to be said")
@@ -86,7 +86,7 @@ def test_planning_that_fails_pauses_and_the_planner_lives(start: Start) -> None:
     assert worker.errors["planner"] == 1
     rig.loop.policy = good
     assert rig.mission.resume() == ""
-    wait_until(lambda: rig.mission.target is not None, "a waypoint")
+    wait_until(lambda: rig.mission.stages.target is not None, "a waypoint")
 
 
 def test_a_decision_that_cannot_be_written_down_pauses(start: Start) -> None:
@@ -146,3 +146,104 @@ def test_only_one_look_at_a_time_is_asked_for(start: Start) -> None:
     hold.set()
     rig.seconds = 100.0
     wait_until(lambda: len(said.calls) == 2, "the news since then")
+
+
+# -- planning ahead --------------------------------------------------------------------------------
+
+
+class Endless:
+    """A policy that plans until its clock says stop, from the second decision on."""
+
+    def __init__(self, good: Any, *, looks: bool = True) -> None:
+        self.begun = threading.Event()
+        self.calls = 0
+        self._good = good
+        self._looks = looks
+
+    def plan(self, *args: Any, limit: Any, clock: Any, **options: Any) -> Any:
+        self.calls += 1
+        if self.calls > 1:
+            self.begun.set()
+            until = clock() + limit.seconds
+            while self._looks and clock() < until:
+                time.sleep(0.001)
+        return self._good.plan(*args, limit=limit, clock=clock, **options)
+
+
+@pytest.mark.parametrize("how", ["pause", "finish", "stop"])
+def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start, how: str) -> None:
+    rig = at_place_0(ahead=3)
+    rig.loop.clock = time.monotonic
+    policy = Endless(rig.loop.policy)
+    rig.loop.policy = policy  # type: ignore[assignment]
+    worker = start(rig, Said())
+    assert policy.begun.wait(15.0), "planning ahead"
+    if how == "stop":
+        assert worker.stop(), "the threads end although the plan has no end"
+        return
+    if how == "pause":
+        rig.mission.pause()
+    else:
+        rig.mission.stop("asked to finish")
+    assert worker.settle(), "the planner is free"
+    assert rig.mission.ahead.foresight is None
+    assert not worker.errors
+
+
+def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Start) -> None:
+    rig = at_place_0(ahead=3)
+    good = rig.loop.policy
+    calls = []
+
+    class Fails:
+        def plan(self, *args: Any, **options: Any) -> Any:
+            calls.append(args)
+            if len(calls) == 2:
+                msg = "no idea"
+                raise RuntimeError(msg)
+            return good.plan(*args, **options)
+
+    rig.loop.policy = Fails()  # type: ignore[assignment]
+    worker = start(rig, Said())
+    wait_until(lambda: worker.errors["ahead"] == 1, "the failure")
+    assert rig.mission.state == "running"
+    x, y = rig.topology.positions[rig.mission.stages.target]
+    rig.pose(1.1, float(x), float(y))
+    rig.reading(1.1)
+    wait_until(lambda: rig.mission.stages.number == 2, "the next decision")
+    assert rig.mission.latencies["computed"].count == 2
+
+
+def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
+    rig, said, hold = at_place_0(ahead=3), Said(), threading.Event()
+    rig.reading(1.0)
+    rig.step(1.0, plan=False)  # place 0 is observed before the first decision
+    rig.mission.pause()
+    rig.mission.resume()
+    good, order = rig.loop.policy, said.calls
+
+    class Slow:
+        def plan(self, *args: Any, **options: Any) -> Any:
+            order.append("plan")
+            if order.count("plan") == 2:
+                hold.wait(15.0)
+            return good.plan(*args, **options)
+
+    rig.loop.policy = Slow()  # type: ignore[assignment]
+    start(rig, said)
+    wait_until(lambda: order.count("plan") == 2, "planning ahead")
+    rig.seconds = 10.0
+    rig.reading(1.0)  # of where it stands, not of the goal
+    wait_until(lambda: rig.accepted == 2, "the reading, although a plan is being made")
+    wait_until(lambda: rig.mission.showing, "the wish to show it")
+    hold.set()
+    wait_until(lambda: order.count("plan") == 4, "all cells")
+    assert order == [
+        "plan",
+        "send_waypoint",
+        "send_results",
+        "plan",
+        "send_results",
+        "plan",
+        "plan",
+    ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.foresight import foresee_by_cell
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.ros.inbox import Inbox, RawReading
 from gp_active_sensing.ros.intake import Intake
-from gp_active_sensing.ros.jobs import PlanJob
+from gp_active_sensing.ros.jobs import AheadJob, PlanJob
 from gp_active_sensing.ros.matching import MapMatcher
 from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.ros.poses import Pose, PoseTrack
@@ -55,6 +57,7 @@ class Rig:
         max_age: float = 1.0,
         pose_wait: float = 0.1,
         inbox: int = 1000,
+        ahead: int = 0,
         **mission: Any,
     ) -> None:
         self.topology = topology
@@ -90,8 +93,11 @@ class Rig:
             self.config,
             arrival_radius=self.config.arrival_radius or 2.0,
             clock=clock,
+            ahead=ahead,
             journal=self.events.append,
         )
+        self.reports: list[PlanJob] = []
+        self.asked_ahead: AheadJob | None = None
         self.sent: list[int] = []
         self.asked: PlanJob | None = None
 
@@ -108,10 +114,16 @@ class Rig:
         step = self.mission.step(round(t * SECOND))
         if step.again is not None:
             self.sent.append(step.again)
-        if step.job is not None and step.job.decide:
+        if step.plan is not None:
+            self.sent.append(step.plan.waypoints[0])
+        if isinstance(step.job, AheadJob):
+            self.asked_ahead = step.job
+        elif step.job is not None and step.job.decide:
             self.asked = step.job
             if plan:
                 self.plan()
+        elif step.job is not None:
+            self.reports.append(step.job)
 
     def plan(self) -> None:
         """Answer the mission's last question to the planner."""
@@ -120,6 +132,21 @@ class Rig:
         answer = job.loop.ask(job.at)
         if self.mission.decided(job, answer) and answer.waypoint is not None:
             self.sent.append(answer.waypoint)
+
+    def foresee(self, cells: int | None = None) -> None:
+        """Plan ahead as the mission asked, for so many cells."""
+        job, self.asked_ahead = self.asked_ahead, None
+        assert job is not None
+        grown = foresee_by_cell(
+            job.loop,
+            job.plan.waypoints[0],
+            cost=job.plan.cost,
+            samples=job.samples,
+            noise_variance=job.noise_variance,
+            cancelled=job.cancelled,
+        )
+        for foresight in itertools.islice(grown, cells):
+            self.mission.foreseen(job, foresight)
 
     @property
     def accepted(self) -> int:

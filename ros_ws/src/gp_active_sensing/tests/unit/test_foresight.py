@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 
-from gp_active_sensing.foresight import foresee, take
+from gp_active_sensing.foresight import KeepBack, foresee, foresee_by_cell, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Cost, PlanLimit, Reading
 
@@ -89,3 +91,127 @@ def test_it_can_be_cancelled_and_works_in_other_units() -> None:
     seen = foresee(loop, plan.waypoint, limit=LIMIT)
     assert min(seen.medians) > 0.0
     assert seen.cell(1e9) == len(seen.plans) - 1
+
+
+# -- one cell after another ------------------------------------------------------------------------
+
+
+def test_it_grows_cell_by_cell() -> None:
+    _, loop, plan = under_way()
+    grown = list(foresee_by_cell(loop, plan.waypoint, samples=3, limit=LIMIT))
+    assert [foresight.ready for foresight in grown] == [1, 2, 3]
+    first = grown[0]
+    assert [p is None for p in first.plans] == [False, True, True]
+    for number, value in enumerate(first.medians):
+        arrived = loop.snapshot()
+        arrived.tell([Reading(9, plan.waypoint, value)])
+        assert (take(arrived, first, value) is None) == (number > 0)
+
+
+def test_a_plan_is_interrupted_where_the_policy_looks_at_its_clock() -> None:
+    """Also under a limit in expansions, where nothing else would make it look."""
+    _, loop, plan = under_way(policy__alpha=0.0)
+    asked = 0
+
+    def cancelled() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 20
+
+    limit = PlanLimit(expansions=10**9)
+    assert list(foresee_by_cell(loop, plan.waypoint, limit=limit, cancelled=cancelled)) == []
+    assert 20 < asked < 30, "the first plan would have looked at its clock for hours"
+
+
+def test_a_surprising_reading_was_not_foreseen() -> None:
+    _, loop, plan = under_way()
+    seen = foresee(loop, plan.waypoint, limit=LIMIT)
+    low, high = seen.expected
+    assert low < seen.medians[0] < seen.medians[-1] < high
+    for value in (low - 1.0, high + 1.0):
+        arrived = loop.snapshot()
+        arrived.tell([Reading(9, plan.waypoint, value)])
+        assert take(arrived, seen, value) is None
+
+
+def test_another_place_read_on_the_way_was_not_foreseen() -> None:
+    _, loop, plan = under_way()
+    seen = foresee(loop, plan.waypoint, limit=LIMIT)
+    value = seen.medians[2]
+    spare = {plan.waypoint, seen.plans[2].waypoint}
+    other = next(
+        i for i in range(loop.topology.n) if not loop.belief.observed[i] and i not in spare
+    )
+    loop.tell([Reading(9, plan.waypoint, value), Reading(10, other, 30.0)])
+    assert take(loop, seen, value) is None
+
+
+def test_it_plans_for_the_noise_of_the_reading_to_come() -> None:
+    _, loop, plan = under_way()
+    seen = foresee(loop, plan.waypoint, samples=3, noise_variance=1e4, limit=LIMIT)
+    value = seen.medians[0]
+    asked = loop.snapshot()
+    asked.tell([Reading(9, plan.waypoint, value, 1e4)])
+    then = asked.ask(plan.waypoint, limit=LIMIT)
+    assert seen.plans[0].candidates == then.candidates
+    other = foresee(loop, plan.waypoint, samples=3, limit=LIMIT)
+    assert other.plans[0].candidates != then.candidates
+
+
+@pytest.mark.parametrize("transform", ["identity", "log"])
+def test_with_nothing_known_it_holds_from_the_first_reading(transform: str) -> None:
+    """Before the first reading the predictive spread is beyond what a sensor can say."""
+    scenario = load_scenario(
+        "town",
+        overrides=[
+            f"belief.transform={transform}",
+            *(f"belief.{key}=null" for key in ("length_scales", "signal_std", "noise_std")),
+            "belief.mean_std=null",
+        ],
+    )
+    world = build_world(scenario)
+    loop = build_loop(scenario, world.topology)
+    at, fitted = world.start, 0
+    for stamp in range(4):
+        plan = loop.ask(at, limit=LIMIT)
+        seen = foresee(loop, plan.waypoint, cost=plan.cost, limit=PlanLimit(expansions=20))
+        at = plan.waypoint
+        value = world.sensor.read(at, 0, stamp).value
+        loop.moved(plan.cost)
+        loop.tell([Reading(stamp, at, value)])
+        taken = take(loop.snapshot(), seen, value)
+        if taken is not None:
+            fitted += 1
+            assert np.isfinite([taken.lower, taken.upper]).all()
+            assert taken.waypoint in loop.topology.candidates(at, loop.belief.observed)
+    assert fitted >= 2
+
+
+def test_what_is_said_of_supposed_readings_waits_until_one_of_them_is_true() -> None:
+    _, loop, plan = under_way(budget__readings=9, policy__horizon=3)
+    said: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    handlers = [Handler(level=logging.INFO), Handler(level=logging.INFO)]
+    source = logging.getLogger("gp_active_sensing")
+    level = source.level
+    source.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.addFilter(KeepBack())
+        source.addHandler(handler)
+    try:
+        seen = foresee(loop, plan.waypoint, limit=LIMIT)
+        assert said == []
+        loop.tell([Reading(9, plan.waypoint, seen.medians[1])])
+        assert take(loop, seen, seen.medians[1]) is not None
+        clipped = "horizon 3 is beyond the 2 readings left: looking ahead 2"
+        assert said == [clipped] * len(handlers)
+        loop.ask(seen.plans[1].waypoint, limit=LIMIT)
+        assert said == [clipped] * len(handlers), "and it is not said again"
+    finally:
+        source.setLevel(level)
+        for handler in handlers:
+            source.removeHandler(handler)

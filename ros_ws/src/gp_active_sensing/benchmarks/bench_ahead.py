@@ -1,0 +1,114 @@
+"""Planning while the probe drives: is it the same decision, and how soon is it there?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from common import Section
+
+from gp_active_sensing.foresight import Foresight, foresee, take
+from gp_active_sensing.sim import build_loop, build_world, load_scenario
+from gp_active_sensing.sim.mission import Mission
+
+UNTUNED = [
+    *(f"belief.{key}=null" for key in ("length_scales", "signal_std", "noise_std", "mean_std")),
+    "budget.readings=40",
+]
+SAME = (
+    ("town", "as shipped", [], (1, 2, 3)),
+    ("town", "policy.horizon 3", ["policy.horizon=3"], (1, 2)),
+    ("town", "nothing known, 40 readings", UNTUNED, (1, 2)),
+    ("line", "as shipped", [], (1, 2)),
+)
+SPEEDS = (10, 20)
+
+
+def run() -> Section:
+    section = Section(
+        "Planning while the probe drives",
+        "python benchmarks/run.py ahead",
+        "First without ROS: each foreseen decision against asking on arrival, which is then "
+        "followed; lost = value of the decision asked for less that of the foreseen one, by their "
+        "lower bounds [nat]. Then the nodes on `sim/town.yaml`, with and without: median / p99.",
+        ("what", "decisions", "foreseen", "another place", "most lost nat", "computing a leg s"),
+    )
+    for name, what, overrides, seeds in SAME:
+        found = [_compare(name, seed, overrides) for seed in seeds]
+        total, fitted, other = (sum(part[i] for part in found) for i in range(3))
+        lost = max((loss for part in found for loss in part[3]), default=0.0)
+        seconds = float(np.median([s for part in found for s in part[4]]))
+        section.rows.append((f"{name}, {what}", total, fitted, other, lost, seconds))
+    text = [section.text, ""]
+    for speed in SPEEDS:
+        for ahead in ("false", "true"):
+            summary = _nodes(speed, ahead)
+            latency = summary["latency"]
+            shown = ", ".join(
+                f"{key.replace('_', ' ')} {latency[key]['median_ms']:.1f} / "
+                f"{latency[key]['p99_ms']:.1f} ms ({latency[key]['count']})"
+                for key in latency
+                if latency[key]["count"]
+            )
+            text.append(
+                f"- speed factor {speed}, plan_ahead {ahead}: {shown}; final RMSPE "
+                f"{summary['rmspe']:.4f} km/h"
+            )
+    section.text = "\n".join(text)
+    return section
+
+
+def _compare(
+    name: str, seed: int, overrides: list[str]
+) -> tuple[int, int, int, list[float], list[float]]:
+    """Return decisions with one before them, those foreseen, those that differ, losses, seconds."""
+    scenario = load_scenario(name, overrides=[f"seed={seed}", *overrides])
+    world = build_world(scenario)
+    loop = build_loop(scenario, world.topology)
+    mission = Mission(scenario, world, loop)
+    seen: Foresight | None = None
+    value: float | None = None
+    total = fitted = other = 0
+    lost: list[float] = []
+    seconds: list[float] = []
+    while not mission.ended:
+        event = mission.step()
+        if (record := mission.finish_stage()) is not None:
+            value = record["value"]
+            before = loop.snapshot()
+        if event["event"] != "decision":
+            continue
+        if seen is not None and value is not None:
+            total += 1
+            taken = take(before, seen, value)
+            fitted += taken is not None
+            place = event["waypoints"][0]
+            if taken is not None and taken.waypoint != place:
+                other += 1
+                worth = {c: low for c, low, _ in event["candidates"]}
+                lost.append(worth[place] - worth[taken.waypoint])
+        begun = time.perf_counter()
+        seen = foresee(loop.snapshot(), event["waypoints"][0])
+        seconds.append(time.perf_counter() - begun)
+    return total, fitted, other, lost, seconds
+
+
+def _nodes(speed: int, ahead: str) -> dict[str, dict[str, dict[str, float]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        subprocess.run(
+            [
+                sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim",
+                "scenario:=town", f"speed_factor:={speed}", f"plan_ahead:={ahead}",
+                f"run_dir:={out}", "exit_at_end:=true",
+            ],
+            check=True, capture_output=True,
+            env={**os.environ, "ROS_DOMAIN_ID": str(1 + os.getpid() % 100)},
+        )  # fmt: skip
+        return dict(json.loads((out / "summary.json").read_text(encoding="utf-8")))

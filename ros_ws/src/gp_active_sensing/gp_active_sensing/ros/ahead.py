@@ -1,0 +1,88 @@
+"""The decision after the next reading, foreseen while the probe drives to where it is taken."""
+
+from __future__ import annotations
+
+from gp_active_sensing.foresight import Foresight, take
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.ros.jobs import AheadJob
+from gp_active_sensing.types import Plan
+
+__all__ = ["Ahead"]
+
+
+class Ahead:
+    """What a mission knows of its next decision; used under the mission's lock.
+
+    Args:
+        samples: cells of the reading, each planned for; 0 = nothing is planned ahead.
+    """
+
+    def __init__(self, samples: int = 0) -> None:
+        self.samples = samples
+        self.foresight: Foresight | None = None
+        self._number = 0
+        self._made_for: tuple[int, int] | None = None
+
+    @property
+    def progress(self) -> str:
+        """How many cells are planned for, "" when nothing is planned ahead now."""
+        foresight = self.foresight  # once: another thread may change it in between
+        if self._made_for is None:
+            return ""
+        return f"{0 if foresight is None else foresight.ready} of {self.samples}"
+
+    def job(
+        self, loop: SensingLoop, plan: Plan | None, noise_variance: float | None
+    ) -> AheadJob | None:
+        """Return what to plan ahead now, None when that is nothing or on its way.
+
+        A place observed on the way makes what was foreseen worthless: it is begun anew.
+
+        Args:
+            loop: the mission's engine.
+            plan: being carried out.
+            noise_variance: what the readings bring along.
+        """
+        if not self.samples or plan is None:
+            return None
+        left = loop.remaining.readings
+        if left is not None and left <= 1:
+            return None  # the next reading is the last
+        key = (loop.decisions, int(loop.belief.observed.sum()))
+        if key == self._made_for:
+            return None
+        self.drop()
+        self._made_for = key
+        number = self._number
+        return AheadJob(
+            loop.snapshot(),
+            plan,
+            number,
+            self.samples,
+            noise_variance,
+            lambda: self._number != number,
+        )
+
+    def drop(self) -> None:
+        """Forget what was foreseen, and cancel what is being planned."""
+        self._number += 1
+        self._made_for = None
+        self.foresight = None
+
+    def offer(self, job: AheadJob, foresight: Foresight) -> None:
+        """Take note of what has been foreseen so far, if it is still wanted."""
+        if job.number == self._number:
+            self.foresight = foresight
+
+    def take(self, loop: SensingLoop, value: float | None) -> tuple[Plan, float] | None:
+        """Take the decision that was foreseen for a reading of the goal, once.
+
+        Returns:
+            The plan and the reading that it was made for; None when it has to be computed.
+        """
+        foresight = self.foresight
+        self.drop()
+        if foresight is None or value is None:
+            return None
+        plan = take(loop, foresight, value)
+        return None if plan is None else (plan, foresight.medians[foresight.cell(value)])

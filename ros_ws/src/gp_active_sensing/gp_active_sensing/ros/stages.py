@@ -1,0 +1,88 @@
+"""The stages of a mission: the decision being carried out, what it costs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gp_active_sensing.ros.jobs import Stage
+from gp_active_sensing.types import Cost, Plan, Reading
+
+__all__ = ["Stages"]
+
+
+class Stages:
+    """Adds up a mission's decisions, drives and readings; used under the mission's lock.
+
+    Time and distance count from the first decision on, also while the next plan is computed; what
+    is driven while the mission is paused is free.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.plan: Plan | None = None
+        """The decision being carried out."""
+        self.driven = Cost(0.0, 0.0)
+        self.noise_variance: float | None = None
+        """What the newest reading brought along."""
+        self._values: list[float] = []
+        self._foreseen = False
+        self._charged: tuple[int, float] | None = None
+        self._unrecorded: list[Stage] = []
+
+    @property
+    def target(self) -> int | None:
+        """The place being driven to."""
+        plan = self.plan  # once: another thread may change it in between
+        return None if plan is None else plan.waypoint
+
+    def begin(self, plan: Plan, now_ns: int, metres: float, *, foreseen: bool) -> None:
+        """Carry out a decision.
+
+        Args:
+            plan: the decision.
+            now_ns: time of the node's clock.
+            metres: driven since the node began.
+            foreseen: it was made on the way.
+        """
+        self.number += 1
+        self.plan = plan
+        self._foreseen = foreseen
+        self._values = []
+        if self._charged is None:
+            self._charged = now_ns, metres
+
+    def note(self, readings: Collection[Reading]) -> None:
+        """Take note of readings that were used."""
+        target = self.target
+        for reading in readings:
+            self.noise_variance = reading.noise_variance
+            if target is not None and reading.location == target:
+                self._values.append(reading.value)
+
+    def complete(self, plan: Plan, now_ns: int, metres: float) -> tuple[Stage, Cost]:
+        """End the stage; return it, and what was driven since the one before it ended."""
+        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
+        self._charged = now_ns, metres
+        cost = Cost(metres - then_metres, max(0.0, 1e-9 * (now_ns - then_ns)))
+        self.driven = self.driven.plus(cost)
+        value = sum(self._values) / len(self._values) if self._values else None
+        stage = Stage(self.number, plan, value, self.driven, now_ns, self._foreseen)
+        self._unrecorded.append(stage)
+        self.plan = None
+        return stage, cost
+
+    def go_on(self, now_ns: int, metres: float) -> None:
+        """Charge nothing of what was driven since the last stage ended."""
+        self._charged = None if self.plan is None else (now_ns, metres)
+
+    @property
+    def unrecorded(self) -> list[Stage]:
+        """Stages that nobody has claimed for recording."""
+        return list(self._unrecorded)
+
+    def claim(self, stage: Stage) -> bool:
+        """Say whether a stage is still to be recorded, and leave that to whoever asks."""
+        if stage not in self._unrecorded:
+            return False
+        self._unrecorded.remove(stage)
+        return True

@@ -1,0 +1,249 @@
+"""Planning while the probe drives: when it is used, when it is given up; no threads in here."""
+
+from __future__ import annotations
+
+import pytest
+
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.ros.jobs import AheadJob
+from tests.ros.worlds import SECOND, Rig, grid
+
+SAMPLES = 3
+
+
+def under_way(*, columns: int = 5, cells: int | None = SAMPLES, **options: object) -> Rig:
+    """Return a mission on its second leg, with so many cells foreseen."""
+    rig = Rig(grid(columns), ahead=SAMPLES, **options)  # type: ignore[arg-type]
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    arrive(rig, 2.0, 5.0)
+    rig.step(2.1)
+    if cells is not None:
+        rig.foresee(cells)
+    return rig
+
+
+def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
+    """Read a value at the place being driven to."""
+    x, y = rig.topology.positions[rig.mission.plan.waypoints[0]]
+    rig.pose(t, float(x), float(y))
+    rig.reading(t, value)
+    rig.step(t, plan=plan)
+
+
+def median(rig: Rig, cell: int = 1) -> float:
+    foresight = rig.mission.ahead.foresight
+    assert foresight is not None
+    return foresight.medians[cell]
+
+
+def decisions(rig: Rig) -> list[dict]:
+    return [event for event in rig.events if event["event"] == "decision"]
+
+
+# -- taken ---------------------------------------------------------------------------------------
+
+
+def test_on_arrival_nothing_is_left_to_compute() -> None:
+    rig = under_way()
+    value = median(rig)
+    before = len(rig.sent)
+    arrive(rig, 3.0, value, plan=False)
+    assert len(rig.sent) == before + 1
+    assert rig.asked is None, "the planner was not asked"
+    assert rig.mission.stages.number == before + 1
+    assert rig.mission.latencies["foreseen"].count == 1
+    assert rig.mission.latencies["computed"].count == before
+
+
+def test_what_is_taken_is_what_asking_would_have_given() -> None:
+    ahead, asked = under_way(), Rig(grid(5))
+    asked.mission.start()
+    asked.pose(1.0, 0.0)
+    asked.step(1.0)
+    arrive(asked, 2.0, 5.0)
+    value = median(ahead)
+    for rig in (ahead, asked):
+        arrive(rig, 3.0, value)
+    assert ahead.sent == asked.sent
+    ours, theirs = (dict(decisions(rig)[-1]) for rig in (ahead, asked))
+    assert (ours.pop("foreseen"), ours.pop("foreseen_for")) == (True, value)
+    assert (theirs.pop("foreseen"), theirs.pop("foreseen_for")) == (False, None)
+    assert ours.pop("plan_seconds") > 0.0
+    assert theirs.pop("plan_seconds") > 0.0
+    assert ours == theirs, "whole enough to be taken again: candidates, expansions, policy state"
+    assert ours["candidates"]
+    loops = ahead.loop, asked.loop
+    assert loops[0].decisions == loops[1].decisions
+    assert loops[0].policy_state == loops[1].policy_state
+    assert loops[0].remaining == loops[1].remaining
+
+
+def test_the_stage_that_ended_is_handed_out_with_what_was_known_then() -> None:
+    rig = under_way()
+    arrive(rig, 3.0, median(rig), plan=False)
+    (report,) = rig.reports
+    assert not report.decide
+    stage = report.finished
+    assert stage is not None
+    assert (stage.number, stage.foreseen) == (2, False)
+    rig.reading(3.5, 9.0)
+    rig.step(3.5)
+    assert report.loop.counts["accepted"] == 2, "its belief is that of the moment"
+    rig.foresee()
+    arrive(rig, 4.0, median(rig))
+    assert rig.reports[-1].finished is not None
+    assert (rig.reports[-1].finished.number, rig.reports[-1].finished.foreseen) == (3, True)
+
+
+def test_a_stage_whose_report_was_not_made_is_handed_out_at_the_end() -> None:
+    rig = under_way()
+    arrive(rig, 3.0, median(rig), plan=False)
+    first = rig.mission.stop("shut down")
+    assert [stage.number for stage in first] == [1, 2]
+    assert rig.mission.claim(first[1])
+    assert not rig.mission.claim(first[1]), "by one thread only"
+    assert [stage.number for stage in rig.mission.stop("again")] == [1]
+
+
+def test_a_mission_that_is_foreseen_all_along_ends_at_its_budget() -> None:
+    rig = under_way(budget=4)
+    t = 2.0
+    while rig.mission.state == "running":
+        t += 1.0
+        if rig.asked_ahead is not None:
+            rig.foresee()
+        arrive(rig, t, 5.0)
+        rig.step(t + 0.1)
+        assert t < 20.0
+    assert rig.mission.reason == "the budget of readings is spent"
+    assert [event["foreseen"] for event in decisions(rig)] == [False, False, True, True]
+    assert rig.asked_ahead is None, "nothing follows the last reading"
+
+
+# -- computed ------------------------------------------------------------------------------------
+
+
+def test_a_reading_that_nobody_expected_is_planned_for() -> None:
+    rig = under_way()
+    arrive(rig, 3.0, 1000.0, plan=False)
+    assert rig.asked is not None
+    rig.plan()
+    assert decisions(rig)[-1]["foreseen"] is False
+
+
+@pytest.mark.parametrize("cell", range(SAMPLES))
+def test_what_has_been_foreseen_so_far_is_used(cell: int) -> None:
+    rig = under_way(cells=2)
+    arrive(rig, 3.0, median(rig, cell), plan=False)
+    assert (rig.asked is None) == (cell < 2)
+
+
+def test_without_planning_ahead_nothing_is_asked_for() -> None:
+    rig = Rig(grid(5))
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    arrive(rig, 2.0, 5.0)
+    rig.step(2.1)
+    assert rig.asked_ahead is None
+    assert rig.mission.ahead.progress == ""
+
+
+# -- given up ------------------------------------------------------------------------------------
+
+
+def asked_for(rig: Rig) -> AheadJob:
+    job = rig.asked_ahead
+    assert job is not None
+    assert not job.cancelled()
+    return job
+
+
+@pytest.mark.parametrize("how", ["pause", "stop", "clock"])
+def test_it_is_cancelled_when_the_mission_does_not_go_on(how: str) -> None:
+    rig = under_way(cells=None)
+    job = asked_for(rig)
+    if how == "pause":
+        rig.mission.pause()
+    elif how == "stop":
+        rig.mission.stop("asked to finish")
+    else:
+        rig.step(0.5)
+    assert job.cancelled()
+    rig.foresee()
+    assert rig.mission.ahead.foresight is None, "an answer that comes late is not used"
+    assert rig.mission.ahead.progress == ""
+
+
+def test_after_a_pause_it_is_begun_anew() -> None:
+    rig = under_way()
+    value = median(rig)
+    rig.mission.pause()
+    assert rig.mission.ahead.foresight is None
+    rig.mission.resume()
+    rig.step(2.5)
+    rig.foresee()
+    arrive(rig, 3.0, value, plan=False)
+    assert rig.asked is None
+
+
+def test_the_arrival_cancels_what_is_not_ready() -> None:
+    rig = under_way(cells=None)
+    job = asked_for(rig)
+    arrive(rig, 3.0, 5.0)
+    assert job.cancelled()
+
+
+def test_a_place_read_on_the_way_makes_it_begin_anew() -> None:
+    rig = under_way(cells=None)
+    job = asked_for(rig)
+    other = next(
+        place
+        for place in range(5)
+        if not rig.loop.belief.observed[place] and place != rig.mission.plan.waypoints[0]
+    )
+    x, y = rig.topology.positions[other]
+    rig.pose(2.5, float(x), float(y))
+    rig.reading(2.5, 5.0)
+    rig.step(2.5)
+    assert job.cancelled()
+    assert asked_for(rig) is not job
+    assert bool(asked_for(rig).loop.belief.observed[other])
+
+
+def test_a_waypoint_that_gives_no_reading_is_planned_from_anew() -> None:
+    rig = under_way(reading_timeout=1.0, retries=0)
+    target = rig.mission.plan.waypoints[0]
+    x, y = rig.topology.positions[target]
+    for t in (3.0, 4.5):
+        rig.pose(t, float(x), float(y))
+        rig.step(t)
+    assert rig.loop.set_aside == {target}
+    assert decisions(rig)[-1]["foreseen"] is False
+    assert rig.sent[-1] != target
+
+
+def test_it_plans_with_the_noise_that_readings_bring_along() -> None:
+    rig = Rig(grid(5), ahead=SAMPLES)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    x, y = rig.topology.positions[rig.mission.plan.waypoints[0]]
+    rig.pose(2.0, float(x), float(y))
+    rig.reading(2.0, 5.0, variance=0.25)
+    rig.step(2.0)
+    rig.step(2.1)
+    assert asked_for(rig).noise_variance == 0.25
+
+
+def test_it_works_on_a_copy() -> None:
+    rig = under_way(cells=None)
+    job = asked_for(rig)
+    assert isinstance(job.loop, SensingLoop)
+    assert job.loop is not rig.loop
+    before = rig.loop.belief.weights
+    rig.foresee()
+    assert (rig.loop.belief.weights == before).all()
+    assert rig.mission.step(3 * SECOND).job is None, "once is enough"

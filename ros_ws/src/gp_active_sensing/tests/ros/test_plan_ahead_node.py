@@ -1,0 +1,226 @@
+"""The node plans while the probe drives, and knows nothing of the field that it is not told."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from lifecycle_msgs.msg import Transition
+
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import Probe, sensing
+from tests.ros.reports import check_command_reports
+from tests.ros.test_node_base import Lifecycle
+
+pytestmark = pytest.mark.ros
+SLOW = 0.4
+"""How long a plan takes here [s]."""
+
+
+class Slow:
+    """A policy that takes its time, but looks at its clock meanwhile."""
+
+    def __init__(self, good: Any, seconds: float) -> None:
+        self.calls = 0
+        self.seconds = seconds
+        self._good = good
+
+    def plan(self, *args: Any, clock: Any, **options: Any) -> Any:
+        self.calls += 1
+        until = clock() + self.seconds
+        while clock() < until:
+            time.sleep(0.005)
+        return self._good.plan(*args, clock=clock, **options)
+
+
+def slow(node: ActiveSensingNode, seconds: float) -> Slow:
+    loop = node._parts.mission.loop
+    loop.policy = Slow(loop.policy, seconds)
+    return loop.policy
+
+
+def prepared(ros: Ros, seconds: float, *parameters: str) -> tuple[Any, Probe, Slow]:
+    """Return a node with a slow policy, and the probe, which stands at place 0."""
+    node = sensing(ros, "map.columns:=8", "mission.begin:=false", *parameters)
+    probe = Probe(ros).connect()
+    policy = slow(node, seconds)
+    probe.pose(0.0)
+    assert probe.call("start").success
+    return node, probe, policy
+
+
+def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    node, probe, policy = prepared(
+        ros, SLOW, "plan_ahead_samples:=2", "budget.readings:=5", f"run_dir:={run}"
+    )
+    ahead, took = node._parts.mission.ahead, []
+    for number in range(1, 5):
+        wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")
+        wait_until(lambda: ahead.progress == "2 of 2", "the plans for what comes next")
+        place = probe.waypoints[-1].pose.position
+        calls, value = policy.calls, ahead.foresight.medians[number % 2]
+        t, begun = probe.now_ns(), time.monotonic()
+        probe.pose(place.x, place.y, t=t)
+        probe.reading(value, t=t)
+        wait_until(lambda n=number: len(probe.waypoints) > n, "the next waypoint")
+        took.append(time.monotonic() - begun)
+        assert policy.calls <= calls + 1, "planning goes on only for the reading after that"
+    assert min(took) < 0.05
+    assert max(took) < SLOW
+    probe.wait_value("decisions_foreseen", "4")
+    probe.wait_value("decisions_computed", "1")
+    assert float(probe.values["arrival_to_waypoint_foreseen_median_ms"]) < 50.0
+    place = probe.waypoints[-1].pose.position
+    t = probe.now_ns()
+    probe.pose(place.x, place.y, t=t)
+    probe.reading(1.0, t=t)
+    probe.wait_value("state", "ended")
+    wait_until((run / "report.html").exists, "the report")
+    records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    assert [record["stage"] for record in records] == [1, 2, 3, 4, 5]
+    assert [record["foreseen"] for record in records] == [False, True, True, True, True]
+    assert all(record["candidates"] for record in records)
+    journal = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    decisions = [event for event in journal if event["event"] == "decision"]
+    assert [event["foreseen"] for event in decisions] == [False, True, True, True, True]
+    latency = json.loads((run / "summary.json").read_text())["latency"]
+    assert latency["arrival_to_waypoint"]["count"] == 5
+    assert latency["arrival_to_waypoint_foreseen"]["count"] == 4
+    check_command_reports(run)
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "candidates" in page
+    assert not node.callback_errors
+
+
+def test_what_was_not_foreseen_is_computed_on_arrival(ros: Ros) -> None:
+    node, probe, _ = prepared(ros, 0.05, "plan_ahead_samples:=2")
+    wait_until(lambda: node._parts.mission.ahead.progress == "2 of 2", "the plans")
+    place = probe.waypoints[-1].pose.position
+    probe.pose(place.x, place.y)
+    probe.reading(1e6)
+    wait_until(lambda: len(probe.waypoints) == 2, "the next waypoint")
+    probe.wait_value("decisions_computed", "2")
+    assert probe.values["decisions_foreseen"] == "0"
+
+
+def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
+    node, probe, policy = prepared(ros, 0.01, "plan_ahead:=false", "budget.readings:=4")
+    probe.obedient = True
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    probe._on_waypoint(probe.waypoints[0])
+    probe.wait_value("state", "ended")
+    assert policy.calls == 4, "one for each decision"
+    assert node._parts.mission.latencies["foreseen"].count == 0
+    assert probe.values["planned_ahead"] == ""
+
+
+def test_a_reading_is_not_delayed_by_planning_ahead(ros: Ros) -> None:
+    node, probe, _ = prepared(ros, 1.5)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead")
+    loop = node._parts.mission.loop
+    policy_calls = loop.policy.calls
+    t, begun = probe.now_ns(), time.monotonic()
+    other = 70.0 if probe.waypoints[0].pose.position.x < 60.0 else 10.0
+    probe.pose(other, t=t)
+    probe.reading(5.0, t=t)
+    wait_until(lambda: loop.counts["accepted"] == 1, "the reading to be used")
+    assert time.monotonic() - begun < 0.75
+    assert policy_calls > 1, "a plan was being made"
+
+
+def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    node, probe, policy = prepared(ros, 0.05, f"run_dir:={run}")
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    policy.seconds = 1e6
+    wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead")
+    assert probe.call("pause").success
+    probe.wait_value("planned_ahead", "")
+    assert probe.call("resume").success
+    wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead again")
+    begun = time.monotonic()
+    assert probe.call("finish").success
+    assert time.monotonic() - begun < 10.0
+    assert json.loads((run / "summary.json").read_text())["status"] == "finished"
+
+
+def test_the_lifecycle_works_while_it_plans_ahead(
+    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    node, probe, policy = prepared(ros, 0.05, f"run_dir:={tmp_path / 'run'}")
+    lifecycle = Lifecycle(ros, "active_sensing")
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    for _ in range(2):
+        policy.seconds = 1e6
+        wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead")
+        assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
+        assert node._parts.mission.ahead.progress == ""
+        assert node._parts.mission.state == "paused"
+        policy.seconds = 0.05
+        assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
+    policy.seconds = 1e6
+    assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
+    assert lifecycle.do(Transition.TRANSITION_CLEANUP)
+    assert "a plan was still being computed" not in capfd.readouterr().err
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert not ros.failures
+
+
+# -- nothing known ---------------------------------------------------------------------------------
+
+UNTUNED = (
+    "map.kind:=grid",
+    "map.columns:=6",
+    "map.rows:=6",
+    "map.spacing:=10.0",
+    "policy.horizon:=2",
+    "budget.readings:=12",
+)
+
+
+def test_a_mission_with_nothing_known_of_the_field(
+    ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    node = sensing(ros, f"run_dir:={run}", given=UNTUNED)
+    probe = Probe(ros).connect()
+    probe.field = lambda x, y: 300.0 + 2.0 * x - 0.01 * y * y
+    probe.obedient = True
+    probe.pose(0.0)
+    probe.wait_value("state", "ended")
+    wait_until((run / "report.html").exists, "the report")
+    belief = node._parts.mission.loop.belief
+    assert not belief.scale_known
+    said = capfd.readouterr().err
+    assert "length-scales from the map: 7, " in said
+    assert "the candidate length-scales follow the readings: " in said
+    heard = probe.heard["length_scale_belief"]
+    assert {len(message.data) for message in heard} == {24}, "their number stays"
+    assert {len(message.layout.dim) for message in heard} == {24}
+    labels = [tuple(dim.label for dim in message.layout.dim) for message in heard]
+    assert len(set(labels)) > 1, "what they are moves"
+    wait_until(
+        lambda: (
+            probe.heard["length_scale_belief"][-1].layout.dim[0].label
+            == f"length_scale={belief.hyperparameters[0].length_scales[0]:g} "
+            f"signal_std={belief.hyperparameters[0].signal_std:g} "
+            f"noise_std={belief.hyperparameters[0].noise_std:g}"
+        ),
+        "the labels of the last belief",
+    )
+    for message in heard:
+        assert sum(message.data) == pytest.approx(1.0)
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["observed"], summary["rejected"]) == (12, 0)
+    check_command_reports(run)
+    assert not node.callback_errors

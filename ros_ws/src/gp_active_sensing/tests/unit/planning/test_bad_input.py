@@ -1,0 +1,258 @@
+"""⟨α,ε⟩-BAL on what nobody means to give it: right answers or a clear end, never NaN."""
+
+from __future__ import annotations
+
+import math
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.line import make_line
+from gp_active_sensing.types import Plan, PlanLimit, Reading
+
+WAYS = tuple(product(("cells", "draws"), ("tight", "chain", "pairwise")))
+SIGNAL, NOISE = 3.0, 0.3
+
+
+def twins(times: int = 3) -> Topology:
+    """Three positions, each of them the position of several places."""
+    x = np.repeat(np.arange(3.0), times)
+    return FreeTopology("twins", "map", [str(i) for i in range(len(x))], np.column_stack([x, x]))
+
+
+MAPS = {
+    "line": make_line(7, 1.0, moves="free"),
+    "grid": make_grid(3, 3, 1.0, neighbours=8),
+    "twins": twins(),
+    "one point": FreeTopology("point", "map", ["a", "b", "c", "d"], np.zeros((4, 2))),
+    "one place": make_line(1, 1.0, moves="free"),
+}
+BELIEFS: dict[str, dict[str, object]] = {
+    "one length-scale": {"length_scales": (2.0,)},
+    "a weight of zero": {"weights": (0.5, 0.0, 0.5)},
+    "all mass on one": {"weights": (0.0, 1.0, 0.0)},
+    "weights that vanish": {"weights": (1.0, 1e-300, 1e-300)},
+    "no noise": {"noise_std": (1e-9 * SIGNAL,)},
+    "no noise, smooth": {"noise_std": (1e-9 * SIGNAL,), "length_scales": (50.0, 100.0)},
+    "no noise or much": {"noise_std": (1e-9 * SIGNAL, SIGNAL)},
+    "short": {"length_scales": (1e-6,)},
+    "long": {"length_scales": (1e6,)},
+    "short or long": {"length_scales": (1e-6, 1e6)},
+    "short or long, mean known": {"length_scales": (1e-6, 1e6), "mean_std": 0.0},
+    "signals far apart": {"signal_std": (1e-8, 1e8), "noise_std": (1e-9, 1e7)},
+    "huge": {"signal_std": (1e30,), "noise_std": (1e20,)},
+    "wee": {"signal_std": (1e-30,), "noise_std": (1e-32,)},
+    "untuned": {"length_scales": None, "signal_std": None, "noise_std": None},
+    "untuned, linear": {
+        **{"length_scales": None, "signal_std": None, "noise_std": None, "mean": "linear"}
+    },
+}
+VALUES: dict[str, list[float]] = {
+    "none": [],
+    "some": [1.0, -2.0, 0.5, 3.0],
+    "equal": [5.0] * 4,
+    "outliers": [1e8, -1e8, 0.0, 1.0],
+    "wild": [1e90, -1e90, 0.0],
+}
+
+
+def believe(topology: Topology, values: list[float] = (), **options: object) -> Belief:  # type: ignore[assignment]
+    known = {"length_scales": (0.5, 2.0, 8.0), "signal_std": (SIGNAL,), "noise_std": (NOISE,)}
+    config = BeliefConfig(**(known | options))  # type: ignore[arg-type]
+    belief = build_belief(config, topology.features, topology.feature_names)
+    for place, value in enumerate(values):
+        belief.observe(place % topology.n, value)
+    return belief
+
+
+def ask(bal: Bal, belief: Belief, topology: Topology, **limit: float) -> Plan:
+    at = None if topology.free else 0
+    limits = PlanLimit(**({"expansions": 20} | limit))  # type: ignore[arg-type]
+    rng = np.random.default_rng(5)
+    return bal.plan(belief, topology, at, limit=limits, rng=rng, clock=time.monotonic)[0]
+
+
+def check(plan: Plan, belief: Belief, topology: Topology) -> None:
+    """A legal waypoint and ordinary, ordered bounds; or none, and the reason."""
+    legal = topology.candidates(None if topology.free else 0, belief.observed).tolist()
+    numbers = [plan.lower, plan.upper, *(v for c in plan.candidates for v in (c.lower, c.upper))]
+    assert np.isfinite(numbers).all()
+    assert plan.lower <= plan.upper
+    assert all(c.lower <= c.upper for c in plan.candidates)
+    if not legal:
+        assert plan.waypoint is None
+        assert plan.reason
+        return
+    assert plan.waypoint in legal
+    assert [c.location for c in plan.candidates] == legal
+    assert len(set(plan.waypoints)) == len(plan.waypoints)
+    assert not belief.observed[list(plan.waypoints)].any()
+
+
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+@pytest.mark.parametrize("name", BELIEFS)
+def test_degenerate_beliefs_give_legal_plans(name: str, discretisation: str, bounds: str) -> None:
+    for topology, values in product(MAPS.values(), VALUES.values()):
+        belief = believe(topology, values, **BELIEFS[name])
+        for horizon in (2, 3):
+            bal = Bal(horizon=horizon, samples=3, discretisation=discretisation, bounds=bounds)
+            check(ask(bal, belief, topology), belief, topology)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-6, 50e-6])
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+def test_a_real_clock_that_is_up_at_once(discretisation: str, bounds: str, seconds: float) -> None:
+    topology = make_line(60, 1.0, moves="free")
+    for name in ("one length-scale", "no noise", "short or long", "untuned"):
+        belief = believe(topology, VALUES["some"], **BELIEFS[name])
+        bal = Bal(horizon=4, alpha=0.0, discretisation=discretisation, bounds=bounds)
+        plan = ask(bal, belief, topology, seconds=seconds, expansions=10**6)
+        check(plan, belief, topology)
+        assert plan.deadline_hit
+
+
+@pytest.mark.parametrize("bounds", ["tight", "chain", "pairwise"])
+def test_one_length_scale_is_the_largest_determinant(bounds: str) -> None:
+    """Nothing to learn about λ: the value is the best set's joint entropy, known at once."""
+    topology = make_line(6, 1.0, moves="free")
+    belief = believe(topology, length_scales=(2.0,), mean_std=0.0)
+    x = np.arange(6.0)
+    K = SIGNAL**2 * np.exp(-0.5 * (x[:, None] - x) ** 2 / 4.0) + NOISE**2 * np.eye(6)
+    sets = [(i, j, k) for i in range(6) for j in range(i) for k in range(j)]
+    best = max(np.linalg.slogdet(K[np.ix_(s, s)])[1] for s in sets)
+    plan = ask(Bal(horizon=3, bounds=bounds), belief, topology)
+    assert plan.lower == pytest.approx(0.5 * best + 1.5 * math.log(2 * math.pi * math.e))
+    assert plan.gap == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+def test_candidates_without_weight_change_nothing(discretisation: str, bounds: str) -> None:
+    topology = make_line(6, 1.0, moves="free")
+    for weights, left in (((0.5, 0.0, 0.5), (0.5, 8.0)), ((0.0, 1.0, 0.0), (2.0,))):
+        bal = Bal(horizon=3, discretisation=discretisation, bounds=bounds)
+        with_zero = ask(bal, believe(topology, [1.0], weights=weights), topology)
+        without = ask(bal, believe(topology, [1.0], length_scales=left), topology)
+        assert with_zero.waypoints == without.waypoints
+        assert with_zero.lower == pytest.approx(without.lower, abs=1e-9)
+        assert with_zero.upper == pytest.approx(without.upper, abs=1e-9)
+
+
+@pytest.mark.parametrize(("length_scale", "shared"), [(1e-6, 0.0), (1e6, 1.0)])
+def test_length_scales_at_the_ends(length_scale: float, shared: float) -> None:
+    """Every place on its own, or all of them one."""
+    topology = make_line(6, 1.0, moves="free")
+    belief = believe(topology, length_scales=(length_scale,), mean_std=0.0)
+    K = SIGNAL**2 * (shared + (1.0 - shared) * np.eye(3)) + NOISE**2 * np.eye(3)
+    plan = ask(Bal(horizon=3), belief, topology)
+    value = 0.5 * np.linalg.slogdet(2 * math.pi * math.e * K)[1]
+    assert plan.lower == pytest.approx(value, abs=1e-6)
+    assert plan.gap == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("discretisation", ["cells", "draws"])
+def test_a_twin_of_a_read_place_is_not_worth_a_visit(discretisation: str) -> None:
+    topology = twins()
+    belief = believe(topology, length_scales=(0.4, 0.6))
+    for place in (0, 3):
+        belief.observe(place, float(place))
+    bal = Bal(horizon=1, samples=50, discretisation=discretisation)
+    assert ask(bal, belief, topology).waypoint in (6, 7, 8)
+
+
+def test_no_noise_keeps_apart_what_is_apart() -> None:
+    """Four places read without noise: each is worth its own prior, whatever rounding leaves."""
+    topology = make_line(4, 1.0, moves="free")
+    belief = believe(topology, length_scales=(1e-6,), noise_std=(1e-9 * SIGNAL,), mean_std=0.0)
+    plan = ask(Bal(horizon=4), belief, topology)
+    each = 0.5 * math.log(2 * math.pi * math.e * SIGNAL**2)
+    assert plan.lower == pytest.approx(4 * each, abs=1e-6)
+
+
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+def test_a_horizon_beyond_what_is_reachable(discretisation: str, bounds: str) -> None:
+    topology = make_line(5, 1.0, moves="free")
+    belief = believe(topology, [1.0, 2.0])
+    bal = Bal(horizon=50, samples=2, discretisation=discretisation, bounds=bounds)
+    plan = ask(bal, belief, topology)
+    check(plan, belief, topology)
+    assert plan.horizon == 3
+
+
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+@pytest.mark.parametrize("cap", [1, 2000])
+def test_a_dead_end_ends_the_outlook(discretisation: str, bounds: str, cap: int) -> None:
+    """0 leads to 1 and to 2, and 2 to 3: after those there is nowhere to go."""
+    steps = [[Move(1, 1.0, 1.0), Move(2, 1.0, 1.0)], [], [Move(3, 1.0, 1.0)], []]
+    at = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0], [0.0, 18.0]])
+    topology = GraphTopology("ends", "map", ["0", "1", "2", "3"], at, steps)
+    belief = believe(topology, [1.0])
+    bal = Bal(horizon=9, samples=2, discretisation=discretisation, bounds=bounds, max_sequences=cap)
+    plan = ask(bal, belief, topology)
+    check(plan, belief, topology)
+    assert plan.waypoint == 2, "two readings lie that way, one the other"
+
+
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+def test_nothing_left_is_said(discretisation: str, bounds: str) -> None:
+    topology = make_line(3, 1.0, moves="free")
+    belief = believe(topology, [1.0, 2.0, 3.0])
+    bal = Bal(discretisation=discretisation, bounds=bounds)
+    for seconds in (0.0, 1.0):
+        plan = ask(bal, belief, topology, seconds=seconds)
+        assert plan.waypoints == ()
+        assert "observed" in plan.reason
+
+
+SPIKE = [0.0] * 4 + [1e8] + [0.0] * 4
+STREAMS = {
+    "equal": [5.0] * 9,
+    "zero": [0.0] * 9,
+    "spike": SPIKE,
+    "wee": [1e-30 * i for i in range(9)],
+    "pressure": [101325.0 + 1e-3 * (-1) ** i for i in range(9)],
+    "steps": [float(i % 3) for i in range(9)],
+}
+PLACES = {
+    "grid": MAPS["grid"],
+    "twins": MAPS["twins"],
+    "one point": MAPS["one point"],
+    "one place": MAPS["one place"],
+    "microns": make_line(9, 1e-6, moves="free"),
+    "megametres": make_line(9, 1e6, moves="free"),
+}
+
+
+@pytest.mark.parametrize("limit", [{"expansions": 5}, {"seconds": 0.0}, {"seconds": 50e-6}])
+@pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
+def test_untuned_missions_read_everything_and_end(
+    discretisation: str, bounds: str, limit: dict[str, float]
+) -> None:
+    for topology, stream in product(PLACES.values(), STREAMS.values()):
+        belief = build_belief(BeliefConfig(), topology.features, topology.feature_names)
+        bal = Bal(horizon=2, samples=3, discretisation=discretisation, bounds=bounds)
+        limits = PlanLimit(**limit)  # type: ignore[arg-type]
+        loop = SensingLoop(topology, belief, bal, limit=limits, clock=time.monotonic)
+        at = None if topology.free else 0
+        for stage in range(topology.n):
+            plan = loop.ask(at)
+            assert np.isfinite([plan.lower, plan.upper]).all()
+            assert plan.lower <= plan.upper
+            at = plan.waypoint
+            assert at is not None
+            assert not loop.belief.observed[at]
+            assert loop.tell([Reading(stage, at, stream[stage])]).accepted == 1
+            mean, variance = loop.belief.predict()
+            assert np.isfinite(mean).all()
+            assert np.isfinite(variance).all()
+            assert (variance >= 0.0).all()
+            assert loop.belief.weights.sum() == pytest.approx(1.0)
+        assert loop.ask(at).reason
