@@ -82,7 +82,11 @@ def _write(folder: Path, table: Table) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    configurations = list(dict.fromkeys(row.configuration for row in table.rows))
+    # A metric may have no meaning in some of the configurations.
+    shown = [row for row in table.rows if any(cell is not None for cell in row.cells)]
+    configurations = list(dict.fromkeys(row.configuration for row in shown))
+    if not configurations:
+        return []
     policies = list(dict.fromkeys(row.policy for row in table.rows))
     across = min(len(configurations), 3)
     down = math.ceil(len(configurations) / across)
@@ -130,6 +134,6 @@ def _draw(panel: Axes, table: Table, rows: list[Row], policies: list[str]) -> No
             capsize=2,
         )
     panel.set_xticks(list(columns))
-    means = [c.mean for row in rows for c in row.cells if c is not None]
-    if min(means, default=1.0) > 0.0 and max(means) > 30.0 * min(means):
+    means = [c.mean for row in table.rows for c in row.cells if c is not None]
+    if means and min(means) > 0.0 and max(means) > 30.0 * min(means):
         panel.set_yscale("log")

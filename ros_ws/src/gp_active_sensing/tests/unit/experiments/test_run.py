@@ -89,6 +89,16 @@ def test_what_a_mission_warns_of_is_in_its_record_and_not_on_the_screen(
     assert caplog.records == []
 
 
+def test_a_metric_that_has_no_meaning_in_one_configuration(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    other = {"belief.length_scales": [5.0, 50.0]}  # without the field's own
+    experiment = small(configurations={"known": {}, "wrong": other}, budgets=[2], seeds=1)
+    run_experiment(experiment, tmp_path, jobs=1)
+    outputs = write_outputs(tmp_path)
+    assert (tmp_path / "figures" / "true_weight.png").exists()
+    assert "<html" in outputs.page.read_text()
+
+
 def test_what_people_read(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     run_experiment(small(), tmp_path, jobs=1)
