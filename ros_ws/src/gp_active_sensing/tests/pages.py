@@ -49,6 +49,8 @@ class Step:
     language: str
     tags: tuple[str, ...]
     text: str
+    after_nodes: bool = False
+    """A command before it in the same block starts nodes, and may leave what it needs."""
 
     @property
     def where(self) -> str:
@@ -109,7 +111,7 @@ def steps(page: Path) -> tuple[Step, ...]:
         if block.language != "sh":
             found.append(block)
             continue
-        number, pending = block.line, ""
+        number, pending, after = block.line, "", False
         for line in block.text.splitlines():
             number += 1
             pending += line.removesuffix("\\")
@@ -117,6 +119,8 @@ def steps(page: Path) -> tuple[Step, ...]:
                 continue
             for part in pending.split("&&"):
                 if part.strip() and not part.strip().startswith("#"):
-                    found.append(Step(block.page, number, "sh", block.tags, part.strip()))
+                    step = Step(block.page, number, "sh", block.tags, part.strip(), after)
+                    after = after or step.starts_nodes
+                    found.append(step)
             pending = ""
     return tuple(found)

@@ -52,7 +52,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path]
 @pytest.mark.parametrize(
     "step",
     [
-        pytest.param(step, marks=[pytest.mark.ros] if step.starts_nodes else [])
+        pytest.param(step, marks=[pytest.mark.ros] * (step.starts_nodes or step.after_nodes))
         for step in STEPS
         if not step.excuse
     ],
