@@ -11,7 +11,20 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BENCHMARKS = ("town", "belief", "draws", "policies", "demo", "import")
+BENCHMARKS = (
+    "town",
+    "belief",
+    "draws",
+    "algorithm1",
+    "free",
+    "curves",
+    "policies",
+    "untuned",
+    "demo",
+    "ahead",
+    "report",
+    "import",
+)
 
 
 def machine() -> str:
