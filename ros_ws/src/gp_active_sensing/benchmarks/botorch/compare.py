@@ -128,8 +128,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="of BoTorch's environment")
     parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
     options = parser.parse_args()
-    started = time.perf_counter()
     python = environment(options.folder)
+    started = time.perf_counter()
     names = ("torch", "botorch", "gpytorch")
     code = (
         "import importlib.metadata as m; "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
-from gp_active_sensing.belief.factor import Factor
+from gp_active_sensing.belief.factor import LEAST_NOISE, Factor
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.places import Places
@@ -122,11 +122,16 @@ class Belief:
 
     @property
     def noise_variance(self) -> FloatArray:
-        """(L,) noise variance σ_n² of a reading that has none of its own."""
+        """(L,) noise variance σ_n² of a reading that has none of its own.
+
+        As computed with: not less than a tiny share of the signal's, see `Factor`.
+        """
+        signal = np.array([h.signal_std**2 for h in self.covariance.hyperparameters])
+        noise = np.maximum(self._noise, LEAST_NOISE * signal)
         if self.scale_known:
-            return self._noise
+            return noise
         self._sync()
-        return np.asarray(self._noise * self._factors)
+        return np.asarray(noise * self._factors)
 
     @property
     def observed(self) -> BoolArray:

@@ -11,13 +11,13 @@ from gp_active_sensing.belief.covariance import LocationCovariance
 from gp_active_sensing.errors import BeliefError
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Factor"]
+__all__ = ["LEAST_NOISE", "Factor"]
 
 logger = logging.getLogger(__name__)
 
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
 """Added to the diagonal, relative to the prior variance, only when a factorisation fails."""
-_LEAST_NOISE = 1e-12
+LEAST_NOISE = 1e-12
 """Least noise variance of a row, relative to the prior variance: below it, rounding is larger."""
 
 
@@ -161,7 +161,7 @@ class Factor:
 
     def _floored(self, noise: FloatArray, prior: FloatArray, places: IntArray) -> FloatArray:
         """Return the (L, r) noise variances, none below what rounding allows."""
-        least = _LEAST_NOISE * prior
+        least = LEAST_NOISE * prior
         low = (noise < least).any(axis=0)
         if low.any():
             self.jittered += 1
@@ -171,7 +171,7 @@ class Factor:
                     "readings of place %d are more exact than can be computed with: their noise "
                     "variance is taken as %.0e of the prior variance (said once)",
                     places[low][0],
-                    _LEAST_NOISE,
+                    LEAST_NOISE,
                 )
         return np.asarray(np.maximum(noise, least))
 

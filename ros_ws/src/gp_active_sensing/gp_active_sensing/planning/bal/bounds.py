@@ -247,6 +247,11 @@ def _walks(
             d = d - earlier * earlier[:, every, picks, None]
         d = d / np.sqrt(variance[:, every, picks] + problem.noise[:, None])[:, :, None]
         d[:, ~alive] = 0.0
+        # No place can lose more than it has. Where almost nothing is left d is rounding, and
+        # without this the next downdates would blow it up.
+        if problem.delicate:
+            most = np.sqrt(variance)
+            np.clip(d, -most, most, out=d)
         downdates.append(d)
         variance = np.maximum(variance - d * d, 0.0)
         variance[:, every[alive], picks[alive]] = 0.0  # a place is not read twice

@@ -10,7 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.bal.problem import Deadline, Problem
+from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, Problem
 from gp_active_sensing.planning.bal.search import SEARCHES
 from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.tree import Block, Tree
@@ -180,6 +180,8 @@ class Bal:
         outlook = problem.outlook(at, frozenset(), horizon)
         locations = np.array(sorted(outlook.places))
         posterior = joint_given_pending(belief, locations, pending)
+        largest = np.diagonal(posterior.covariance[kept], axis1=1, axis2=2).max(axis=1)
+        problem.delicate = bool((problem.noise < DELICATE * largest).any())
         sequence = Sequence(
             problem,
             min(horizon, len(locations)),

@@ -12,7 +12,11 @@ from gp_active_sensing.planning.entropy import gaussian_entropy
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Deadline", "Outlook", "Problem"]
+__all__ = ["DELICATE", "Deadline", "Outlook", "Problem"]
+
+
+DELICATE = 1e-8
+"""Noise this small against a latent variance is near what rounding leaves of it."""
 
 
 class Deadline(Exception):
@@ -65,6 +69,8 @@ class Problem:
         self.reference = reference
         self.cap = cap
         self.check = check
+        self.delicate = False
+        """Noise is near rounding: covariances are then kept from exceeding what variances allow."""
         self._enumerated: dict[tuple[int | None, frozenset[int], int], Outlook] = {}
         self._hopeless = math.inf
         self._asked = 0

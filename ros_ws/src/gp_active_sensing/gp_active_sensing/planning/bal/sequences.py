@@ -115,8 +115,13 @@ class Sequence:
         # The rank-one downdates may leave a variance a hair below zero.
         self.variance = np.maximum(latent, 0.0) + self.problem.noise[:, None]
         self.entropy = self.problem.entropy(np.maximum(latent, 0.0))
-        self.gain = rows / self.variance[:, :, None]
         self.diagonal = np.diagonal(C, axis1=1, axis2=2).copy()  # a view would keep C alive
+        if self.problem.delicate:
+            # |C_xy| ≤ σ_x σ_y: what is beyond is rounding, which later downdates would blow up.
+            most = np.sqrt(np.maximum(self.diagonal, 0.0))
+            most = np.sqrt(np.maximum(latent, 0.0))[:, :, None] * most[:, None]
+            rows = np.clip(rows, -most, most)
+        self.gain = rows / self.variance[:, :, None]
         self._rows = rows
         self._prepared = True
 

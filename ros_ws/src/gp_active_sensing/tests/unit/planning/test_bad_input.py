@@ -50,7 +50,7 @@ BELIEFS: dict[str, dict[str, object]] = {
     "short or long, mean known": {"length_scales": (1e-6, 1e6), "mean_std": 0.0},
     "signals far apart": {"signal_std": (1e-8, 1e8), "noise_std": (1e-9, 1e7)},
     "huge": {"signal_std": (1e30,), "noise_std": (1e20,)},
-    "wee": {"signal_std": (1e-30,), "noise_std": (1e-32,)},
+    "tiny": {"signal_std": (1e-30,), "noise_std": (1e-32,)},
     "untuned": {"length_scales": None, "signal_std": None, "noise_std": None},
     "untuned, linear": {
         **{"length_scales": None, "signal_std": None, "noise_std": None, "mean": "linear"}
@@ -217,7 +217,7 @@ STREAMS = {
     "equal": [5.0] * 9,
     "zero": [0.0] * 9,
     "spike": SPIKE,
-    "wee": [1e-30 * i for i in range(9)],
+    "tiny": [1e-30 * i for i in range(9)],
     "pressure": [101325.0 + 1e-3 * (-1) ** i for i in range(9)],
     "steps": [float(i % 3) for i in range(9)],
 }
@@ -256,3 +256,13 @@ def test_untuned_missions_read_everything_and_end(
             assert (variance >= 0.0).all()
             assert loop.belief.weights.sum() == pytest.approx(1.0)
         assert loop.ask(at).reason
+
+
+@pytest.mark.parametrize("bounds", ["tight", "chain", "pairwise"])
+@pytest.mark.parametrize("name", ["no noise, smooth", "no noise or much", "signals far apart"])
+def test_rounding_does_not_grow_with_the_horizon(name: str, bounds: str) -> None:
+    """Where nothing is left to learn, what is left of a variance is rounding."""
+    for topology, mean_std in product((twins(4), make_grid(6, 6, 1.0, neighbours=8)), (0.0, None)):
+        belief = believe(topology, **(BELIEFS[name] | {"mean_std": mean_std}))
+        plan = ask(Bal(horizon=30, samples=3, bounds=bounds), belief, topology)
+        check(plan, belief, topology)
