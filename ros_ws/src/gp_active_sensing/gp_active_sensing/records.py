@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.files import cannot, drop_cut_line, read_lines, write_whole
 
 __all__ = ["RunDirectory", "json_ready"]
 
@@ -59,7 +59,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             occupied = any(path.iterdir())
         except OSError as error:
-            raise _cannot(path, "make the run directory", error) from error
+            raise cannot(path, "make the run directory", error) from error
         if occupied:
             msg = (
                 f"run directory {path} is not empty; name another one with --out, "
@@ -68,7 +68,7 @@ class RunDirectory:
             raise RunError(msg)
         run = cls(path, config)
         text = yaml.safe_dump(json_ready(dict(config)), sort_keys=False, allow_unicode=True)
-        run._write_whole(CONFIG, text)
+        write_whole(run.path / CONFIG, text)
         return run
 
     @classmethod
@@ -88,7 +88,7 @@ class RunDirectory:
             msg = f"{path} is not a run directory: it has no {CONFIG}"
             raise RunError(msg) from None
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise _cannot(path, f"read {CONFIG}", error) from error
+            raise cannot(path, f"read {CONFIG}", error) from error
         if not isinstance(config, dict):
             msg = f"{path / CONFIG}: expected a mapping, got {type(config).__name__}"
             raise RunError(msg)
@@ -107,12 +107,12 @@ class RunDirectory:
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write ``summary.json``, whole or not at all. Raises RunError."""
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
-        self._write_whole(SUMMARY, text + "\n")
+        write_whole(self.path / SUMMARY, text + "\n")
 
     def forget_records(self) -> None:
         """Empty ``records.jsonl``; a resumed run writes it again from the journal."""
         self._close(RECORDS)
-        self._write_whole(RECORDS, "")
+        write_whole(self.path / RECORDS, "")
 
     def drop_cut_line(self) -> bool:
         """Remove a half-written last line of the journal; say whether there was one.
@@ -121,18 +121,7 @@ class RunDirectory:
             RunError: the journal cannot be written.
         """
         self._close(JOURNAL)
-        path = self.path / JOURNAL
-        try:
-            data = path.read_bytes() if path.exists() else b""
-            whole = data.rfind(b"\n") + 1
-            if whole == len(data):
-                return False
-            with path.open("rb+") as stream:
-                stream.truncate(whole)
-        except OSError as error:
-            raise _cannot(path, "mend the journal", error) from error
-        logger.warning("%s: removed a half-written last line (%d bytes)", path, len(data) - whole)
-        return True
+        return drop_cut_line(self.path / JOURNAL)
 
     def close(self) -> None:
         """Close the files; writing again opens them again.
@@ -147,7 +136,7 @@ class RunDirectory:
             except OSError as error:
                 failed = error
         if failed is not None:
-            raise _cannot(self.path, "write what was left when closing", failed) from failed
+            raise cannot(self.path, "write what was left when closing", failed) from failed
 
     def __enter__(self) -> RunDirectory:
         return self
@@ -163,11 +152,11 @@ class RunDirectory:
 
     def events(self) -> list[dict[str, Any]]:
         """Read the journal; [] when there is none. Raises RunError for a damaged line."""
-        return list(self._lines(JOURNAL))
+        return self._lines(JOURNAL)
 
     def records(self) -> list[dict[str, Any]]:
         """Read the records; [] when there is none. Raises RunError for a damaged line."""
-        return list(self._lines(RECORDS))
+        return self._lines(RECORDS)
 
     def summary(self) -> dict[str, Any]:
         """Read the summary; {} when the run did not get that far.
@@ -181,7 +170,7 @@ class RunDirectory:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise _cannot(path, "read the summary", error) from error
+            raise cannot(path, "read the summary", error) from error
         if not isinstance(data, dict):
             msg = f"{path}: expected an object, got {type(data).__name__}"
             raise RunError(msg)
@@ -199,51 +188,20 @@ class RunDirectory:
             stream.write(line.encode("utf-8"))
             stream.flush()
         except OSError as error:
-            raise _cannot(self.path / name, "write", error) from error
-
-    def _write_whole(self, name: str, text: str) -> None:
-        """Write beside, then rename: a reader sees the old file or the new one."""
-        path = self.path / name
-        beside = path.with_name(f".{name}.part")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, path)
-        except OSError as error:
-            raise _cannot(path, "write", error) from error
+            raise cannot(self.path / name, "write", error) from error
 
     def _close(self, name: str) -> None:
         stream = self._streams.pop(name, None)
         if stream is not None:
             stream.close()
 
-    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
-        path = self.path / name
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise _cannot(path, "read", error) from error
-        lines = data.split(b"\n")
-        if lines[-1]:
-            logger.warning("%s: the last line is half-written and is not used", path)
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        items, cut_short = read_lines(self.path / name)
+        if cut_short:
+            logger.warning("%s: the last line is half-written and is not used", self.path / name)
             if name not in self.cut_short:
                 self.cut_short.append(name)
-        for number, line in enumerate(lines[:-1], start=1):
-            try:
-                item = json.loads(line)
-            except ValueError as error:
-                msg = f"{path}, line {number}: expected a JSON object ({error})"
-                raise RunError(msg) from error
-            if not isinstance(item, dict):
-                msg = f"{path}, line {number}: expected an object, got {type(item).__name__}"
-                raise RunError(msg)
-            yield item
-
-
-def _cannot(path: Path, what: str, error: BaseException) -> RunError:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return RunError(f"{path}: cannot {what}: {why}")
+        return items
 
 
 def json_ready(value: Any) -> Any:

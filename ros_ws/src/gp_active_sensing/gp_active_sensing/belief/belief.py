@@ -81,20 +81,18 @@ class Belief:
         if prior.sum() <= 0:
             msg = "expected at least one prior weight above 0, got none"
             raise ValueError(msg)
-        self.covariance = covariance
         self.mean = mean
         self.transform = transform
         self.prior_weights: FloatArray = prior / prior.sum()
         self.scale_known = scale_known
         self.grid = grid
-        self._noise: FloatArray = _noise_of(covariance)
         self._factors: FloatArray = np.ones(L)
         self._variance_said = False
         self._observed = np.zeros(covariance.n, dtype=bool)
         self._order: list[int] = []
         self._places = Places(covariance.n)
-        self._factor = Factor(covariance, mean.basis * mean.std, mean.offset)
         self._stale: dict[int, None] = {}
+        self._put(covariance)
         self._log_evidence = np.zeros(L)
         q = mean.basis.shape[1]
         self._coefficients = np.zeros((L, q))
@@ -126,12 +124,10 @@ class Belief:
 
         As computed with: not less than a tiny share of the signal's, see `Factor`.
         """
-        signal = np.array([h.signal_std**2 for h in self.covariance.hyperparameters])
-        noise = np.maximum(self._noise, LEAST_NOISE * signal)
         if self.scale_known:
-            return noise
+            return self._floored_noise
         self._sync()
-        return np.asarray(noise * self._factors)
+        return np.asarray(self._floored_noise * self._factors)
 
     @property
     def observed(self) -> BoolArray:
@@ -217,12 +213,19 @@ class Belief:
             return ""
         covariance, prior = grid.build()
         self.grid = grid
-        self.covariance = covariance
         self.prior_weights = prior / prior.sum()
-        self._noise = _noise_of(covariance)
-        self._factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
+        self._put(covariance)
         self._stale = dict.fromkeys(self._order)
         return why
+
+    def _put(self, covariance: LocationCovariance) -> None:
+        """Begin with a covariance, without any factor."""
+        candidates = covariance.hyperparameters
+        self.covariance = covariance
+        self._noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
+        least = LEAST_NOISE * np.array([h.signal_std**2 for h in candidates])
+        self._floored_noise: FloatArray = np.maximum(self._noise, least)
+        self._factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
 
     def _sync(self) -> None:
         """Bring factors, evidence and mean coefficients up to date with the readings."""
@@ -399,7 +402,3 @@ def _check_size(value: float, noise_variance: float | None) -> None:
             f"expected a noise variance of {1.0 / _LARGEST:g} … {_LARGEST:g}, got {noise_variance}"
         )
         raise ReadingError("bad_variance", msg)
-
-
-def _noise_of(covariance: LocationCovariance) -> FloatArray:
-    return np.array([h.noise_std**2 for h in covariance.hyperparameters])

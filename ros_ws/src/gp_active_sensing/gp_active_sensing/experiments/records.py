@@ -7,8 +7,6 @@ line cut short by the kill is not used, said, and removed on resuming.
 from __future__ import annotations
 
 import json
-import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.experiments.config import ExperimentConfig
 from gp_active_sensing.experiments.loading import read_experiment
 from gp_active_sensing.experiments.plan import Experiment, key_today
+from gp_active_sensing.files import cannot, drop_cut_line, read_lines, write_whole
 from gp_active_sensing.records import json_ready
 from gp_active_sensing.yaml_files import load_yaml
 
@@ -33,8 +32,6 @@ __all__ = [
     "is_empty",
     "load_records",
 ]
-
-logger = logging.getLogger(__name__)
 
 CONFIG = "experiment.yaml"
 RECORDS = "records.jsonl"
@@ -126,7 +123,7 @@ class ExperimentDirectory:
             path.mkdir(parents=True, exist_ok=True)
             occupied = not is_empty(path)
         except OSError as error:
-            raise _cannot(path, "make the experiment's directory", error) from error
+            raise cannot(path, "make the experiment's directory", error) from error
         if occupied:
             msg = (
                 f"directory {path} is not empty; name another one with --out, or go on with the "
@@ -167,40 +164,27 @@ class ExperimentDirectory:
             with (self.path / name).open("ab") as stream:
                 stream.write(line.encode("utf-8"))
         except OSError as error:
-            raise _cannot(self.path / name, "write", error) from error
+            raise cannot(self.path / name, "write", error) from error
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a file beside, then rename it: a reader sees the old one or the new one."""
         path = self.path / name
-        beside = path.with_name(f".{path.name}.part")
         try:
             path.parent.mkdir(exist_ok=True)
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, path)
         except OSError as error:
-            raise _cannot(path, "write", error) from error
-        return path
+            raise cannot(path, "write", error) from error
+        return write_whole(path, text)
 
     def forget_failures(self) -> None:
         """Remove the failures, whose trials are about to be tried again. Raises RunError."""
         try:
             (self.path / FAILURES).unlink(missing_ok=True)
         except OSError as error:
-            raise _cannot(self.path / FAILURES, "remove", error) from error
+            raise cannot(self.path / FAILURES, "remove", error) from error
 
     def drop_cut_line(self) -> None:
         """Remove a half-written last record, and say so. Raises RunError."""
-        path = self.path / RECORDS
-        try:
-            data = path.read_bytes() if path.exists() else b""
-            whole = data.rfind(b"\n") + 1
-            if whole == len(data):
-                return
-            with path.open("rb+") as stream:
-                stream.truncate(whole)
-        except OSError as error:
-            raise _cannot(path, "mend", error) from error
-        logger.warning("%s: removed a half-written last line (%d bytes)", path, len(data) - whole)
+        drop_cut_line(self.path / RECORDS)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -238,31 +222,10 @@ class ExperimentDirectory:
 
     def _lines(self, name: str) -> tuple[Sequence[dict[str, Any]], str]:
         path = self.path / name
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return [], ""
-        except OSError as error:
-            raise _cannot(path, "read", error) from error
-        *lines, rest = data.split(b"\n")
-        items = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                item = json.loads(line)
-            except ValueError as error:
-                msg = f"{path}, line {number}: expected a JSON object ({error})"
-                raise RunError(msg) from error
-            if not isinstance(item, dict):
-                msg = f"{path}, line {number}: expected an object, got {type(item).__name__}"
-                raise RunError(msg)
-            items.append(item)
-        return items, f"{path}: the last line is half-written and is not used." if rest else ""
+        items, cut_short = read_lines(path)
+        return items, f"{path}: the last line is half-written and is not used." * cut_short
 
 
 def is_empty(path: Path) -> bool:
     """Say whether a directory holds nothing but what was being written when it was killed."""
     return all(entry.name.endswith(".part") for entry in path.iterdir())
-
-
-def _cannot(path: Path, what: str, error: OSError) -> RunError:
-    return RunError(f"{path}: cannot {what}: {error.strerror or error}")

@@ -118,9 +118,9 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     low, high = (m - beyond).min(axis=1), (m + beyond).max(axis=1)
     steps = (high - low) / (_STEP * np.where(live, std, np.inf).min(axis=1))
     value, least = np.empty(len(m)), 0
+    arrays = (b * live, m, std, low, high)
     for n in _NODES:
         rows = np.flatnonzero((steps > least) & (steps <= n))
-        arrays = (b * live, m, std, low, (high - low) / n)
         _in_chunks(_equal_steps, n * b.shape[1], rows, value, arrays, n)
         least = n
     # "not <=" and not ">": steps that are not finite belong to the panels in the end.
@@ -147,9 +147,9 @@ def _wide(
     # Every component is to be met by steps no longer than it is wide.
     step = _GROWTH * np.sqrt(width[:, None] ** 2 + (m - centre[:, None]) ** 2)
     steps = np.where((std >= step) | ~live, 0.0, np.inf).max(axis=1) + (last - first) / _GROWTH
+    arrays = (b * live, m, std, centre, width, first, last)
     for n in _GROWING:
         rows = np.flatnonzero((steps > least) & (steps <= n))
-        arrays = (b * live, m, std, centre, width, first, (last - first) / n)
         _in_chunks(_growing_steps, n * b.shape[1], rows, value, arrays, n)
         least = n
     rows = np.flatnonzero(~(steps <= least))
@@ -172,16 +172,22 @@ def _in_chunks(
         value[part] = integrate(*(array[part] for array in arrays), *more)
 
 
-def _equal_steps(
-    b: FloatArray, m: FloatArray, std: FloatArray, low: FloatArray, h: FloatArray, n: int
-) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps h (K,) beginning at `low`."""
-    z = low[:, None] + h[:, None] * np.arange(n + 1)
+def _density(z: FloatArray, b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
+    """Return the densities (K, N) of K mixtures (K, L) at points z (K, N)."""
     t = (z[:, :, None] - m[:, None, :]) / std[:, None, :]
     t *= t
     t *= -0.5
     np.exp(t, out=t)
-    p = (t @ (b / std)[:, :, None])[:, :, 0] / math.sqrt(2.0 * math.pi)
+    return np.asarray((t @ (b / std)[:, :, None])[:, :, 0] / math.sqrt(2.0 * math.pi))
+
+
+def _equal_steps(
+    b: FloatArray, m: FloatArray, std: FloatArray, low: FloatArray, high: FloatArray, n: int
+) -> FloatArray:
+    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps between `low` and `high`."""
+    h = (high - low) / n
+    z = low[:, None] + h[:, None] * np.arange(n + 1)
+    p = _density(z, b, m, std)
     return np.asarray(-h * xlogy(p, p).sum(axis=1))
 
 
@@ -192,17 +198,14 @@ def _growing_steps(
     centre: FloatArray,
     width: FloatArray,
     first: FloatArray,
-    h: FloatArray,
+    last: FloatArray,
     n: int,
 ) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps h (K,) of asinh(z)."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps of asinh(z)."""
+    h = (last - first) / n
     u = first[:, None] + h[:, None] * np.arange(n + 1)
     z = centre[:, None] + width[:, None] * np.sinh(u)
-    t = (z[:, :, None] - m[:, None, :]) / std[:, None, :]
-    t *= t
-    t *= -0.5
-    np.exp(t, out=t)
-    p = (t @ (b / std)[:, :, None])[:, :, 0] / math.sqrt(2.0 * math.pi)
+    p = _density(z, b, m, std)
     return np.asarray(-h * width * (np.cosh(u) * xlogy(p, p)).sum(axis=1))
 
 
@@ -213,10 +216,6 @@ def _panels(b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
     half = 0.5 * np.diff(edges, axis=1)
     centre = 0.5 * (edges[:, 1:] + edges[:, :-1])
     z = (centre[:, :, None] + half[:, :, None] * x).reshape(len(m), -1)
-    t = (z[:, :, None] - m[:, None, :]) / std[:, None, :]
-    t *= t
-    t *= -0.5
-    np.exp(t, out=t)
-    p = (t @ (b / std)[:, :, None])[:, :, 0] / math.sqrt(2.0 * math.pi)
+    p = _density(z, b, m, std)
     area = (half[:, :, None] * w).reshape(len(m), -1)
     return np.asarray(-(area * xlogy(p, p)).sum(axis=1))

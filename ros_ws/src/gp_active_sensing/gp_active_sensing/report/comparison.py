@@ -16,8 +16,9 @@ from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.records import Loaded, load_records
 from gp_active_sensing.experiments.statistics import Estimate
 from gp_active_sensing.experiments.tables import Row, Table, differences, summary
+from gp_active_sensing.files import write_whole
 from gp_active_sensing.records import json_ready
-from gp_active_sensing.report.frame import PAGE, build_page, tile, write_page
+from gp_active_sensing.report.frame import PAGE, build_page, tile
 
 __all__ = ["write_comparison"]
 
@@ -38,7 +39,7 @@ def write_comparison(experiment_dir: Path | str) -> Path:
         ConfigError: an ``experiment.yaml`` that cannot be used.
     """
     path = Path(experiment_dir)
-    return write_page(path / PAGE, _fill(load_records(path)))
+    return write_whole(path / PAGE, _fill(load_records(path)))
 
 
 def _fill(loaded: Loaded) -> str:

@@ -6,16 +6,12 @@ import base64
 import hashlib
 import html
 import json
-import os
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from pathlib import Path
 from string import Template
 from typing import Any
 
-from gp_active_sensing.errors import RunError
-
-__all__ = ["PAGE", "as_json", "build_page", "tile", "write_page"]
+__all__ = ["PAGE", "as_json", "build_page", "tile"]
 
 PAGE = "report.html"
 _ASSETS = "gp_active_sensing.report.assets"
@@ -38,22 +34,6 @@ def build_page(frame: str, scripts: Sequence[str], data: Mapping[str, Any], **sl
         scripts="\n".join(f"<script>{text}</script>" for text in texts),
         data=as_json(data),
     )
-
-
-def write_page(page: Path, text: str) -> Path:
-    """Write a page beside, then rename: a reader sees the old one or the new one.
-
-    Raises:
-        RunError: the page cannot be written.
-    """
-    beside = page.with_name(f".{page.name}.part")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, page)
-    except OSError as error:
-        msg = f"{page}: cannot write: {error.strerror or error}"
-        raise RunError(msg) from error
-    return page
 
 
 def as_json(data: Mapping[str, Any]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from gp_active_sensing.report.frame import PAGE, build_page, tile, write_page
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, scale_labels
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Replay, replay
@@ -46,7 +47,7 @@ def write_report(run_dir: Path | str) -> Path:
     while len(text.encode("utf-8")) > MOST_BYTES and thin < len(done.shown):
         thin *= 2
         text = _fill(data, done, thin)
-    return write_page(data.path / PAGE, text)
+    return write_whole(data.path / PAGE, text)
 
 
 def _fill(data: RunData, done: Replay, thin: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal, policy
-from gp_active_sensing.planning.bal.tree import Block, Slots, Tree
+from gp_active_sensing.planning.bal.tree import Block, Tree
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
 
@@ -103,8 +104,8 @@ def explored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
             order.append(())
             return super().expand_root()
 
-        def expand(self, slots: Slots) -> Block:
-            block = super().expand(slots)
+        def expand(self, *branches: Any) -> Block:
+            block = super().expand(*branches)
             order.extend(block.path(row) for row in range(len(block.row)))
             return block
 

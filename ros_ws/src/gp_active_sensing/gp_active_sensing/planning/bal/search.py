@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.tree import Block, Slots, Tree
+from gp_active_sensing.planning.bal.tree import Block, Tree
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["SEARCHES", "exhaustive", "gap_directed", "published"]
@@ -33,7 +33,7 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
         return
     root = tree.expand_root()
     while tree.gap > alpha and (left := room()) > 0:
-        found = list(_frontier(root, np.arange(1), np.ones(1)))
+        found = list(_frontier(root, np.arange(1)))
         if not found:
             return  # the optimistic policy has no gap left: neither has the root
         worth = np.concatenate([gap for _, _, _, _, gap in found])
@@ -50,7 +50,7 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
             part = chosen[start : start + len(gap)]
             start += len(gap)
             if part.any():
-                made.append(tree.expand(Slots(block, a, row[part], i[part])))
+                made.append(tree.expand(block, a, row[part], i[part]))
         tree.back_up(made)
 
 
@@ -62,21 +62,20 @@ def _cost(block: Block, a: int) -> int:
 
 
 def _frontier(
-    block: Block, rows: IntArray, reach: FloatArray
+    block: Block, rows: IntArray
 ) -> Iterator[tuple[Block, int, IntArray, IntArray, FloatArray]]:
     """Yield (block, candidate, rows, branches, weighted gaps) of the optimistic policy's frontier.
 
     Args:
         block: where to look.
         rows: (r,) its states that the policy reaches.
-        reach: (r,) with what probability.
     """
     found = block.successors
     if found is None:
         return
     best = block.q_upper[rows].argmax(axis=1)
     gaps = block.branch_upper[rows, best] - block.branch_lower[rows, best]
-    weighted = reach[:, None] * found.probability[rows, best] * gaps
+    weighted = block.reach[rows, None] * found.probability[rows, best] * gaps
     is_open = ~block.taken[rows, best] & (weighted > 0.0)
     chosen = np.full(len(block.row), -1)
     for a in np.unique(best):
@@ -89,7 +88,7 @@ def _frontier(
         for child in blocks:
             inside = np.flatnonzero(chosen[child.row] == a)
             if inside.size:
-                yield from _frontier(child, inside, child.reach[inside])
+                yield from _frontier(child, inside)
 
 
 def published(tree: Tree, alpha: float, room: Room) -> None:
@@ -111,7 +110,7 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
             slots = waiting.take()
             if waiting.left:
                 heapq.heappush(queue, (*waiting.bounds(), tree.expanded, 1, waiting))
-            block = tree.expand(slots)
+            block = tree.expand(*slots)
         tree.back_up([block])
         if not queue or tree.gap <= alpha or room() < 1:
             return
@@ -119,7 +118,7 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
         slots = waiting.take()
         if waiting.left:
             heapq.heappush(queue, (*waiting.bounds(), order, place + 1, waiting))
-        block = tree.expand(slots)
+        block = tree.expand(*slots)
 
 
 class _Waiting:
@@ -147,13 +146,13 @@ class _Waiting:
         """Return what the queue sorts by: largest lower bound first, then largest upper."""
         return -float(self._lower[self._first]), -float(self._upper[self._first])
 
-    def take(self) -> Slots:
-        """Remove the best and return it."""
+    def take(self) -> tuple[Block, int, IntArray, IntArray]:
+        """Remove the best and return it, as `Tree.expand` takes it."""
         a, i = divmod(self._first, self._shape[1])
         self._lower[self._first] = -np.inf
         self.left -= 1
         self._first = self._find()
-        return Slots(self._block, a, np.zeros(1, np.int64), np.array([i]))
+        return self._block, a, np.zeros(1, np.int64), np.array([i])
 
 
 def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
@@ -174,7 +173,7 @@ def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
                 row, i = np.nonzero(~block.taken[:, a])
                 row, i = row[: room()], i[: room()]
                 if row.size and len(block.sequence.child(a).candidates):
-                    made.append(tree.expand(Slots(block, a, row, i)))
+                    made.append(tree.expand(block, a, row, i))
         tree.back_up(made)
         level = made
 

@@ -16,7 +16,7 @@ from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.values import Values
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Block", "Slots", "Tree"]
+__all__ = ["Block", "Tree"]
 
 
 @dataclass
@@ -67,22 +67,6 @@ class Block:
             if found.size:
                 return block, int(found[0])
         return None
-
-
-@dataclass(frozen=True)
-class Slots:
-    """Branches of a block at one candidate that are to be expanded together.
-
-    Args:
-        block: None for the root.
-        move: number of the candidate.
-        row, branch: (r,) which.
-    """
-
-    block: Block | None
-    move: int
-    row: IntArray
-    branch: IntArray
 
 
 class Tree:
@@ -140,11 +124,20 @@ class Tree:
         self._fill(self.root)
         return self.root
 
-    def expand(self, slots: Slots) -> Block:
-        """Expand branches of a block, all in one; the bounds above follow with `back_up`."""
-        parent, a, row, i = slots.block, slots.move, slots.row, slots.branch
-        if parent is None or parent.successors is None:
-            msg = "a block has no branches before it is expanded"
+    def expand(self, parent: Block, a: int, row: IntArray, i: IntArray) -> Block:
+        """Expand branches of a block, all in one; the bounds above follow with `back_up`.
+
+        Args:
+            parent: the block.
+            a: number of the candidate.
+            row: (r,) states of the block.
+            i: (r,) branches of these states.
+
+        Raises:
+            ValueError: a block at the last stage has no branches.
+        """
+        if parent.successors is None:
+            msg = "a block at the last stage has no branches"
             raise ValueError(msg)
         sequence, found = parent.sequence, parent.successors
         child = sequence.child(a)
