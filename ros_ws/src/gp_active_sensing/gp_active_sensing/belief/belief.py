@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
-from gp_active_sensing.belief.factor import LEAST_NOISE, Factor
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.places import Places
-from gp_active_sensing.belief.scale import integrate_scale
 from gp_active_sensing.belief.transform import IDENTITY, Transform
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -22,10 +20,6 @@ __all__ = ["Belief", "Posterior"]
 
 logger = logging.getLogger(__name__)
 
-_TAIL = 4
-"""Rows from the end within which a place's row is rebuilt instead of doubled."""
-_NEGLIGIBLE = 1e-13
-"""Share of a place's precision below which new readings cannot be told from rounding."""
 _LARGEST = 1e100
 """Largest size of a value, and range of its noise variance: squares and sums stay finite."""
 
@@ -81,22 +75,14 @@ class Belief:
         if prior.sum() <= 0:
             msg = "expected at least one prior weight above 0, got none"
             raise ValueError(msg)
-        self.mean = mean
+        self.covariance = covariance
         self.transform = transform
         self.prior_weights: FloatArray = prior / prior.sum()
         self.scale_known = scale_known
         self.grid = grid
-        self._factors: FloatArray = np.ones(L)
         self._variance_said = False
         self._observed = np.zeros(covariance.n, dtype=bool)
-        self._order: list[int] = []
-        self._places = Places(covariance.n)
-        self._stale: dict[int, None] = {}
-        self._put(covariance)
-        self._log_evidence = np.zeros(L)
-        q = mean.basis.shape[1]
-        self._coefficients = np.zeros((L, q))
-        self._coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
+        self._data = Conditioning(covariance, mean, scale_known=scale_known)
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -111,8 +97,7 @@ class Belief:
         candidates = self.covariance.hyperparameters
         if self.scale_known:
             return candidates
-        self._sync()
-        factors = np.sqrt(self._factors).tolist()
+        factors = np.sqrt(self._updated.scales).tolist()
         return tuple(
             HyperParameters(h.length_scales, h.signal_std * f, h.noise_std * f)
             for h, f in zip(candidates, factors, strict=True)
@@ -125,9 +110,8 @@ class Belief:
         As computed with: not less than a tiny share of the signal's, see `Factor`.
         """
         if self.scale_known:
-            return self._floored_noise
-        self._sync()
-        return np.asarray(self._floored_noise * self._factors)
+            return self._data.floored_noise
+        return np.asarray(self._data.floored_noise * self._updated.scales)
 
     @property
     def observed(self) -> BoolArray:
@@ -139,22 +123,30 @@ class Belief:
     @property
     def readings(self) -> IntArray:
         """(n,) number of readings of each place."""
-        return np.array(self._places.count)
+        return np.array(self._data.places.count)
+
+    @property
+    def mean(self) -> PriorMean:
+        """Prior mean of the field."""
+        return self._data.mean
 
     @property
     def jittered(self) -> int:
         """How often jitter had to be added to a covariance (each time also logged)."""
-        return self._factor.jittered
+        return self._data.factor.jittered
+
+    @property
+    def _updated(self) -> Conditioning:
+        """The readings' consequences, up to date."""
+        self._data.update()
+        return self._data
 
     def copy(self) -> Belief:
         """Return an independent copy (the covariance is shared; it never changes)."""
         other = Belief.__new__(Belief)
         other.__dict__.update(self.__dict__)
         other._observed = self._observed.copy()
-        other._order = list(self._order)
-        other._places = self._places.copy()
-        other._factor = self._factor.copy()
-        other._stale = dict(self._stale)
+        other._data = self._data.copy()
         return other
 
     # -- readings ------------------------------------------------------------------------------
@@ -181,18 +173,13 @@ class Belief:
         if not self.scale_known:
             self._without_scale(value, noise_variance)
             noise_variance = None
-        self._places.add(location, value, noise_variance)
-        if not self._observed[location]:
-            self._observed[location] = True
-            self._order.append(location)
-        self._stale[location] = None
+        self._data.add(location, value, noise_variance)
+        self._observed[location] = True
 
     def _without_scale(self, value: float, noise_variance: float | None) -> None:
         """Prepare for readings of unknown scale: a vague mean is vague about the first reading."""
-        if not self._order and self.mean.basis.shape[1]:
-            offset = np.full(self.n, value)
-            self.mean = replace(self.mean, offset=offset)
-            self._factor.offset = offset
+        if not self._data.order and self.mean.basis.shape[1]:
+            self._data.centre_mean(value)
         if noise_variance is not None and not self._variance_said:
             self._variance_said = True
             logger.warning(
@@ -206,119 +193,30 @@ class Belief:
         Grows or refines the grid of length-scales, at most one change a call. Costs a rebuild of
         the factors, O(L |D|³), when it changes something, which is seldom.
         """
-        if self.grid is None or not self._order:
+        if self.grid is None or not self._data.order:
             return ""
         grid, why = self.grid.adapted(self.weights)
         if not why:
             return ""
         covariance, prior = grid.build()
         self.grid = grid
-        self.prior_weights = prior / prior.sum()
-        self._put(covariance)
-        self._stale = dict.fromkeys(self._order)
-        return why
-
-    def _put(self, covariance: LocationCovariance) -> None:
-        """Begin with a covariance, without any factor."""
-        candidates = covariance.hyperparameters
         self.covariance = covariance
-        self._noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
-        least = LEAST_NOISE * np.array([h.signal_std**2 for h in candidates])
-        self._floored_noise: FloatArray = np.maximum(self._noise, least)
-        self._factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
-
-    def _sync(self) -> None:
-        """Bring factors, evidence and mean coefficients up to date with the readings."""
-        if not self._stale:
-            return
-        factor = self._factor
-        row_of: dict[int, int] = {}
-        for row, place in enumerate(factor.place.tolist()):
-            row_of.setdefault(place, row)
-        stale = [place for place in self._order if place in self._stale]
-        first = min((row_of.get(p, factor.rows) for p in stale), default=factor.rows)
-        again: list[int] = []
-        if first >= factor.rows - _TAIL:
-            again = list(dict.fromkeys(factor.place[first:].tolist()))
-            factor.truncate(first)
-            # A place cut off may keep an earlier row; then it counts as an old place below.
-            row_of = {p: r for p, r in row_of.items() if r < first}
-        fresh = list(dict.fromkeys([*again, *stale]))
-        old = [p for p in fresh if p in row_of]
-        if factor.rows + len(fresh) - len(self._order) > max(8, len(self._order) // 4):
-            factor.truncate(0)
-            fresh, old = list(self._order), []
-        new = [p for p in fresh if p not in set(old)]
-        if new:
-            where = np.array(new)
-            precision, mean, _, _ = self._places.collapse(where, self._noise)
-            factor.append(where, precision, mean)
-        if old:
-            self._double(np.array(old))
-        self._stale.clear()
-        self._summarise()
-
-    def _double(self, places: IntArray) -> None:
-        """Append second rows for the readings that came since the rows of `places` were made."""
-        factor = self._factor
-        precision, mean, _, _ = self._places.collapse(places, self._noise)
-        total = precision * mean
-        position = {int(p): i for i, p in enumerate(places)}
-        had, had_total = np.zeros_like(precision), np.zeros_like(total)
-        for row, place in enumerate(factor.place.tolist()):
-            if place in position:
-                had[:, position[place]] += factor.precision[:, row]
-                had_total[:, position[place]] += factor.precision[:, row] * factor.value[:, row]
-        extra = precision - had
-        # A reading of enormous variance vanishes in the sum: the difference is zero or rounding.
-        least = _NEGLIGIBLE * precision
-        value = np.where(extra < least, mean, (total - had_total) / np.maximum(extra, least))
-        factor.append(places, np.maximum(extra, least), value)
-
-    def _summarise(self) -> None:
-        """Log-evidence and posterior mean coefficients from the factor's rows."""
-        factor = self._factor
-        U, v = factor.U, factor.v
-        q = U.shape[2]
-        Ut = np.swapaxes(U, 1, 2)
-        A = Ut @ U + np.eye(q)
-        beta = np.linalg.solve(A, Ut @ v[:, :, None])[:, :, 0]
-        residual = v - (U @ beta[:, :, None])[:, :, 0]
-        quadratic = (residual**2).sum(axis=1) + (beta**2).sum(axis=1)
-        log_det_A = np.linalg.slogdet(A)[1]
-        # Rows are normalised densities of collapsed readings; undo that, put the readings' in. What
-        # the values are in is kept apart from the rest: it may be a difference of large numbers.
-        place = factor.place
-        all_places = np.array(self._order)
-        _, mean, log_within, squares = self._places.collapse(all_places, self._noise)
-        centre = np.zeros((len(v), self.n))
-        centre[:, all_places] = mean
-        scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
-        total = np.maximum(quadratic + squares.sum(axis=1) - scatter, 0.0)
-        rest = (log_within + 0.5 * squares).sum(axis=1) - factor.log_diagonal - 0.5 * log_det_A
-        rest -= 0.5 * np.log(factor.precision).sum(axis=1)
-        self._log_evidence = rest - 0.5 * total
-        if not self.scale_known:
-            size = float(np.mean((mean[0] - self.mean.offset[all_places]) ** 2))
-            readings = int(self._places.count.sum())
-            self._log_evidence, self._factors = integrate_scale(rest, total, readings, q, size)
-        self._coefficients = np.asarray(beta, dtype=np.float64)
-        self._coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
+        self.prior_weights = prior / prior.sum()
+        self._data.begin(covariance)
+        return why
 
     # -- what it says --------------------------------------------------------------------------
 
     @property
     def log_evidence(self) -> FloatArray:
         """(L,) ``log p(z_D | λ)`` of all readings."""
-        self._sync()
-        return np.array(self._log_evidence)
+        return np.array(self._updated.log_evidence)
 
     @property
     def weights(self) -> FloatArray:
         """(L,) ``b_D(λ)``; sums to one. [Hoang2014, Eq. 3]."""
-        self._sync()
         with np.errstate(divide="ignore"):
-            log_weights = np.log(self.prior_weights) + self._log_evidence
+            log_weights = np.log(self.prior_weights) + self._updated.log_evidence
         weights = np.exp(log_weights - log_weights.max())
         return np.asarray(weights / weights.sum())
 
@@ -332,9 +230,9 @@ class Belief:
         covariance = self.covariance.between(locations, locations)
         covariance -= np.swapaxes(W, 1, 2) @ W
         if R.shape[2]:
-            covariance += R @ self._coefficient_covariance @ np.swapaxes(R, 1, 2)
+            covariance += R @ self._data.coefficient_covariance @ np.swapaxes(R, 1, 2)
         covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
-        return Posterior(mean, self._factors[:, None, None] * covariance)
+        return Posterior(mean, self._data.scales[:, None, None] * covariance)
 
     def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the latent field under each λ."""
@@ -342,9 +240,9 @@ class Belief:
         mean, W, R = self._project(where)
         variance: FloatArray = self.covariance.variance(where) - (W * W).sum(axis=1)
         if R.shape[2]:
-            variance += ((R @ self._coefficient_covariance) * R).sum(axis=2)
+            variance += ((R @ self._data.coefficient_covariance) * R).sum(axis=2)
         # Rounding may leave a variance a hair below zero where the noise is tiny.
-        return mean, self._factors[:, None] * np.maximum(variance, 0.0)
+        return mean, self._data.scales[:, None] * np.maximum(variance, 0.0)
 
     def averages(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) average reading of observed places, as the Gaussian process sees it.
@@ -360,7 +258,7 @@ class Belief:
             bad = int(locations[~self._observed[locations]][0])
             msg = f"expected observed places, got {bad}, which has no reading"
             raise ValueError(msg)
-        return self._places.collapse(locations, self._noise)[1]
+        return self._data.places.collapse(locations, self._data.noise)[1]
 
     def predict(
         self, locations: IntArray | None = None, *, noisy: bool = False
@@ -382,13 +280,13 @@ class Belief:
 
     def _project(self, where: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q)."""
-        self._sync()
-        factor = self._factor
+        data = self._updated
+        factor = data.factor
         W = factor.solve(self.covariance.between(factor.place, where))
         Wt = np.swapaxes(W, 1, 2)
         R = factor.basis[where] - Wt @ factor.U
-        mean = self.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
-        mean = mean + (R @ self._coefficients[:, :, None])[:, :, 0]
+        mean = data.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
+        mean = mean + (R @ data.coefficients[:, :, None])[:, :, 0]
         return mean, W, R
 
 

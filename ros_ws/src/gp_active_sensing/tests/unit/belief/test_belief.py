@@ -85,7 +85,7 @@ def test_rereading_an_old_place_equals_reading_it_all_at_once() -> None:
         once.observe(*reading)
     np.testing.assert_allclose(often.weights, once.weights, rtol=1e-9)
     np.testing.assert_allclose(often.predict()[0], once.predict()[0], rtol=1e-9)
-    assert often._factor.rows <= 40 + 10, "doubled rows are folded in from time to time"
+    assert often._data.factor.rows <= 40 + 10, "doubled rows are folded in from time to time"
 
 
 @pytest.mark.parametrize("offset", [0.0, 33.0, 1.0e5])

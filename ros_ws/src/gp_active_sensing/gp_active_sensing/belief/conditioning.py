@@ -1,0 +1,169 @@
+"""Gaussian processes conditioned on readings: factors, evidence, and the mean's coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gp_active_sensing.belief.covariance import LocationCovariance
+from gp_active_sensing.belief.factor import LEAST_NOISE, Factor
+from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.places import Places
+from gp_active_sensing.belief.scale import integrate_scale
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["Conditioning"]
+
+_TAIL = 4
+"""Rows from the end within which a place's row is rebuilt instead of doubled."""
+_NEGLIGIBLE = 1e-13
+"""Share of a place's precision below which new readings cannot be told from rounding."""
+
+
+class Conditioning:
+    """L Gaussian processes given the same readings; `update` follows them when something is asked.
+
+    Everything below but `places` and `order` is up to date only after `update`.
+
+    Args:
+        covariance: prior covariance between locations under each λ.
+        mean: prior mean of the field.
+        scale_known: False to integrate out a factor of each λ's covariance and noise.
+
+    Attributes:
+        places: the readings of each place.
+        order: places with a reading, in the order they came.
+        noise: (L,) noise variance of a reading that has none of its own.
+        floored_noise: (L,) the same as computed with, see `Factor`.
+        factor: of the covariance of the readings.
+        log_evidence: (L,) ``log p(z_D | λ)``.
+        scales: (L,) factor of the variances; 1 where the scale is known.
+        coefficients: (L, q) posterior mean of the prior mean's coefficients.
+        coefficient_covariance: (L, q, q).
+    """
+
+    def __init__(
+        self, covariance: LocationCovariance, mean: PriorMean, *, scale_known: bool
+    ) -> None:
+        L, q = len(covariance.hyperparameters), mean.basis.shape[1]
+        self.mean = mean
+        self.scale_known = scale_known
+        self.places = Places(covariance.n)
+        self.order: list[int] = []
+        self._stale: dict[int, None] = {}
+        self.begin(covariance)
+        self.log_evidence: FloatArray = np.zeros(L)
+        self.scales: FloatArray = np.ones(L)
+        self.coefficients: FloatArray = np.zeros((L, q))
+        self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
+
+    def begin(self, covariance: LocationCovariance) -> None:
+        """Take another covariance under as many λ; the readings stay."""
+        candidates = covariance.hyperparameters
+        self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
+        least = LEAST_NOISE * np.array([h.signal_std**2 for h in candidates])
+        self.floored_noise: FloatArray = np.maximum(self.noise, least)
+        self.factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
+        self._stale = dict.fromkeys(self.order)
+
+    def copy(self) -> Conditioning:
+        """Return an independent copy."""
+        other = Conditioning.__new__(Conditioning)
+        other.__dict__.update(self.__dict__)
+        other.places = self.places.copy()
+        other.order = list(self.order)
+        other.factor = self.factor.copy()
+        other._stale = dict(self._stale)
+        return other
+
+    def add(self, location: int, value: float, noise_variance: float | None) -> None:
+        """Take in one reading, as the Gaussian process sees it; O(1)."""
+        if not self.places.count[location]:
+            self.order.append(location)
+        self.places.add(location, value, noise_variance)
+        self._stale[location] = None
+
+    def centre_mean(self, value: float) -> None:
+        """Let a vague mean be vague about a value; only before the first reading."""
+        offset = np.full(self.places.count.size, value)
+        self.mean = replace(self.mean, offset=offset)
+        self.factor.offset = offset
+
+    def update(self) -> None:
+        """Bring factors, evidence and mean coefficients up to date with the readings."""
+        if not self._stale:
+            return
+        factor = self.factor
+        row_of: dict[int, int] = {}
+        for row, place in enumerate(factor.place.tolist()):
+            row_of.setdefault(place, row)
+        stale = [place for place in self.order if place in self._stale]
+        first = min((row_of.get(p, factor.rows) for p in stale), default=factor.rows)
+        again: list[int] = []
+        if first >= factor.rows - _TAIL:
+            again = list(dict.fromkeys(factor.place[first:].tolist()))
+            factor.truncate(first)
+            # A place cut off may keep an earlier row; then it counts as an old place below.
+            row_of = {p: r for p, r in row_of.items() if r < first}
+        fresh = list(dict.fromkeys([*again, *stale]))
+        old = [p for p in fresh if p in row_of]
+        if factor.rows + len(fresh) - len(self.order) > max(8, len(self.order) // 4):
+            factor.truncate(0)
+            fresh, old = list(self.order), []
+        new = [p for p in fresh if p not in set(old)]
+        if new:
+            where = np.array(new)
+            precision, mean, _, _ = self.places.collapse(where, self.noise)
+            factor.append(where, precision, mean)
+        if old:
+            self._double(np.array(old))
+        self._stale.clear()
+        self._summarise()
+
+    def _double(self, places: IntArray) -> None:
+        """Append second rows for the readings that came since the rows of `places` were made."""
+        factor = self.factor
+        precision, mean, _, _ = self.places.collapse(places, self.noise)
+        total = precision * mean
+        position = {int(p): i for i, p in enumerate(places)}
+        had, had_total = np.zeros_like(precision), np.zeros_like(total)
+        for row, place in enumerate(factor.place.tolist()):
+            if place in position:
+                had[:, position[place]] += factor.precision[:, row]
+                had_total[:, position[place]] += factor.precision[:, row] * factor.value[:, row]
+        extra = precision - had
+        # A reading of enormous variance vanishes in the sum: the difference is zero or rounding.
+        least = _NEGLIGIBLE * precision
+        value = np.where(extra < least, mean, (total - had_total) / np.maximum(extra, least))
+        factor.append(places, np.maximum(extra, least), value)
+
+    def _summarise(self) -> None:
+        """Log-evidence and posterior mean coefficients from the factor's rows."""
+        factor = self.factor
+        U, v = factor.U, factor.v
+        q = U.shape[2]
+        Ut = np.swapaxes(U, 1, 2)
+        A = Ut @ U + np.eye(q)
+        beta = np.linalg.solve(A, Ut @ v[:, :, None])[:, :, 0]
+        residual = v - (U @ beta[:, :, None])[:, :, 0]
+        quadratic = (residual**2).sum(axis=1) + (beta**2).sum(axis=1)
+        log_det_A = np.linalg.slogdet(A)[1]
+        # Rows are normalised densities of collapsed readings; undo that, put the readings' in. What
+        # the values are in is kept apart from the rest: it may be a difference of large numbers.
+        place = factor.place
+        all_places = np.array(self.order)
+        _, mean, log_within, squares = self.places.collapse(all_places, self.noise)
+        centre = np.zeros((len(v), self.places.count.size))
+        centre[:, all_places] = mean
+        scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
+        total = np.maximum(quadratic + squares.sum(axis=1) - scatter, 0.0)
+        rest = (log_within + 0.5 * squares).sum(axis=1) - factor.log_diagonal - 0.5 * log_det_A
+        rest -= 0.5 * np.log(factor.precision).sum(axis=1)
+        self.log_evidence = rest - 0.5 * total
+        if not self.scale_known:
+            size = float(np.mean((mean[0] - self.mean.offset[all_places]) ** 2))
+            readings = int(self.places.count.sum())
+            self.log_evidence, self.scales = integrate_scale(rest, total, readings, q, size)
+        self.coefficients = np.asarray(beta, dtype=np.float64)
+        self.coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
