@@ -16,6 +16,7 @@ BENCHMARKS = (
     "belief",
     "draws",
     "algorithm1",
+    "experiment1",
     "free",
     "curves",
     "policies",

@@ -14,10 +14,9 @@ from gp_active_sensing.planning.bal import sample_size
 from gp_active_sensing.planning.bal.sample_size import (
     Planning,
     guarantee,
-    measured_range,
-    planning_of,
     samples_needed,
 )
+from gp_active_sensing.planning.bal.summand import measured_range, planning_of
 from gp_active_sensing.topology import MapConfig, build_topology
 
 EXPERIMENT_1 = Planning(horizon=2, places=100, candidates=7, noise_ratio=40.0)
