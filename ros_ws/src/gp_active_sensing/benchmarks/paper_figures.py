@@ -1,10 +1,10 @@
-"""Draw Figures 1b, 1c and 2 of the BAL paper from runs of this package; 1a is `experiment bal_1d`.
+"""Draw Figures 1b and 1c of the BAL paper; 1a and 2 are pictures of `experiment bal_1d`.
 
     python benchmarks/paper_figures.py [--out DIR] [--paths N] [--decisions N]
 
-Writes ``bal_1d_paths.png`` (cost and bounds of the sixth decision against simulated paths) and
-``bal_1d_designs.png`` (the places observed stage by stage), and prints what they show. A simulated
-path is one pass of the main loop of Algorithm 1, from the root to a leaf and back.
+Writes ``bal_1d_paths.png``, cost and bounds of the sixth decision against simulated paths, and
+prints what it shows. A simulated path is one pass of the main loop: in the published order of
+search from the root to a leaf and back; the gap-directed search expands several states in one.
 """
 
 from __future__ import annotations
@@ -35,21 +35,8 @@ MODES = {
     "cells, S = 5, published rule": ("samples=5", "search=published"),
     "cells, S = 5, gap-directed (default)": ("samples=5",),
 }
-DESIGNS = {
-    "ie": ("policy={name: ie}", 1),
-    "ite": ("policy={name: ite}", 1),
-    "bal, N' = 3 (cells)": ("policy={name: bal, horizon: 3, samples: 5, alpha: 0.1}", 2000),
-    "bal, N' = 3 (draws)": (
-        (
-            "policy={name: bal, horizon: 3, samples: 10, alpha: 1.0, discretisation: draws, "
-            "search: published}"
-        ),
-        800,
-    ),
-}
-READINGS = 15
 READ = 5
-"""Random places read before the decisions of the first picture."""
+"""Random places read before the decision."""
 
 
 class Enough(Exception):
@@ -109,29 +96,6 @@ def traces(mode: tuple[str, ...], paths: int, decisions: int) -> FloatArray:
     return np.stack(found)
 
 
-def design(policy: str, expansions: int, seed: int = 0) -> tuple[list[int], list[float]]:
-    """Return the places observed, and the belief on the true length-scale after each."""
-    scenario = load_scenario(
-        "line",
-        overrides=[policy, f"seed={seed}", f"budget.readings={READINGS}",
-                   f"limit.expansions={expansions}"],
-    )  # fmt: skip
-    world = build_world(scenario)
-    loop = build_loop(scenario, world.topology)
-    places, belief = [], []
-    for _ in range(READINGS):
-        place = loop.ask(None).waypoint
-        if place is None:
-            break
-        reading = world.sensor.read(place, 0, 0)
-        if reading is not None:
-            loop.tell([reading])
-        places.append(place)
-        scales = [h.length_scales[0] for h in loop.belief.hyperparameters]
-        belief.append(float(loop.belief.weights[scales.index(1.0)]))
-    return places, belief
-
-
 def draw_paths(figure: Any, paths: int, decisions: int) -> None:
     """Draw seconds (Figure 1b) and bounds (Figure 1c) against simulated paths."""
     seconds, bounds = figure.subplots(1, 2)
@@ -158,25 +122,8 @@ def draw_paths(figure: Any, paths: int, decisions: int) -> None:
     seconds.legend(loc="upper left", fontsize=7.5)
 
 
-def draw_designs(figure: Any) -> None:
-    """Draw the places observed up to each stage (Figure 2)."""
-    panels = figure.subplots(1, len(DESIGNS), sharey=True)
-    for panel, (label, (policy, expansions)) in zip(panels, DESIGNS.items(), strict=True):
-        places, belief = design(policy, expansions)
-        for stage in range(1, len(places) + 1):
-            panel.plot(places[: stage - 1], [stage] * (stage - 1), ".", color="#999999", ms=3)
-            panel.plot(places[stage - 1], stage, "o", color=COLOURS[0], ms=4)
-        for stage in (5, 10, 15):
-            if stage <= len(belief):
-                panel.text(101, stage, f"{100 * belief[stage - 1]:.0f} %", va="center", fontsize=7)
-        panel.set(title=label, xlabel="Place", xlim=(-3, 112), ylim=(READINGS + 0.7, 0.3))
-        panel.set_yticks([1, 5, 10, 15])
-        sys.stdout.write(f"{label}: {places}; belief after 5: {belief[4]:.2f}\n")
-    panels[0].set_ylabel("Stage")
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Draw both pictures."""
+    """Draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--paths", type=int, default=800, help="simulated paths a decision")
@@ -192,10 +139,6 @@ def main(arguments: list[str] | None = None) -> int:
         FigureCanvasAgg(figure)
         draw_paths(figure, options.paths, options.decisions)
         figure.savefig(options.out / "bal_1d_paths.png", dpi=150, metadata={"Software": None})
-        figure = Figure(figsize=(9.6, 3.4))
-        FigureCanvasAgg(figure)
-        draw_designs(figure)
-        figure.savefig(options.out / "bal_1d_designs.png", dpi=150, metadata={"Software": None})
     return 0
 
 

@@ -55,6 +55,13 @@ class ExperimentConfig:
     metrics: tuple[str, ...] = param(
         ("rmspe",), help="what is read off; see the list below", choices=tuple(METRICS), min_items=1
     )
+    designs: int | None = param(
+        None,
+        help="observed places that the picture of where policies went shows (first seed); null = "
+        "the first of `budgets` or `checkpoints`",
+        unit="readings",
+        low=1,
+    )
     expected: str = param("", help="what is known from elsewhere, for the reader; not used")
 
     def __post_init__(self) -> None:

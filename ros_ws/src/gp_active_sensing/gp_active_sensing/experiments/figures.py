@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.experiments.designs import designs_of, draw_designs
 from gp_active_sensing.experiments.records import Loaded
 from gp_active_sensing.experiments.tables import Row, Table, summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["write_figures"]
 
@@ -51,7 +55,8 @@ STYLE: Any = {
 def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
     """Write ``<metric>.png`` and ``<metric>.svg`` for each metric that has a value.
 
-    One panel a configuration; mean and standard error over the seeds against the readings.
+    One panel a configuration; mean and standard error over the seeds against the readings. And
+    ``designs.png``: where each policy went on the first seed.
 
     Args:
         folder: where to; made when it is not there.
@@ -71,6 +76,11 @@ def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
         for table in tables:
             if any(cell is not None for row in table.rows for cell in row.cells):
                 written += _write(folder, table)
+        designs = designs_of(loaded)
+        for label, (section, shown) in designs.items():
+            name = "designs" if len(designs) == 1 else f"designs_{label}"
+            draw = partial(draw_designs, section=section, designs=shown)
+            written += _save(folder, name, draw)
     except OSError as error:
         msg = f"{folder}: cannot write: {error.strerror or error}"
         raise RunError(msg) from error
@@ -78,21 +88,17 @@ def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
 
 
 def _write(folder: Path, table: Table) -> list[Path]:
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     # A metric may have no meaning in some of the configurations.
     shown = [row for row in table.rows if any(cell is not None for cell in row.cells)]
     configurations = list(dict.fromkeys(row.configuration for row in shown))
     if not configurations:
         return []
     policies = list(dict.fromkeys(row.policy for row in table.rows))
-    across = min(len(configurations), 3)
-    down = math.ceil(len(configurations) / across)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(3.4 * across + 1.6, 5.2), 3.2 * down))
-        FigureCanvasAgg(figure)
+
+    def draw(figure: Figure) -> None:
+        across = min(len(configurations), 3)
+        down = math.ceil(len(configurations) / across)
+        figure.set_size_inches(max(3.4 * across + 1.6, 5.2), 3.2 * down)
         panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
         for panel, configuration in zip(panels, configurations, strict=False):
             rows = [row for row in table.rows if row.configuration == configuration]
@@ -106,7 +112,21 @@ def _write(folder: Path, table: Table) -> list[Path]:
         figure.supylabel(label, fontsize=9)
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside right upper", handlelength=1.6)
-        paths = [folder / f"{table.metric}.{kind}" for kind in ("png", "svg")]
+
+    return _save(folder, table.metric, draw)
+
+
+def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]:
+    """Write one picture as PNG and SVG, without a date, so that it is the same every time."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure()
+        FigureCanvasAgg(figure)
+        draw(figure)
+        paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
         figure.savefig(paths[0], dpi=150, metadata={"Software": None})
         figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths

@@ -106,7 +106,7 @@ def test_what_people_read(tmp_path: Path) -> None:
     assert outputs.tables.read_text().startswith("# small\n")
     assert outputs.tables.read_text().count("difference to random on the same seeds") == 3
     assert (tmp_path / "tables.csv").read_text().count("\n") == 1 + 3 * (4 + 2)
-    names = {"rmspe", "true_weight", "plan_seconds"}
+    names = {"rmspe", "true_weight", "plan_seconds", "designs"}
     assert {p.name for p in (tmp_path / "figures").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("png", "svg")
     }

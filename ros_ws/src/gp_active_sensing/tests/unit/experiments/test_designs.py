@@ -1,0 +1,92 @@
+"""Pictures of where policies went: what they show is what the records say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.experiments import load_records, run_experiment
+from gp_active_sensing.experiments.designs import designs_of, draw_designs
+from gp_active_sensing.topology import Topology, build_topology
+from gp_active_sensing.topology.config import MapConfig
+from tests.unit.experiments.small import small
+
+ROADS = {"kind": "roads", "file": "town.geojson"}
+GRID = {"kind": "grid", "columns": 6, "rows": 5}
+
+
+def panels(section: dict[str, Any], designs: list[Any]) -> Any:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    draw_designs(figure, section, designs)
+    return [panel for panel in figure.axes if panel.get_visible()]
+
+
+def design(places: list[int], belief: float = float("nan")) -> Any:
+    class Shown:
+        policy = "bal"
+
+    shown = Shown()
+    shown.places, shown.belief = places, [belief] * len(places)  # type: ignore[attr-defined]
+    return shown
+
+
+def topology_of(section: dict[str, Any]) -> Topology:
+    return build_topology(MapConfig(**section))
+
+
+def test_the_first_seed_of_every_policy_up_to_the_asked_number(tmp_path: Path) -> None:
+    experiment = small(budgets=[2, 4], seeds=[3, 5], designs=3)
+    loaded = run_experiment(experiment, tmp_path, jobs=1)
+    assert load_records(tmp_path).config.designs == 3
+    (section, designs), *others = designs_of(loaded).values()
+    assert section["kind"] == "line"
+    assert not others
+    assert [d.policy for d in designs] == list(loaded.config.policies)
+    for shown in designs:
+        (record,) = (
+            r
+            for r in loaded.records
+            if (r["policy"], r["seed"], r["budget"]) == (shown.policy, 3, 4)
+        )
+        assert shown.places == [stage["location"] for stage in record["stages"][:3]]
+        assert all(0.0 <= share <= 1.0 for share in shown.belief)
+
+
+def test_without_a_number_the_first_budget_is_shown(tmp_path: Path) -> None:
+    loaded = run_experiment(small(budgets=[2, 4], seeds=1), tmp_path, jobs=1)
+    ((_, designs),) = designs_of(loaded).values()
+    assert {len(d.places) for d in designs} == {2}
+
+
+def test_a_line_has_a_row_for_each_stage() -> None:
+    section = {"kind": "line", "count": 30, "spacing": 2.0, "moves": "free"}
+    (panel,) = panels(section, [design([4, 20, 9, 1, 12], belief=0.875)])
+    newest = [line for line in panel.lines if line.get_marker() == "o"]
+    assert [float(line.get_xdata()[0]) for line in newest] == [8.0, 40.0, 18.0, 2.0, 24.0]
+    assert [float(line.get_ydata()[0]) for line in newest] == [1, 2, 3, 4, 5]
+    assert panel.get_ylim()[0] > panel.get_ylim()[1], "the first stage is on top"
+    assert [text.get_text() for text in panel.texts] == ["88 %"]
+
+
+def test_roads_are_drawn_in_grey_and_what_was_driven_on_top() -> None:
+    topology = topology_of(ROADS)
+    (panel,) = panels(ROADS, [design([5, 7, 11])])
+    every, driven = panel.collections
+    assert len(every.get_segments()) == topology.n
+    for line, place in zip(driven.get_segments(), [5, 7, 11], strict=True):
+        np.testing.assert_allclose(line, topology.geometry(place))
+    (start,) = panel.lines
+    assert (start.get_xdata()[0], start.get_ydata()[0]) == tuple(topology.geometry(5)[0])
+
+
+def test_cells_are_joined_in_the_order_of_their_stages() -> None:
+    topology = topology_of(GRID)
+    places = [0, 1, 7, 8]
+    (panel,) = panels(GRID, [design(places)])
+    way = panel.lines[1]
+    np.testing.assert_allclose(
+        np.column_stack([way.get_xdata(), way.get_ydata()]), topology.positions[places]
+    )
