@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Design", "designs_of", "draw_designs"]
 
-_ACROSS = 4
+_ACROSS = 5
 _GREY, _INK, _START = "#c8c8c8", "#222222", "#d55e00"
 
 
@@ -65,16 +65,17 @@ def draw_designs(figure: Figure, section: Mapping[str, Any], designs: Sequence[D
     """Draw one panel a policy."""
     topology = build_topology(from_mapping(MapConfig, dict(section)))
     on_line = np.ptp(topology.positions[:, 1]) == 0.0 and topology.n > 1
-    across = min(len(designs), _ACROSS)
-    down = math.ceil(len(designs) / across)
+    down = math.ceil(len(designs) / _ACROSS)
+    across = math.ceil(len(designs) / down)
     height = 2.9 if on_line else 2.6
     figure.set_size_inches(max(2.5 * across, 5.2), height * down + 0.3)
     panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
     for panel, design in zip(panels, designs, strict=False):
         (_along if on_line else _on_map)(panel, topology, design)
         panel.set_title(design.policy)
-    for panel in panels[len(designs) :]:
-        panel.set_visible(False)
+    for k in range(len(designs), len(panels)):
+        panels[k].set_visible(False)
+        panels[k - across].tick_params(labelbottom=on_line)
     if on_line:
         figure.supxlabel("Position [m]", fontsize=9)
         figure.supylabel("Stage", fontsize=9)

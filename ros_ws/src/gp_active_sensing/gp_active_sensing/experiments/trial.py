@@ -51,7 +51,8 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
         clock: monotonic seconds, for planning times.
     """
     world = build_world(scenario)
-    mission = Mission(scenario, world, build_loop(scenario, world.topology, clock=clock))
+    loop = build_loop(scenario, world.topology, budget=world.budget, clock=clock)
+    mission = Mission(scenario, world, loop)
     records = []
     while not mission.ended:
         mission.step()
