@@ -4,7 +4,8 @@ VENV := .venv
 PKG := ros_ws/src/gp_active_sensing
 PY = "$(CURDIR)/$(VENV)/bin/python"
 LOCK := requirements/dev.lock
-EXTRAS := test ros bag experiments dev
+EXTRAS := test ros bag maps experiments dev
+HEAVY := requirements/heavy.txt
 
 # The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
 SOURCED := $(findstring /opt/ros,$(AMENT_PREFIX_PATH):$(PYTHONPATH))$(and $(ROS_DISTRO),$(AMENT_PREFIX_PATH))
@@ -13,7 +14,7 @@ ROS := $(if $(SOURCED),system,wheels)
 STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check bench lock clean
+.PHONY: help env heavy demo test check bench lock clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -24,6 +25,10 @@ env: $(STAMP) ## make .venv with the pinned dependencies (the other commands do 
 $(STAMP): $(LOCK) requirements/system-ros.txt $(PKG)/setup.py tools/make_env.sh
 	@sh tools/make_env.sh "$(PYTHON)" $(VENV) $(ROS) $(LOCK) $(PKG)
 	@touch $@
+
+# Kept apart: a probe, the demo and most tests do without.
+heavy: $(STAMP) ## add torch, gpytorch (learn) and SUMO to .venv: 0.3 GB to download, or several
+	@$(PY) -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --requirement $(HEAVY)
 
 demo: $(STAMP) ## run the main job on the town map: simulator and planner, then a report
 	@$(PY) -m gp_active_sensing.demo $(ARGS)

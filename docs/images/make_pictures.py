@@ -48,6 +48,8 @@ class Picture:
 
 PICTURES = {
     "town": Picture(stage=43, last="#charts figure:nth-child(3)"),
+    "town_slots": Picture(),
+    "town_live": Picture(),
     "lake": Picture(),
     "warehouse": Picture(),
     "terrain": Picture(),

@@ -15,6 +15,8 @@ from typing import Any
 import click
 
 from gp_active_sensing import __version__
+from gp_active_sensing.cli_learn import learn
+from gp_active_sensing.cli_maps import maps
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.threads import one_blas_thread
 
@@ -59,6 +61,10 @@ def _cli(debug: bool, verbose: bool) -> None:
     root = logging.getLogger("gp_active_sensing")
     root.handlers = [_ClickHandler()]
     root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
+
+
+_cli.add_command(learn)
+_cli.add_command(maps)
 
 
 @_cli.command()

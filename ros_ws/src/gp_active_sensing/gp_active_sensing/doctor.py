@@ -23,6 +23,7 @@ CORE = {
     "networkx": "networkx",
     "shapely": "shapely",
     "pyyaml": "yaml",
+    "defusedxml": "defusedxml",
     "click": "click",
     "rich": "rich",
 }
@@ -32,7 +33,10 @@ OPTIONAL = {
     "joblib": ("joblib", "experiments", "experiments on several cores"),
     "distributed": ("distributed", "experiments", "experiments on a cluster"),
     "matplotlib": ("matplotlib", "experiments", "figures of experiments"),
+    "pyproj": ("pyproj", "maps", "maps in longitude and latitude"),
+    "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
     "rosbags": ("rosbags", "bag", "replay of bags"),
+    "libsumo": ("libsumo", "sumo", "live traffic"),
 }
 """Distribution -> module, extra, what it is for."""
 
@@ -166,11 +170,11 @@ def _plugin_groups() -> bool:
 
 def _plugins() -> list[Check]:
     """Try every plug-in; one that is broken leaves the core as it is."""
-    from gp_active_sensing.kernels import kernels
+    from gp_active_sensing.kernels import graph_kernels, kernels
     from gp_active_sensing.planning import policies
     from gp_active_sensing.topology import loaders
 
-    registries: tuple[Registry[Any], ...] = (policies, kernels, loaders)
+    registries: tuple[Registry[Any], ...] = (policies, kernels, graph_kernels, loaders)
     checks = []
     for registry in registries:
         for name, origin in registry.plugins().items():

@@ -7,6 +7,7 @@ moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop
 dropout    the sensor was asked and gave nothing
 miss       a visit without any reading; ``again`` says whether the place is tried again
+home       nothing more is chosen; the way to the end place, and why
 end        why the mission ended
 =========  ========================================================================================
 """
@@ -23,6 +24,8 @@ __all__ = [
     "decision_event",
     "dropout_event",
     "end_event",
+    "home_event",
+    "home_of",
     "miss_event",
     "moved_event",
     "plan_of",
@@ -138,6 +141,35 @@ def miss_event(location: int, *, again: bool, **more: Any) -> dict[str, Any]:
 def dropout_event(location: int, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a sensor that was asked and gave nothing."""
     return {"event": "dropout", "location": int(location), **more}
+
+
+def home_event(plan: Plan, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a last plan, which leads to the end place."""
+    return {
+        "event": "home",
+        "reason": plan.reason,
+        "path": list(plan.path),
+        "metres": plan.cost.metres,
+        "seconds": plan.cost.seconds,
+        **more,
+    }
+
+
+def home_of(event: Mapping[str, Any]) -> Plan:
+    """Return the plan of a ``home`` event.
+
+    Raises:
+        RunError: the event lacks something, or has the wrong type.
+    """
+    try:
+        path = tuple(int(p) for p in event["path"])
+        cost = Cost(float(event["metres"]), float(event["seconds"]))
+        return Plan(
+            (), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=path, cost=cost, reason=event["reason"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"journal: an event is not a way home ({error!r}): {dict(event)}"
+        raise RunError(msg) from error
 
 
 def end_event(reason: str, **more: Any) -> dict[str, Any]:

@@ -167,13 +167,16 @@ def foresee_by_cell(
         yield found
 
 
-def take(loop: SensingLoop, foresight: Foresight, value: float) -> Plan | None:
+def take(
+    loop: SensingLoop, foresight: Foresight, value: float, *, rest: Cost = Cost(0.0, 0.0)
+) -> Plan | None:
     """Take the plan foreseen for a reading of the goal as the loop's next decision.
 
     Args:
         loop: the engine; it has been told the reading and what else was read on the way.
         foresight: made on the way to where the probe stands.
         value: what was read there.
+        rest: what is still to be driven before the plan's way begins.
 
     Returns:
         The plan, or None when there is none for this reading, or none that fits any more (another
@@ -194,7 +197,7 @@ def take(loop: SensingLoop, foresight: Foresight, value: float) -> Plan | None:
     waypoint = cell.plan.waypoint
     if observed[waypoint] or waypoint in loop.set_aside:
         return None
-    if not loop.remaining.affords(cell.plan.cost):
+    if not loop.fits(cell.plan, after=rest):
         return None
     loop.adopt(cell.after)
     for record in cell.said:

@@ -14,13 +14,15 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from numbers import Real
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.planning.allowance import Allowance, in_metres
 from gp_active_sensing.planning.base import Policy, PolicyState, check_fit, no_plan
+from gp_active_sensing.planning.homing import check_end, with_way_home
+from gp_active_sensing.readings import place_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -45,7 +47,7 @@ class SensingLoop:
         topology: where a probe may go.
         belief: what is known before the first reading; owned and changed by the loop.
         policy: chooses the next place.
-        budget: limit of the mission.
+        budget: limit of the mission, and where it has to end.
         seed: key of all random choices; decision number i uses the generator keyed (seed, i).
         limit: default limit on the computing of one decision.
         retries: how often a visit that gave no reading is tried again before it is set aside.
@@ -54,7 +56,7 @@ class SensingLoop:
         clock: monotonic seconds, for limits in seconds only.
 
     Raises:
-        PlanningError: the policy cannot plan on this map, or with this belief.
+        PlanningError: the policy cannot plan on this map, or with this belief; no such end place.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class SensingLoop:
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
         check_fit(policy, belief, topology)
+        Allowance(topology, budget)  # knows its end place
         self.topology = topology
         self.belief = belief
         self.policy = policy
@@ -85,6 +88,8 @@ class SensingLoop:
         self.speed = speed
         self.remaining = budget
         self.decisions = 0
+        self.homeward = False
+        """Nothing more is chosen: the last plan leads to where the mission has to end."""
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
         self.policy_state: PolicyState = None
@@ -106,66 +111,51 @@ class SensingLoop:
         rejected: list[Rejection] = []
         for reading in readings:
             try:
-                location = self._place_of(reading)
+                location = place_of(reading, self.topology, self.snap_distance)
+                self._check_wanted(location)
                 is_new = not bool(self.belief.observed[location])
                 self.belief.observe(location, float(reading.value), reading.noise_variance)
             except ReadingError as error:
                 rejected.append(Rejection(reading, error.reason, str(error)))
                 self.counts[f"rejected_{error.reason}"] += 1
-                logger.warning("reading rejected: %s", error)
+                expected = error.reason == "budget_spent"
+                logger.log(
+                    logging.DEBUG if expected else logging.WARNING, "reading rejected: %s", error
+                )
                 continue
             accepted += 1
             if self._newest_ns is not None and reading.stamp_ns < self._newest_ns:
                 late += 1
             self._newest_ns = max(self._newest_ns or reading.stamp_ns, reading.stamp_ns)
             if is_new:
+                self.remaining = self.remaining.minus(readings=1)
                 new_places.append(location)
                 self.set_aside.discard(location)
                 self._misses.pop(location, None)
                 # After each new place, not each batch: what a journal gives back is the same.
                 if why := self.belief.adapt():
                     logger.info("the candidate length-scales follow the readings: %s", why)
-        self.remaining = self.remaining.minus(readings=len(new_places))
         self.counts["accepted"] += accepted
         self.counts["late"] += late
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
-    def _place_of(self, reading: Reading) -> int:
-        """Return the place of a reading, or say why it cannot be used."""
-        where = f"reading of {reading.source or 'the sensor'} at {reading.stamp_ns} ns"
-        value = _number(reading.value)
-        if value is None:
-            msg = f"{where}: expected a number, got {type(reading.value).__name__}"
-            raise ReadingError("not_a_number", msg)
-        if not math.isfinite(value):
-            msg = f"{where}: expected a finite value, got {reading.value}"
-            raise ReadingError("not_finite", msg)
-        if reading.noise_variance is not None:
-            variance = _number(reading.noise_variance)
-            if variance is None or not (math.isfinite(variance) and variance > 0):
-                msg = f"{where}: expected a noise variance above 0, got {reading.noise_variance!r}"
-                raise ReadingError("bad_variance", msg)
-        n = self.topology.n
-        if reading.location is not None:
-            place = _number(reading.location)
-            if place is None or not 0 <= place < n or place != int(place):
-                msg = f"{where}: place {reading.location!r} is not on the map (0 … {n - 1})"
-                raise ReadingError("unknown_location", msg)
-            return int(place)
-        given = reading.position
-        position = [_number(c) for c in given] if isinstance(given, Iterable) else []
-        x, y = position if len(position) == 2 else (None, None)
-        if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
-            msg = f"{where}: needs a place or a finite position (x, y), got {reading.position!r}"
-            raise ReadingError("bad_position", msg)
-        location = self.topology.snap(x, y, self.snap_distance)
-        if location is None:
+    def wants(self, location: int) -> bool:
+        """Say whether a reading of a place would be used now.
+
+        On the way to the end place every place crossed may be read; a new one only while the
+        budget of readings lasts.
+        """
+        left = self.remaining.readings
+        spent = self.homeward and left is not None and left <= 0
+        return not spent or bool(self.belief.observed[location])
+
+    def _check_wanted(self, location: int) -> None:
+        if not self.wants(location):
             msg = (
-                f"{where}: position ({x:.1f}, {y:.1f}) is farther than "
-                f"{self.snap_distance:g} m from every place of map {self.topology.name!r}"
+                f"a reading of {self.topology.names[location]} on the way to the end place: the "
+                "budget of readings is spent"
             )
-            raise ReadingError("off_map", msg)
-        return location
+            raise ReadingError("budget_spent", msg)
 
     def miss(self, location: int) -> bool:
         """Count a visit that gave no reading.
@@ -221,48 +211,60 @@ class SensingLoop:
         if any(not 0 <= place < n for place in pending):
             msg = f"pending waypoints {sorted(pending)}; the map has places 0 … {n - 1}"
             raise ValueError(msg)
+        if at is not None and self.decisions == 0:
+            check_end(self.topology, self.remaining, at, speed=self.speed)
         self._say_clipped_horizon()
-        left = self.remaining.readings
+        remaining = in_metres(self.remaining, self.speed)
+        left = remaining.readings
         if left is not None:
             # A pending place that has been read meanwhile is paid for already.
             left -= sum(not self.belief.observed[place] for place in set(pending))
-            if left <= 0:
-                return no_plan("the budget of readings is spent")
-        plan, self.policy_state = self.policy.plan(
-            self.belief,
-            self.topology,
-            at,
-            pending=pending,
-            limit=self.limit if limit is None else limit,
-            rng=np.random.default_rng([self.seed, self.decisions]),
-            state=self.policy_state,
-            remaining=self._in_metres(replace(self.remaining, readings=left)),
-            unavailable=frozenset(self.set_aside),
-            clock=self.clock,
-        )
+        if left is not None and left <= 0:
+            plan = no_plan("the budget of readings is spent")
+        else:
+            plan, self.policy_state = self.policy.plan(
+                self.belief,
+                self.topology,
+                at,
+                pending=pending,
+                limit=self.limit if limit is None else limit,
+                rng=np.random.default_rng([self.seed, self.decisions]),
+                state=self.policy_state,
+                remaining=replace(remaining, readings=left),
+                unavailable=frozenset(self.set_aside),
+                clock=self.clock,
+            )
         if plan.waypoints:
             self.decisions += 1
+        elif at is not None and remaining.end is not None:
+            plan = with_way_home(plan, self.topology, at, remaining)
+        self.homeward = not plan.waypoints and remaining.end is not None
         if self.speed is not None:
             metres = plan.cost.metres
             plan = replace(plan, cost=Cost(metres, metres / self.speed))
         return plan
 
-    def _in_metres(self, budget: Budget) -> Budget:
-        """Return a budget whose seconds are metres at the probe's own speed, if it has one.
+    def fits(self, plan: Plan, after: Cost = Cost(0.0, 0.0)) -> bool:
+        """Say whether a plan made for what was to be left fits into what is left now.
 
-        Policies know the map's speeds only.
+        Args:
+            plan: with a waypoint.
+            after: driven before it, and not taken off the budget yet.
         """
-        if self.speed is None or budget.seconds is None:
-            return budget
-        metres = budget.seconds * self.speed
-        if budget.metres is not None:
-            metres = min(metres, budget.metres)
-        return Budget(budget.readings, metres, None)
+        if self.remaining.readings is not None and self.remaining.readings < 1:
+            return False
+        allowance = Allowance(self.topology, in_metres(self.remaining, self.speed))
+        reads = sum(not self.belief.observed[place] for place in set(plan.path))
+        return allowance.allows(plan.waypoints[0], plan.cost.plus(after), reads=max(reads, 1))
 
     def replay_decision(self, state: PolicyState) -> None:
         """Count a decision taken before a restart, with the policy state it left."""
         self.decisions += 1
         self.policy_state = state
+
+    def replay_way_home(self) -> None:
+        """Take note that the last plan before a restart led to the end place."""
+        self.homeward = True
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
         """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`.
@@ -282,6 +284,7 @@ class SensingLoop:
         """Count the decision that a snapshot took as this loop's own."""
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
+        self.homeward = snapshot.homeward
         self._clip_said = snapshot._clip_said
 
     def _say_clipped_horizon(self) -> None:
@@ -293,13 +296,3 @@ class SensingLoop:
         logger.info(
             "horizon %d is beyond the %d readings left: looking ahead %d", horizon, left, left
         )
-
-
-def _number(value: object) -> float | None:
-    """Return what a sensor says as a float (inf beyond its range), None when it is no number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf

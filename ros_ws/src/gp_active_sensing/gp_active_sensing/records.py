@@ -30,6 +30,7 @@ CONFIG = "config.yaml"
 JOURNAL = "journal.jsonl"
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
+TRUTH = "truth.jsonl"
 
 
 class RunDirectory:
@@ -104,15 +105,25 @@ class RunDirectory:
         """Add the record of a stage. Raises RunError when it cannot be written."""
         self._append(RECORDS, record)
 
+    def append_truth(self, item: Mapping[str, Any]) -> None:
+        """Add the field as it was at the end of a stage: ``seconds``, ``values``. Raises RunError.
+
+        Only for a truth that nothing else can give again (live traffic).
+        """
+        self._append(TRUTH, item)
+
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write ``summary.json``, whole or not at all. Raises RunError."""
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
     def forget_records(self) -> None:
-        """Empty ``records.jsonl``; a resumed run writes it again from the journal."""
+        """Empty ``records.jsonl`` (and ``truth.jsonl``); a resumed run writes them again."""
         self._close(RECORDS)
         write_whole(self.path / RECORDS, "")
+        self._close(TRUTH)
+        if (self.path / TRUTH).exists():
+            write_whole(self.path / TRUTH, "")
 
     def drop_cut_line(self) -> bool:
         """Remove a half-written last line of the journal; say whether there was one.
@@ -157,6 +168,10 @@ class RunDirectory:
     def records(self) -> list[dict[str, Any]]:
         """Read the records; [] when there is none. Raises RunError for a damaged line."""
         return self._lines(RECORDS)
+
+    def truth(self) -> list[dict[str, Any]]:
+        """Read what `append_truth` kept; [] when there is none. Raises RunError."""
+        return self._lines(TRUTH)
 
     def summary(self) -> dict[str, Any]:
         """Read the summary; {} when the run did not get that far.

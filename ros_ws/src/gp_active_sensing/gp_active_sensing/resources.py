@@ -13,10 +13,13 @@ from pathlib import Path
 
 from gp_active_sensing.errors import ResourceError, UnknownNameError, suggest
 
-__all__ = ["KINDS", "find_resource", "list_resources", "resource_folders"]
+__all__ = ["DATA_VARIABLE", "KINDS", "find_resource", "list_resources", "resource_folders"]
 
 KINDS: tuple[str, ...] = ("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove")
 """Folders of shared files; each is a kind of resource."""
+
+DATA_VARIABLE = "GPAS_DATA"
+"""Environment variable: a folder of data of one's own, where files are looked for in the end."""
 
 _SHARE = Path("share", "gp_active_sensing")
 _SUFFIXES = {"experiments": (".yaml", ".yml")}
@@ -77,7 +80,8 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
     Args:
         kind: one of ``KINDS``.
         name: the path of an existing file, or a name as in ``list_resources``, which may go
-            without its suffix where one file only has that stem.
+            without its suffix where one file only has that stem, or a path relative to the folder
+            that the environment variable ``GPAS_DATA`` names.
 
     Returns:
         The path of an existing file, from the first place that has one.
@@ -102,6 +106,9 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
             raise ResourceError(message)
         if same_stem:
             return folder / same_stem[0]
+    data = os.environ.get(DATA_VARIABLE)
+    if data and (Path(data).expanduser() / wanted).is_file():
+        return Path(data).expanduser() / wanted
     raise ResourceError(_not_found(kind, wanted, given, folders))
 
 
@@ -125,8 +132,11 @@ def _not_found(kind: str, wanted: str, given: Path, folders: tuple[Path, ...]) -
     bare = not Path(wanted).suffix
     hint = suggest(wanted, (Path(k).with_suffix("").as_posix() if bare else k for k in known))
     available = f"Available: {', '.join(known)}." if known else "None is installed."
-    searched = "".join(f"\n  {place}" for place in (given.absolute(), *folders))
+    data = os.environ.get(DATA_VARIABLE)
+    places = (given.absolute(), *folders, *([Path(data).expanduser()] if data else []))
+    searched = "".join(f"\n  {place}" for place in places)
+    unset = "" if data else f"\n  {DATA_VARIABLE} is not set; it may name a folder of data"
     return (
-        f"{kind}: no file {wanted!r}.{hint} {available}\nSearched:{searched}\n"
+        f"{kind}: no file {wanted!r}.{hint} {available}\nSearched:{searched}{unset}\n"
         f"Give the path of an existing file, or install the package again if its {kind} are missing"
     )

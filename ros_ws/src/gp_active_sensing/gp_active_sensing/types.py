@@ -95,7 +95,8 @@ class Plan:
         expanded: planner expansions spent (the unit of `PlanLimit.expansions`).
         seconds: computing time spent.
         deadline_hit: the limit ended the search before its gap was closed.
-        path: places driven after the start to reach `waypoints[0]`, which is its last entry.
+        path: places driven after the start to reach `waypoints[0]`, which is its last entry; of a
+            plan without a waypoint the way to where the mission has to end, () when there is none.
         cost: cost of `path`.
         horizon: readings looked ahead, N' (clipped to what is left of the budget).
         candidates: bounds for each first place that was considered.
@@ -152,17 +153,20 @@ class Budget:
         readings: newly observed places.
         metres: distance driven.
         seconds: time driven.
+        end: index of the place where the probe has to be when it is over; metres and seconds have
+            to last for the way there. None = anywhere.
     """
 
     readings: int | None = None
     metres: float | None = None
     seconds: float | None = None
+    end: int | None = None
 
-    def affords(self, cost: Cost) -> bool:
-        """Say whether one more reading at the end of a move of this cost fits."""
+    def affords(self, cost: Cost, readings: int = 1) -> bool:
+        """Say whether a move of this cost fits that brings so many readings."""
         tolerance = 1e-9
         return (
-            (self.readings is None or self.readings >= 1)
+            (self.readings is None or self.readings >= readings)
             and (self.metres is None or cost.metres <= self.metres + tolerance)
             and (self.seconds is None or cost.seconds <= self.seconds + tolerance)
         )
@@ -173,6 +177,7 @@ class Budget:
             None if self.readings is None else self.readings - readings,
             None if self.metres is None else self.metres - cost.metres,
             None if self.seconds is None else self.seconds - cost.seconds,
+            self.end,
         )
 
 

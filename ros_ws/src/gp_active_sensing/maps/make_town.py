@@ -4,7 +4,8 @@
 Two steps, each of which can be run alone:
 
   sumo     make a network and run morning traffic on it (needs SUMO: pip install eclipse-sumo)
-  convert  turn SUMO's network and edge speeds into town.geojson and town_speeds.csv
+  convert  turn SUMO's network and edge speeds into town.geojson and town_speeds.csv, and pack the
+           network and the trips for live traffic
 
 ``python make_town.py sumo WORK && python make_town.py convert WORK`` writes the shipped files
 again, byte for byte with the version of SUMO named in README.md.
@@ -111,7 +112,7 @@ def _run(work: Path, tool: str, *arguments: str) -> None:
         places.append(str(Path(os.environ["SUMO_HOME"]) / "bin"))
     program = shutil.which(tool, path=os.pathsep.join(places))
     if program is None:
-        message = f"{tool} not found; install SUMO with: pip install 'gp_active_sensing[sumo]'"
+        message = f"{tool} not found; install SUMO with: pip install eclipse-sumo==1.28.0"
         raise RuntimeError(message)
     logger.info("running %s …", tool)
     done = subprocess.run(

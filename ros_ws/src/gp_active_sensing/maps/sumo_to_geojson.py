@@ -6,9 +6,11 @@ Used by make_town.py. Reads ``town.net.xml`` and ``town.edgedata.xml``.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import logging
+import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from pathlib import Path
@@ -20,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def convert(work: Path, out: Path) -> None:
-    """Write town.geojson and town_speeds.csv from SUMO's network and edge speeds."""
+    """Write the road map, the speeds and the packed files for live traffic."""
     net = parse_xml(work / "town.net.xml")
     slots = parse_xml(work / "town.edgedata.xml")
     segments = _segments(net)
@@ -29,7 +31,15 @@ def convert(work: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "town.geojson").write_text(_geojson(segments), encoding="utf-8")
     (out / "town_speeds.csv").write_text(speeds, encoding="utf-8")
+    for name in ("town.net.xml", "town.trips.xml"):
+        _pack(work / name, out / f"{name}.gz")
     logger.info("wrote %d segments to %s", len(segments), out)
+
+
+def _pack(source: Path, target: Path) -> None:
+    """Compress a file without comments (they have a date) and without times: always the same."""
+    text = re.sub(r"<!--.*?-->\s*", "", source.read_text(encoding="utf-8"), flags=re.DOTALL)
+    target.write_bytes(gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0))
 
 
 def parse_xml(path: Path) -> ET.Element:

@@ -36,6 +36,24 @@ def package_root() -> Path:
     return PACKAGE_ROOT
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Embeddings and spectra are kept for this session only; the user's cache stays as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of measured data: that of GPAS_DATA, or shared/data beside the repository."""
+    named = os.environ.get("GPAS_DATA")
+    folder = Path(named) if named else PACKAGE_ROOT.parents[2].parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no data in {folder}; GPAS_DATA names the folder that has them")
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def _package_logger_as_it_was() -> Iterator[None]:
     """Undo what a command run inside a test did to the package's logger."""

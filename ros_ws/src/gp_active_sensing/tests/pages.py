@@ -6,6 +6,7 @@ What a fence says after its language:
 ``yaml scenario``  a scenario; with ``over=NAME`` a part of one, laid over a shipped scenario
 ``yaml parameters``  parameters of a node, laid over ``config/probe.yaml``
 ``yaml experiment``  an experiment
+``needs=MODULE``   executed where that library of an extra is installed
 ``sh fails``       commands that end with exit code 1 or 2, and without a traceback
 ``text output``    lines of what the command before it says, … standing for anything
 """

@@ -22,6 +22,7 @@ import yaml
 from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, steps
 from tests.ros.conftest import domain_id
+from tests.sumo import demand_sumo
 
 __all__ = ["Reader"]
 
@@ -69,11 +70,24 @@ class Reader:
         return self._done[step]
 
     def _do(self, step: Step) -> None:
+        if self._needs_sumo(step):
+            demand_sumo()
+        if module := step.option("needs"):
+            pytest.importorskip(module, reason=f"{module} is not installed")
         if name := step.option("file"):
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.text, encoding="utf-8")
         getattr(self, f"_do_{step.language}")(step)
+
+    def _needs_sumo(self, step: Step) -> bool:
+        """Say whether a step plays live traffic: a shipped scenario, or one of the page's own."""
+        if step.language not in {"sh", "yaml"}:
+            return False
+        words = step.text.replace("scenario:=", "").split() if step.language == "sh" else []
+        own = [self.folder / word for word in words if word.endswith(".yaml")]
+        texts = [step.text, *(path.read_text("utf-8") for path in own if path.is_file())]
+        return "town_live" in step.text or any("kind: sumo" in text for text in texts)
 
     # -- by language -----------------------------------------------------------------------------
 

@@ -1,35 +1,23 @@
-"""Configuration of a belief, and the belief it describes."""
+"""Configuration of a belief; `belief.build` makes the belief it describes."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import numpy as np
-
-from gp_active_sensing.belief.belief import Belief
-from gp_active_sensing.belief.covariance import FeatureCovariance, HyperParameters
-from gp_active_sensing.belief.grid import CandidateGrid, default_grid
-from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.covariance import HyperParameters
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, suggest
-from gp_active_sensing.kernels import build_kernel, kernels
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels import SMOOTHNESS, graph_kernels, kernel_problems
 
-__all__ = ["BeliefConfig", "build_belief"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["BeliefConfig"]
 
 VAGUE = 100.0
 """Standard deviation of an unconfigured mean, in multiples of the largest signal_std."""
 FLAT = 1e6
 """The same where the scale is not known: so wide that where it is centred makes no difference."""
 
-CANDIDATES = 24
-"""Size of Λ where the length-scales come from the map."""
 NOISE_SHARES = (0.03, 0.12, 0.5)
 """Noise as a share of the signal, where one of them is not known."""
 
@@ -50,7 +38,15 @@ class BeliefConfig:
         above=0.0,
         min_items=1,
     )
-    kernel: str = param("se", help="covariance function")
+    kernel: str = param(
+        "se", help="covariance function: of the features, or graph_matern, of how places are joined"
+    )
+    smoothness: float = param(
+        SMOOTHNESS,
+        help="graph_matern: ν; 0.5 rough, 1.5 with a slope, 2.5 with a curvature",
+        above=0.0,
+        high=20.0,
+    )
     signal_std: tuple[float, ...] | None = param(
         None,
         help="candidate standard deviations of the field about its mean; null = not known",
@@ -76,6 +72,12 @@ class BeliefConfig:
         help="prior mean: an unknown constant, or linear in the features as well",
         choices=("constant", "linear"),
     )
+    mean_features: tuple[str, ...] | None = param(
+        None,
+        help="linear: columns of the map it is linear in, such as speed_limit; null = the map's "
+        "features, of relational ones what they are made of",
+        min_items=1,
+    )
     mean_value: float = param(
         0.0, help="prior expectation of the mean", unit="unit of the readings"
     )
@@ -93,12 +95,14 @@ class BeliefConfig:
     )
 
     def __post_init__(self) -> None:
-        problems = []
-        if self.kernel not in kernels:
-            hint = suggest(self.kernel, kernels)
+        problems = kernel_problems(self.kernel, self.smoothness)
+        if self.mean_features is not None and self.mean != "linear":
+            problems.append(f"mean_features: are for mean: linear, the mean is {self.mean!r}")
+        if self.kernel in graph_kernels and any(
+            isinstance(v, tuple) and len(v) > 1 for v in self.length_scales or ()
+        ):
             problems.append(
-                f"kernel: unknown kernel {self.kernel!r}.{hint} "
-                f"Registered: {', '.join(kernels.names())}"
+                f"length_scales: {self.kernel} has one length-scale [m], not one per feature"
             )
         if self.weights is not None:
             if self.length_scales is None or (self.signal_std is None and self.noise_std is None):
@@ -147,57 +151,3 @@ class BeliefConfig:
         return tuple(
             HyperParameters(ell, signal, noise) for ell in scales for signal, noise in self.pairs()
         )
-
-
-def build_belief(
-    config: BeliefConfig, features: FloatArray, names: Sequence[str] | None = None
-) -> Belief:
-    """Return the belief described by `config` over locations with `features` (n, p).
-
-    Args:
-        config: what is known beforehand.
-        features: what the covariance is a function of.
-        names: of the features, for length-scales that come from the map; default coordinates.
-
-    Raises:
-        ConfigError: features that are not finite, or length-scales that do not fit them.
-    """
-    features = np.asarray(features, dtype=np.float64)
-    grid: CandidateGrid | None = None
-    weights: FloatArray | None = None if config.weights is None else np.array(config.weights)
-    try:
-        if config.length_scales is None:
-            if features.ndim != 2 or not len(features) or not np.isfinite(features).all():
-                msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
-                raise ValueError(msg)
-            pairs = config.pairs()
-            count = max(3, CANDIDATES // len(pairs))
-            scales = default_grid(features, tuple(names or ()), count)
-            grid = CandidateGrid(scales, pairs, build_kernel(config.kernel), features)
-            covariance, weights = grid.build()
-            logger.info(
-                "length-scales from the map: %s", ", ".join(f"{p:.3g}" for p in scales.points)
-            )
-        else:
-            kernel = build_kernel(config.kernel)
-            covariance = FeatureCovariance(kernel, features, config.hyperparameters())
-    except ValueError as error:
-        msg = f"belief: {error}"
-        raise ConfigError(msg) from error
-    std = config.mean_std
-    if std is None:
-        std = VAGUE * max(signal for signal, _ in config.pairs())
-        if not config.scale_known:
-            std = FLAT
-    if config.mean == "linear":
-        mean = PriorMean.linear(features, config.mean_value, std)
-    else:
-        mean = PriorMean.constant(covariance.n, config.mean_value, std)
-    return Belief(
-        covariance,
-        mean,
-        weights,
-        TRANSFORMS[config.transform],
-        scale_known=config.scale_known,
-        grid=grid,
-    )

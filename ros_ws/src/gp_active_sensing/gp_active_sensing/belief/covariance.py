@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.kernels import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["FeatureCovariance", "HyperParameters", "LocationCovariance"]
+__all__ = ["CovarianceFamily", "FeatureCovariance", "HyperParameters", "LocationCovariance"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ class LocationCovariance(Protocol):
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         ...
+
+
+CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCovariance]
+"""Makes the covariance of candidates Λ; what else it depends on is bound to it."""
 
 
 class FeatureCovariance:

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import cKDTree
 
-from gp_active_sensing.belief.covariance import FeatureCovariance, HyperParameters
-from gp_active_sensing.kernels import Kernel
+from gp_active_sensing.belief.covariance import (
+    CovarianceFamily,
+    HyperParameters,
+    LocationCovariance,
+)
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["CandidateGrid", "LengthScaleGrid", "default_grid"]
+__all__ = ["CandidateGrid", "LengthScaleGrid", "default_grid", "grid_between"]
 
 _EDGE = 0.15
 """Mass of the smallest or largest length-scale from which the grid grows beyond it."""
@@ -102,13 +105,12 @@ def default_grid(features: FloatArray, names: tuple[str, ...], count: int) -> Le
 
     Args:
         features: (n, p).
-        names: of the features; unless they all are coordinates, each has a length-scale of its own,
-            in proportion to its range.
+        names: of the features; unless they all are coordinates (x, y, z, or those of an embedding),
+            each has a length-scale of its own, in proportion to its range.
         count: number of points.
     """
     span = np.ptp(features, axis=0)
-    coordinates = set(names) <= {"x", "y", "z"}
-    if coordinates:
+    if all(name in ("x", "y", "z") or name.startswith("mds_") for name in names):
         scaled, shape = features, tuple[float, ...]()
     else:
         usable = np.where(span > 0.0, span, 1.0)
@@ -119,6 +121,20 @@ def default_grid(features: FloatArray, names: tuple[str, ...], count: int) -> Le
         distance = np.asarray(cKDTree(scaled).query(scaled, k=2)[0])[:, 1]
         positive = distance[distance > 0.0]
         spacing = float(np.median(positive)) if positive.size else extent
+    return grid_between(spacing, extent, count, shape)
+
+
+def grid_between(
+    spacing: float, extent: float, count: int, shape: tuple[float, ...] = ()
+) -> LengthScaleGrid:
+    """Return the grid for places so far apart, on a map of such an extent, log-spaced.
+
+    Args:
+        spacing: distance of neighbouring places.
+        extent: of the map, in the same unit.
+        count: number of points.
+        shape: factor of each feature; () = the same length-scale for all.
+    """
     first, last = _SPACING * spacing, max(_EXTENT * extent, 2.0 * spacing)
     points = tuple(float(p) for p in np.geomspace(first, last, count))
     return LengthScaleGrid(
@@ -138,16 +154,14 @@ class CandidateGrid:
     Args:
         scales: the length-scales.
         pairs: (signal_std, noise_std) that each length-scale is combined with.
-        kernel: correlation function.
-        features: (n, p) of the locations.
+        family: makes the covariance of candidates.
     """
 
     scales: LengthScaleGrid
     pairs: tuple[tuple[float, float], ...]
-    kernel: Kernel
-    features: FloatArray
+    family: CovarianceFamily
 
-    def build(self) -> tuple[FeatureCovariance, FloatArray]:
+    def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
         candidates = [
             HyperParameters(ell, signal, noise)
@@ -155,7 +169,7 @@ class CandidateGrid:
             for signal, noise in self.pairs
         ]
         prior = np.repeat(self.scales.prior() / len(self.pairs), len(self.pairs))
-        return FeatureCovariance(self.kernel, self.features, candidates), prior
+        return self.family(candidates), prior
 
     def adapted(self, weights: FloatArray) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`."""

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from gp_active_sensing.kernels.base import Kernel, Stationary
+from gp_active_sensing.errors import suggest
+from gp_active_sensing.kernels.base import GraphKernel, Kernel, Stationary
+from gp_active_sensing.kernels.graph_matern import GraphMatern
 from gp_active_sensing.kernels.matern import Matern12, Matern32, Matern52
 from gp_active_sensing.kernels.squared_exponential import SquaredExponential
 from gp_active_sensing.registry import Registry
 
 __all__ = [
+    "GraphKernel",
+    "GraphMatern",
     "Kernel",
     "Matern12",
     "Matern32",
     "Matern52",
     "SquaredExponential",
     "Stationary",
+    "build_graph_kernel",
     "build_kernel",
+    "graph_kernels",
+    "kernel_problems",
     "kernels",
 ]
+
+SMOOTHNESS = 1.5
+"""ν of a graph kernel that nobody has chosen."""
 
 
 def _kernel_problem(plugin: Any) -> str:
@@ -33,6 +43,41 @@ kernels.add("se", SquaredExponential)
 kernels.add("matern12", Matern12)
 kernels.add("matern32", Matern32)
 kernels.add("matern52", Matern52)
+
+
+def _graph_kernel_problem(plugin: Any) -> str:
+    """Return what is wrong with a plug-in's object, "" when it makes graph kernels."""
+    made = plugin(smoothness=SMOOTHNESS)
+    return "" if isinstance(made, GraphKernel) else "expected a class with the method density"
+
+
+graph_kernels: Registry[GraphKernel] = Registry(
+    "graph kernel", group="gp_active_sensing.graph_kernels", check=_graph_kernel_problem
+)
+"""Kernels of how places are joined; each is made with the keyword `smoothness`."""
+graph_kernels.add("graph_matern", GraphMatern)
+
+
+def kernel_problems(name: str, smoothness: float) -> list[str]:
+    """Return what is wrong with the keys `kernel` and `smoothness` of a configuration."""
+    if name in kernels:
+        if smoothness == SMOOTHNESS:
+            return []
+        return [f"smoothness: is for {', '.join(graph_kernels.names())}, the kernel is {name!r}"]
+    if name in graph_kernels:
+        return []
+    known = [*kernels.names(), *graph_kernels.names()]
+    hint = suggest(name, known)
+    return [f"kernel: unknown kernel {name!r}.{hint} Registered: {', '.join(sorted(known))}"]
+
+
+def build_graph_kernel(name: str, smoothness: float) -> GraphKernel:
+    """Return the graph kernel registered under `name`.
+
+    Raises:
+        UnknownNameError: no such kernel; the message has the nearest match.
+    """
+    return graph_kernels.factory(name)(smoothness=smoothness)
 
 
 def build_kernel(name: str) -> Kernel:

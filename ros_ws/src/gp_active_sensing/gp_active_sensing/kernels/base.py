@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Kernel", "Stationary"]
+__all__ = ["GraphKernel", "Kernel", "Stationary"]
 
 
 @runtime_checkable
@@ -28,6 +29,20 @@ class Kernel(Protocol):
 
     def correlations(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
         """Return the (L, n, m) correlations for `length_scales` (L, 1) or (L, p)."""
+        ...
+
+
+@runtime_checkable
+class GraphKernel(Protocol):
+    """A function of the eigenvalues of a graph's Laplacian; `belief.graph_covariance` uses it."""
+
+    def density(self, eigenvalues: FloatArray, length_scale: float) -> FloatArray:
+        """Return the (k,) spectral densities, above 0 and not growing with the eigenvalue.
+
+        Args:
+            eigenvalues: (k,) from 0 up, squared wave numbers [1/m²].
+            length_scale: metres along the links.
+        """
         ...
 
 
@@ -59,9 +74,5 @@ class Stationary(ABC):
 
 
 def _distances(X1: FloatArray, X2: FloatArray) -> FloatArray:
-    # Differences, not |x|^2 + |x'|^2 - 2xx': map coordinates are large and close together.
-    squares = np.zeros((X1.shape[0], X2.shape[0]))
-    for column in range(X1.shape[1]):
-        difference = X1[:, column, None] - X2[None, :, column]
-        squares += difference * difference
-    return np.asarray(np.sqrt(squares))
+    # Of differences, not |x|^2 + |x'|^2 - 2xx': map coordinates are large and close together.
+    return np.asarray(cdist(X1, X2))

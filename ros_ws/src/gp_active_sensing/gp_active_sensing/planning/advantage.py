@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.allowance import Allowance
 from gp_active_sensing.planning.base import Choices
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
@@ -175,9 +176,9 @@ class _Walk:
         self, here: int | None, seen: BoolArray, budget: Budget
     ) -> tuple[IntArray, Callable[[int], Budget]]:
         """Return what may be next, and what is left of the budget after each."""
-        candidates = self.topology.candidates(here, seen, self.unavailable)
-        if budget.metres is None and budget.seconds is None:
-            return candidates, lambda _: budget
-        routes = [self.topology.route(here, int(x), seen, self.unavailable) for x in candidates]
-        kept = [i for i, route in enumerate(routes) if budget.affords(route.cost)]
-        return candidates[kept], lambda i: budget.minus(readings=1, cost=routes[kept[i]].cost)
+        allowance = Allowance(self.topology, budget)
+        if not allowance.restricts:
+            return self.topology.candidates(here, seen, self.unavailable), lambda _: budget
+        drives = allowance.drives(here, seen, self.unavailable)
+        places = np.array([drive.place for drive in drives], dtype=np.int64)
+        return places, lambda i: drives[i].left(budget)

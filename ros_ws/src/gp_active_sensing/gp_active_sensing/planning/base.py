@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.allowance import Allowance
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     BoolArray,
@@ -60,7 +61,8 @@ class Policy(Protocol):
             limit: limit on the computing of this decision.
             rng: source of randomness of this decision.
             state: what the previous call returned; None at the first.
-            remaining: what is left of the mission's budget; the horizon is clipped to it.
+            remaining: what is left of the mission's budget, and where it has to end; the horizon is
+                clipped to it. `choices` and `Allowance` keep it.
             unavailable: places not to be chosen but not observed either (set aside).
             clock: monotonic seconds, for `limit.seconds`.
         """
@@ -112,25 +114,21 @@ def choices(
     unavailable: Collection[int],
     remaining: Budget,
 ) -> Choices:
-    """Find the candidates a probe can afford, with their routes."""
+    """Find the candidates a probe can afford, with their routes; see `Allowance`."""
     observed = belief.observed.copy()
     observed[list(pending)] = True
     nothing = np.empty(0, dtype=np.int64)
     if remaining.readings is not None and remaining.readings <= 0:
         return Choices(nothing, (), observed, "the budget of readings is spent")
-    locations = topology.candidates(at, observed, unavailable)
-    if locations.size == 0:
-        reason = "every reachable place is observed, on its way to be, or set aside"
-        return Choices(nothing, (), observed, reason)
-    kept: list[int] = []
-    routes: list[Route] = []
-    for location in locations:
-        route = topology.route(at, int(location), observed, unavailable)
-        if remaining.affords(route.cost):
-            kept.append(int(location))
-            routes.append(route)
-    reason = "" if kept else "no reachable place is within the budget of metres or seconds"
-    return Choices(np.asarray(kept, dtype=np.int64), tuple(routes), observed, reason)
+    allowance = Allowance(topology, remaining)
+    drives = allowance.drives(at, observed, unavailable)
+    if drives:
+        locations = np.array([drive.place for drive in drives], dtype=np.int64)
+        return Choices(locations, tuple(drive.route for drive in drives), observed)
+    if topology.candidates(at, observed, unavailable).size:
+        return Choices(nothing, (), observed, allowance.why_none())
+    reason = "every reachable place is observed, on its way to be, or set aside"
+    return Choices(nothing, (), observed, reason)
 
 
 def no_plan(reason: str) -> Plan:

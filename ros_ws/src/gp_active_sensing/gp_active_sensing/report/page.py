@@ -105,6 +105,8 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
     # What was driven, where the driver measured it; else what the plans said it would be.
     planned = sum(float(record.get("metres") or 0.0) for record in data.records)
     metres = float(data.records[-1].get("driven_metres", planned)) if data.records else 0.0
+    if last.plan is not None and last.plan.waypoint is None:
+        metres = last.metres  # with the way to the end place
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
     scale, weight = _most_probable(data, done)

@@ -9,11 +9,11 @@ import numpy as np
 
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.packing import pack, pack_integers
-from gp_active_sensing.report.sentences import outcome, why
+from gp_active_sensing.report.sentences import called, outcome, why
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Replay, Step
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import CandidateValue, FloatArray
+from gp_active_sensing.types import CandidateValue, FloatArray, Plan
 
 __all__ = ["MAP_BYTES", "build_payload", "is_line", "scale_labels"]
 
@@ -118,8 +118,10 @@ def _step(
         "seconds": _significant(step.seconds),
     }
     plan = step.plan
-    if plan is None or plan.waypoint is None:
+    if plan is None:
         return found
+    if plan.waypoint is None:
+        return found | _way_home(data, step, plan)
     record = step.record
     chosen = _best(plan.candidates, plan.waypoint, kept)
     metres = record.get("driven_metres")
@@ -142,6 +144,21 @@ def _step(
         "planSeconds": _significant(float(record.get("plan_seconds") or plan.seconds)),
         "limit": plan.deadline_hit,
         "metres": _significant(float(metres)) if isinstance(metres, int | float) else None,
+    }
+
+
+def _way_home(data: RunData, step: Step, plan: Plan) -> dict[str, Any]:
+    """Return the step that leads to the end place: no decision, no place of its own."""
+    names = data.topology.names
+    read = len(step.readings)
+    return {
+        "home": True,
+        "at": step.at,
+        "path": list(plan.path),
+        "metres": _significant(step.metres),
+        "why": f"Nothing more was chosen: {plan.reason}. The way to {called(names[plan.path[-1]])}, "
+        f"where the mission had to end: {plan.cost.metres:.0f} m.",
+        "outcome": f"{read} place{'' if read == 1 else 's'} read on the way." if read else "",
     }
 
 

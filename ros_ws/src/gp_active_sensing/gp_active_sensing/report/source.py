@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.field import FieldConfig
+from gp_active_sensing.sim.traffic import RecordedTruth
 from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 
@@ -70,7 +71,7 @@ class RunData:
 
     def fresh_belief(self) -> Belief:
         """Return the belief before the first reading."""
-        return build_belief(self.belief, self.topology.features, self.topology.feature_names)
+        return belief_on(self.belief, self.topology)
 
     def _field(self, key: str, default: Any) -> Any:
         section = self.config.get("field")
@@ -95,7 +96,7 @@ def load_run(run_dir: Path) -> RunData:
         from_mapping(MapConfig, config["map"], path="map", source=source), base_dir=run_dir
     )
     belief = from_mapping(BeliefConfig, config["belief"], path="belief", source=source)
-    truth, why_not = _truth(config, topology)
+    truth, why_not = _truth(run, topology)
     events, records = tuple(run.events()), tuple(run.records())
     notes = [f"{name}: the last line was cut short and is left out" for name in run.cut_short]
     if why_not:
@@ -113,12 +114,15 @@ def load_run(run_dir: Path) -> RunData:
     )
 
 
-def _truth(config: Mapping[str, Any], topology: Topology) -> tuple[Truth | None, str]:
+def _truth(run: RunDirectory, topology: Topology) -> tuple[Truth | None, str]:
     """Return the truth, or why there is none."""
+    config = run.config
     if not isinstance(config.get("field"), Mapping):
         return None, ""
     try:
         field = from_mapping(FieldConfig, config["field"], path="field")
+        if field.kind == "sumo":
+            return RecordedTruth(run.truth(), topology.n), ""
         return build_truth(field, topology, int(config.get("seed") or 0)), ""
     except ActiveSensingError as error:
         return None, f"the truth is not shown: {error}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.events import plan_of, reading_of
+from gp_active_sensing.events import home_of, plan_of, reading_of
 from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.topology import Topology
@@ -31,7 +31,9 @@ class Step:
     Args:
         number: of the stage, or of readings so far.
         seconds: time of the mission [s].
-        plan: the decision that led here, None without one.
+        metres: driven [m].
+        plan: the decision that led here, None without one; one without a waypoint is the way to the
+            end place.
         at: where the probe stood when it was taken, None when not known.
         record: the stage's line of ``records.jsonl``, {} without one.
         readings: (place, mean, count) of the readings of this step.
@@ -43,6 +45,7 @@ class Step:
 
     number: int
     seconds: float
+    metres: float
     plan: Plan | None
     at: int | None
     record: Mapping[str, Any]
@@ -102,12 +105,14 @@ class _Chunk:
     at: int | None = None
     readings: list[Reading] = field(default_factory=list)
     driven: float = 0.0
+    metres: float = 0.0
 
     def take(self, event: Mapping[str, Any]) -> None:
         if event.get("event") == "reading":
             self.readings.append(reading_of(event))
         elif event.get("event") == "moved":
             self.driven += float(event.get("seconds") or 0.0)
+            self.metres += float(event.get("metres") or 0.0)
 
 
 def replay(data: RunData) -> Replay:
@@ -151,13 +156,14 @@ class _Again:
         self.truths: list[FloatArray] = []
         self.unused = 0
         self._topology, self._truth = data.topology, data.truth
-        self._seconds = 0.0
+        self._seconds = self._metres = 0.0
 
     def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> Step:
         expected = self._expected(chunk.plan)
         used = list(_observe(self.belief, self._topology, chunk.readings))
         self.unused += len(chunk.readings) - len(used)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
+        self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
         error, score = _number(record.get("rmspe")), _number(record.get("nlpd"))
         if with_map or (self._truth is not None and error is None):
             mean, variance = self.belief.predict()
@@ -174,6 +180,7 @@ class _Again:
         return Step(
             number=chunk.number,
             seconds=self._seconds,
+            metres=self._metres,
             plan=chunk.plan,
             at=chunk.at,
             record=record,
@@ -194,13 +201,16 @@ class _Again:
 
 
 def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
-    """Yield what was before the first decision, then each decision with what came of it."""
+    """Yield what was before the first decision, then each decision with what came of it.
+
+    The way to the end place, where there was one, comes last.
+    """
     chunk = _Chunk(0)
     last: int | None = None
     for event in events:
-        if event.get("event") == "decision":
+        if event.get("event") in ("decision", "home"):
             yield chunk
-            plan = plan_of(event)
+            plan = plan_of(event) if event.get("event") == "decision" else home_of(event)
             at = event.get("at")
             chunk = _Chunk(chunk.number + 1, plan, last if at is None else int(at))
             last = plan.waypoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gp_active_sensing.foresight import Foresight, take
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.ros.jobs import AheadJob
-from gp_active_sensing.types import Plan
+from gp_active_sensing.types import Cost, Plan
 
 __all__ = ["Ahead"]
 
@@ -74,8 +74,15 @@ class Ahead:
         if job.number == self._number:
             self.foresight = foresight
 
-    def take(self, loop: SensingLoop, value: float | None) -> tuple[Plan, float] | None:
+    def take(
+        self, loop: SensingLoop, value: float | None, rest: Cost = Cost(0.0, 0.0)
+    ) -> tuple[Plan, float] | None:
         """Take the decision that was foreseen for a reading of the goal, once.
+
+        Args:
+            loop: the mission's engine.
+            value: what was read there.
+            rest: what is still to be driven to the end of the place.
 
         Returns:
             The plan and the reading that it was made for; None when it has to be computed.
@@ -84,5 +91,5 @@ class Ahead:
         self.drop()
         if foresight is None or value is None:
             return None
-        plan = take(loop, foresight, value)
+        plan = take(loop, foresight, value, rest=rest)
         return None if plan is None else (plan, foresight.medians[foresight.cell(value)])

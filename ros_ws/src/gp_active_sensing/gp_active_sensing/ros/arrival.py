@@ -40,7 +40,7 @@ class Arrival:
             target: the place being driven to, which has no reading yet.
             now_ns: time of the node's clock.
         """
-        if not self._inside(target):
+        if not self.inside(target):
             self._since_ns = None
             return False
         if self._since_ns is None:
@@ -50,7 +50,8 @@ class Arrival:
         self._since_ns = now_ns
         return True
 
-    def _inside(self, target: int) -> bool:
+    def inside(self, target: int) -> bool:
+        """Say whether the probe is where the waypoint of a place is."""
         pose = self._track.newest
         if pose is None:
             return False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gp_active_sensing.belief import build_belief
+from gp_active_sensing.belief import belief_on
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.loop import SensingLoop
@@ -22,12 +22,16 @@ from gp_active_sensing.ros.poses import PoseTrack
 from gp_active_sensing.ros.recording import Recorder
 from gp_active_sensing.ros.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
-from gp_active_sensing.topology import build_topology
-from gp_active_sensing.types import Clock, PlanLimit
+from gp_active_sensing.sim.world import START
+from gp_active_sensing.topology import Topology, build_topology, place_index
+from gp_active_sensing.types import Budget, Clock, PlanLimit
 
 __all__ = ["Parts", "build_parts", "plan_limit"]
 
 logger = logging.getLogger(__name__)
+
+_LIVE_RADIUS = 0.5
+"""Arrival radius in live traffic [m]: a car that waits at a red light has not passed it."""
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit")
 
@@ -65,14 +69,16 @@ def build_parts(
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
     topology = build_topology(config.map)
+    budget, back_to_start = _budget(config, topology)
     loop = SensingLoop(
         topology,
-        build_belief(config.belief, topology.features, topology.feature_names),
+        belief_on(config.belief, topology),
         build_policy(config.policy),
-        budget=config.budget.budget(),
+        budget=budget,
         seed=config.seed,
         limit=plan_limit(config.limit.seconds, config.limit.expansions),
         retries=config.mission.retries,
+        speed=config.probe.own_speed,
         clock=clock,
     )
     matcher = MapMatcher(topology, config.mission.snap_distance)
@@ -91,7 +97,9 @@ def build_parts(
         journal=recorder.event,
     )
     radius = config.mission.arrival_radius
-    if radius is None:
+    if radius is None and _is_live(scenario):
+        radius = _LIVE_RADIUS
+    elif radius is None:
         radius = 5.0 if matcher.has_lines else min(5.0, 0.4 * matcher.spacing)
     seconds_of_queue = 20.0
     capacity = round(seconds_of_queue * (config.reading.rate + config.pose.rate))
@@ -103,9 +111,18 @@ def build_parts(
         arrival_radius=radius,
         clock=clock,
         ahead=config.plan_ahead_samples if config.plan_ahead else 0,
+        back_to_start=back_to_start,
         journal=recorder.event,
     )
     return Parts(mission, recorder, matcher)
+
+
+def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bool]:
+    """Return the budget with the end place, and whether that is where the probe begins."""
+    budget, end = config.budget.budget(), config.probe.end
+    if end is None or (end == START and START not in topology.names):
+        return budget, end is not None
+    return replace(budget, end=place_index(topology, end, "probe.end")), False
 
 
 def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -113,8 +130,15 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
     whole = to_mapping(config)
     kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
     kept.update({section: whole[section] for section in _SECTIONS})
+    kept["probe"] = {**kept.get("probe", {}), **whole["probe"]}
     kept["seed"] = config.seed
     return kept
+
+
+def _is_live(scenario: Mapping[str, Any] | None) -> bool:
+    """Say whether a scenario's field is the traffic of a running SUMO."""
+    field = (scenario or {}).get("field")
+    return isinstance(field, Mapping) and field.get("kind") == "sumo"
 
 
 def _truth(kept: Mapping[str, Any], scenario: Mapping[str, Any] | None) -> tuple[Truth | None, str]:
@@ -123,6 +147,9 @@ def _truth(kept: Mapping[str, Any], scenario: Mapping[str, Any] | None) -> tuple
         return None, ""
     try:
         whole = scenario_from_mapping(kept)
+        if _is_live(scenario):
+            logger.info("the truth is in the simulator's SUMO: no RMSPE and NLPD in the records")
+            return None, whole.field.unit
         return build_world(whole).truth, whole.field.unit
     except ActiveSensingError as error:
         logger.warning("the truth of the scenario is not known on this map: %s", error)

@@ -43,6 +43,7 @@ class PlanJob:
         decide: take a decision; otherwise the copy is only there to be shown.
         finished: the stage that ended, which the copy's belief includes.
         since: when the message that made the decision necessary came (monotonic seconds).
+        last: the mission is over when the copy has been shown.
     """
 
     loop: SensingLoop
@@ -51,6 +52,7 @@ class PlanJob:
     finished: Stage | None
     since: float
     decide: bool = True
+    last: bool = False
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ _PROBE = LaunchSpec(
 
 _TRAFFIC_SIM = LaunchSpec(
     "traffic_sim",
-    "sense with a simulated probe that drives through a simulated field",
+    "sense with a simulated probe that drives through a simulated field or live traffic",
     (
         Argument("scenario", _SCENARIO_HELP, "town"),
         _POLICY,

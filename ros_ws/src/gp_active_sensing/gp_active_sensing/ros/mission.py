@@ -4,7 +4,7 @@ No ROS in here: time and messages come as arguments, so every case can be tested
 
 =========  ====================================================================================
 idle       readings are used; nothing is decided yet
-running    decides, waits for the place to be observed, decides again
+running    decides, waits for the place to be observed, decides again; drives to the end place
 paused     readings are used; no decisions until `resume`
 ended      the last waypoint stands; readings are counted, not used
 =========  ====================================================================================
@@ -15,13 +15,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from gp_active_sensing.events import decision_event, end_event, miss_event, moved_event
+from gp_active_sensing.events import (
+    decision_event,
+    end_event,
+    miss_event,
+    moved_event,
+)
 from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.ros.ahead import Ahead
 from gp_active_sensing.ros.arrival import Arrival
+from gp_active_sensing.ros.homeward import Homeward
 from gp_active_sensing.ros.inbox import Inbox
 from gp_active_sensing.ros.intake import Intake
 from gp_active_sensing.ros.jobs import AheadJob, PlanJob, Stage, Step
@@ -49,6 +56,7 @@ class Mission:
         arrival_radius: distance to a waypoint at which the probe has arrived [m].
         clock: monotonic seconds.
         ahead: cells of the next reading to plan for while the probe drives; 0 = plan on arrival.
+        back_to_start: the end place is the one where the probe stands at the first decision.
         journal: takes the events of the mission.
     """
 
@@ -62,6 +70,7 @@ class Mission:
         arrival_radius: float,
         clock: Clock,
         ahead: int = 0,
+        back_to_start: bool = False,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
         self.loop = loop
@@ -76,6 +85,7 @@ class Mission:
         self.reason = ""
         """Why it is paused or over."""
         self.stages = Stages()
+        self.homeward = Homeward(loop, intake, self.stages, journal, from_start=back_to_start)
         self.last_plan: Plan | None = None
         self.latency = Latency()
         """From the message that completed a place to the next waypoint."""
@@ -166,6 +176,8 @@ class Mission:
             if self.state != "running" or now_ns <= 0:
                 return Step(self._show())
             again = self._progress(now_ns, max((a.received for a in arrivals), default=None))
+            if (last := self._arrived_home(now_ns)) is not None:
+                return Step(last)
             if (report := self._take_foreseen()) is not None:
                 return Step(report, plan=self.plan)
             if self._send_again:
@@ -208,24 +220,35 @@ class Mission:
         self._at = plan.waypoint
         self._since = self._clock() if received is None else received
 
+    def _arrived_home(self, now_ns: int) -> PlanJob | None:
+        """End the mission when it is where it has to end; return a job that shows what is known."""
+        home = self.stages.home
+        if home is None or not self.arrival.inside(home.path[-1]):
+            return None
+        self.homeward.arrive(now_ns)
+        self._end(home.reason)
+        return replace(self.look(), last=True)
+
     def _next_job(self) -> PlanJob | None:
-        if self.plan is not None or self.job_running:
+        if self.plan is not None or self.stages.home is not None or self.job_running:
             return None
         self.ahead.drop()
         if self._at is None:
             if self.intake.track.newest is None:
                 return None  # where the probe is must be known first
             here = self.intake.here
-            if here is None or self.intake.off_map:
-                logger.warning("the probe is off the map: any place may be the first")
-            else:
+            if here is not None and not self.intake.off_map:
                 self._at = here.place
+            elif self.homeward.needs_start:
+                return None  # where it has to come back to must be known first
+            else:
+                logger.warning("the probe is off the map: any place may be the first")
+        self.homeward.note_start(self._at)
         self.job_running = True
         self._job_number += 1
         self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
-        return PlanJob(
-            self.loop.snapshot(), self._at, self._job_number, self._finished, self._since
-        )
+        loop = self.homeward.snapshot(self._at)
+        return PlanJob(loop, self._at, self._job_number, self._finished, self._since)
 
     def _next_ahead(self) -> AheadJob | None:
         if self.job_running:
@@ -260,6 +283,12 @@ class Mission:
             if plan.waypoint is None:
                 self._finished = None
                 self.last_plan = plan
+                if plan.path:
+                    self.loop.adopt(job.loop)
+                    self.arrival.forget()
+                    self.ahead.drop()
+                    self.reason = self.homeward.begin(plan, job.at, self._now_ns)
+                    return True
                 self._end(plan.reason or "nothing is left to observe")
                 return True
             self.loop.adopt(job.loop)
@@ -276,7 +305,7 @@ class Mission:
         finished = self._finished
         if finished is None or self.plan is not None or self.job_running:
             return None
-        found = self.ahead.take(self.loop, finished.value)
+        found = self.ahead.take(self.loop, finished.value, self.homeward.rest(self._at))
         if found is None:
             return None
         plan, value = found

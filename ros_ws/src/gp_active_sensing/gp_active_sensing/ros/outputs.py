@@ -18,6 +18,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.geometry import route_geometry
 from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = [
@@ -58,20 +59,18 @@ def waypoint_message(goal: Sequence[float] | FloatArray, frame: str, stamp_ns: i
 
 
 def plan_path(topology: Topology, places: Sequence[int], stamp_ns: int) -> Path:
-    """Return the way over some places in order, along the map's geometry."""
+    """Return the way over some places in order, along the map's geometry.
+
+    Each pose heads for the next one, the last as its place's waypoint does.
+    """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
-    poses: list[PoseStamped] = []
-    for place in places:
-        line = topology.geometry(place)
-        for i, point in enumerate(line):
-            if i + 1 < len(line):
-                step = line[i + 1] - point
-                heading = math.atan2(step[1], step[0])
-            else:
-                heading = float(topology.goals[place][2])
-            goal = (float(point[0]), float(point[1]), heading)
-            poses.append(waypoint_message(goal, topology.frame, stamp_ns))
-    path.poses = poses
+    line = route_geometry(topology, places)
+    headings = [math.atan2(dy, dx) for dx, dy in np.diff(line, axis=0)]
+    headings += [float(topology.goals[place][2]) for place in places[-1:]]
+    path.poses = [
+        waypoint_message((float(x), float(y), heading), topology.frame, stamp_ns)
+        for (x, y), heading in zip(line, headings, strict=True)
+    ]
     return path
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.ros.driving import way_to
 from gp_active_sensing.sim import World
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading, Route
 
-__all__ = ["Moment", "Player"]
+__all__ = ["EPOCH_NS", "Moment", "Player", "place_at"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,18 @@ class Moment:
     pose: tuple[float, float, float]
     speed: float
     readings: tuple[Reading, ...]
+
+
+def place_at(topology: Topology, x: float, y: float, heading: float) -> int | None:
+    """Return the place whose waypoint this is: nearest, and facing the same way.
+
+    None when it is farther than 1 m from every waypoint.
+    """
+    goals = topology.goals
+    distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
+    turns = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
+    best = int(np.argmin(distances + turns))
+    return best if distances[best] <= 1.0 else None
 
 
 class Player:
@@ -87,11 +100,10 @@ class Player:
 
         None when it is farther than 1 m from every waypoint.
         """
-        goals = self._topology.goals
-        distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
-        turns = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
-        best = int(np.argmin(distances + turns))
-        return best if distances[best] <= 1.0 else None
+        return place_at(self._topology, x, y, heading)
+
+    def close(self) -> None:
+        """Nothing to end."""
 
     def go_to(self, place: int) -> None:
         """Drive to a place: at once when standing, else from the end of the place being driven."""
@@ -109,7 +121,7 @@ class Player:
         if goal == at:
             self._visit(goal)
             return
-        route = self._route(at, goal)
+        route = way_to(self._world, at, goal, self._passed)
         if route is None:
             logger.warning(
                 "there is no way from %s to %s",
@@ -119,15 +131,6 @@ class Player:
             self._goal = None
             return
         self._probe.drive(Route(route.path, self._probe.cost(route)))
-
-    def _route(self, at: int | None, goal: int) -> Route | None:
-        """Return the way through places passed before; through any, if there is none such."""
-        for crossable in (self._passed, np.ones(self._topology.n, dtype=np.bool_)):
-            try:
-                return self._topology.route(at, goal, crossable)
-            except PlanningError:
-                continue
-        return None
 
     def step(self, seconds: float) -> Moment:
         """Let simulated time pass.

@@ -19,6 +19,7 @@ from gp_active_sensing.ros.build import Parts
 from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.jobs import PlanJob, Stage
 from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.topology import whole_way
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
 __all__ = ["Results"]
@@ -75,8 +76,9 @@ class Results:
 
     def send_waypoint(self, plan: Plan) -> None:
         """Publish the waypoint and the way to it."""
-        self.send_again(plan.waypoints[0])
-        places = (*plan.path, *plan.waypoints[1:])
+        self.send_again(plan.path[-1])
+        loop = self._parts.mission.loop
+        places = whole_way(self._topology, plan, loop.belief.observed, loop.set_aside)
         self._publish("plan", outputs.plan_path(self._topology, places, self.now_ns()))
 
     def send_again(self, place: int) -> None:
@@ -105,7 +107,7 @@ class Results:
         self.send_map(belief.observed, planned or self._planned())
 
     def _planned(self) -> Sequence[int]:
-        plan = self._parts.mission.plan
+        plan = self._parts.mission.plan or self._parts.mission.stages.home
         return () if plan is None else plan.path
 
     def mission_ended(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.sim.scenario import BudgetConfig, LimitConfig
+from gp_active_sensing.sim.scenario import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.topology import MapConfig
 
 __all__ = [
@@ -170,6 +170,7 @@ class ActiveSensingConfig:
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         {"name": "bal"}, help="how the next place is chosen"
     )
+    probe: TripConfig = dataclasses.field(default_factory=TripConfig)
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)

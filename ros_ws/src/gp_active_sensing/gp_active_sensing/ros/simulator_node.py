@@ -1,5 +1,7 @@
 """Node ``simulator``: plays a scenario's field, sensor and probe, and the clock.
 
+The field is a known one, or the traffic of a running SUMO in which the probe is a car.
+
 Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. The
 clock does not wait for anybody: it advances by equal steps, each published after what happened in
 it, so whoever sees a time has been sent everything before it. Under load it runs slower than
@@ -36,6 +38,7 @@ from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.player import Moment, Player
 from gp_active_sensing.ros.running import run_node
 from gp_active_sensing.ros.settings import SimulatorConfig
+from gp_active_sensing.ros.traffic_player import TrafficPlayer
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.types import Reading
 
@@ -49,7 +52,7 @@ class SimulatorNode(GuardedNode):
         super().__init__(
             "simulator", automatically_declare_parameters_from_overrides=True, **options
         )
-        self._player: Player | None = None
+        self._player: Player | TrafficPlayer | None = None
         self._last_waypoint: PoseStamped | None = None
         self.parameters = ParameterTree(self, SimulatorConfig)
         self.parameters.locked = lambda: self._player is not None
@@ -77,7 +80,8 @@ class SimulatorNode(GuardedNode):
         self._frame = world.topology.frame
         self._names = world.topology.names
         sensor = scenario.sensor
-        self._player = Player(world, readings=sensor.readings, on_the_way=sensor.on_the_way)
+        kind_of_player = Player if world.traffic is None else TrafficPlayer
+        self._player = kind_of_player(world, readings=sensor.readings, on_the_way=sensor.on_the_way)
         depth = 1000  # nothing is lost while a subscriber is busy
         # The profile rclpy's own /clock subscription expects, with more depth.
         self._clock_out = self.own(
@@ -114,6 +118,8 @@ class SimulatorNode(GuardedNode):
 
     def release(self) -> None:
         """Give back the topics."""
+        if self._player is not None:
+            self._player.close()
         self._player = None
         self.disown()
 

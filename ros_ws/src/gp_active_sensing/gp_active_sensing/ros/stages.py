@@ -21,6 +21,8 @@ class Stages:
         self.number = 0
         self.plan: Plan | None = None
         """The decision being carried out."""
+        self.home: Plan | None = None
+        """The last plan, on the way to the end place."""
         self.driven = Cost(0.0, 0.0)
         self.noise_variance: float | None = None
         """What the newest reading brought along."""
@@ -32,8 +34,8 @@ class Stages:
     @property
     def target(self) -> int | None:
         """The place being driven to."""
-        plan = self.plan  # once: another thread may change it in between
-        return None if plan is None else plan.waypoint
+        plan = self.plan or self.home  # once: another thread may change it in between
+        return None if plan is None else plan.path[-1]
 
     def begin(self, plan: Plan, now_ns: int, metres: float, *, foreseen: bool) -> None:
         """Carry out a decision.
@@ -61,19 +63,24 @@ class Stages:
 
     def complete(self, plan: Plan, now_ns: int, metres: float) -> tuple[Stage, Cost]:
         """End the stage; return it, and what was driven since the one before it ended."""
-        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
-        self._charged = now_ns, metres
-        cost = Cost(metres - then_metres, max(0.0, 1e-9 * (now_ns - then_ns)))
-        self.driven = self.driven.plus(cost)
+        cost = self.charge(now_ns, metres)
         value = sum(self._values) / len(self._values) if self._values else None
         stage = Stage(self.number, plan, value, self.driven, now_ns, self._foreseen)
         self._unrecorded.append(stage)
         self.plan = None
         return stage, cost
 
+    def charge(self, now_ns: int, metres: float) -> Cost:
+        """Return what was driven since this was last asked, and add it up."""
+        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
+        self._charged = now_ns, metres
+        cost = Cost(metres - then_metres, max(0.0, 1e-9 * (now_ns - then_ns)))
+        self.driven = self.driven.plus(cost)
+        return cost
+
     def go_on(self, now_ns: int, metres: float) -> None:
         """Charge nothing of what was driven since the last stage ended."""
-        self._charged = None if self.plan is None else (now_ns, metres)
+        self._charged = None if self.target is None else (now_ns, metres)
 
     @property
     def unrecorded(self) -> list[Stage]:

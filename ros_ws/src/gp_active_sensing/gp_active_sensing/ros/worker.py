@@ -126,6 +126,9 @@ class Worker:
                 with self._noting("results"):
                     self._outputs.send_results(job, ())
                 self._mission.showing = False
+                if job.last:
+                    with self._noting("results"):
+                        self._outputs.mission_ended()
 
     def _decide(self, job: PlanJob) -> None:
         try:
@@ -137,13 +140,13 @@ class Worker:
             return
         if not used:
             return  # the next job carries what this one did not use
-        if plan.waypoint is not None:
+        if plan.path:
             with self._noting("results"):
                 self._outputs.send_waypoint(plan)
             self._mission.inbox.wake()
         with self._noting("results"):
             self._outputs.send_results(job, plan.path)
-        if plan.waypoint is None:
+        if not plan.path:
             with self._noting("results"):
                 self._outputs.mission_ended()
 

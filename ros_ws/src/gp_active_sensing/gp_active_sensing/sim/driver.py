@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from gp_active_sensing.versions import versions
 __all__ = ["OnStage", "run_name", "run_scenario"]
 
 logger = logging.getLogger(__name__)
+
+_DIGITS = 3
+"""Of the live truth that is kept for reports."""
 
 OnStage = Callable[[Mapping[str, Any]], None]
 """Called with the record of each stage as it is completed."""
@@ -70,9 +74,10 @@ def run_scenario(
     """
     out_dir = Path(out_dir)
     world = build_world(scenario)
-    mission = Mission(scenario, world, build_loop(scenario, world.topology, clock=clock))
+    loop = build_loop(scenario, world.topology, budget=world.budget, clock=clock)
+    mission = Mission(scenario, world, loop)
     run, again = _directory(scenario, out_dir, resume)
-    with run:
+    with run, closing(mission):
         records = _replay(run, mission) if again else []
         if not mission.ended:
             if not again:
@@ -98,7 +103,7 @@ def _go_on(
         run.append_event(mission.step())
         record = mission.finish_stage()
         if record is not None:
-            run.append_record(record)
+            _keep(run, mission, record)
             records.append(record)
             if on_stage is not None:
                 on_stage(record)
@@ -116,10 +121,19 @@ def _replay(run: RunDirectory, mission: Mission) -> list[dict[str, Any]]:
         mission.replay(event)
         record = mission.finish_stage()
         if record is not None:
-            run.append_record(record)
+            _keep(run, mission, record)
             records.append(record)
     logger.info("resumed %s after %d stages", run.path, len(records))
     return records
+
+
+def _keep(run: RunDirectory, mission: Mission, record: Mapping[str, Any]) -> None:
+    """Write the record of a stage; with live traffic also the truth, which no file knows."""
+    if mission.world.traffic is not None:
+        seconds = float(record["truth_seconds"])
+        values = mission.world.truth.at(seconds).round(_DIGITS).tolist()
+        run.append_truth({"seconds": seconds, "values": values})
+    run.append_record(record)
 
 
 def _directory(scenario: Scenario, out_dir: Path, resume: bool) -> tuple[RunDirectory, bool]:

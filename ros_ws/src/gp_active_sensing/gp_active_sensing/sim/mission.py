@@ -17,6 +17,8 @@ from gp_active_sensing.events import (
     decision_event,
     dropout_event,
     end_event,
+    home_event,
+    home_of,
     miss_event,
     moved_event,
     plan_of,
@@ -27,6 +29,7 @@ from gp_active_sensing.events import (
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.traffic import Trip
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route
 from gp_active_sensing.versions import versions
@@ -50,6 +53,8 @@ class Mission:
         self.world = world
         self.loop = loop
         self.probe = world.probe()
+        if world.traffic is not None:
+            world.traffic.start()
         self.stage = 0
         self.driven = Cost(0.0, 0.0)
         self.reason = ""
@@ -60,6 +65,13 @@ class Mission:
         self._to_read: list[tuple[int, int]] | None = None
         self._asked = 0
         self._got: list[float] = []
+        self._exact: dict[int, float | None] = {}
+        """What was measured on each place of a trip through traffic, None = nothing."""
+
+    def close(self) -> None:
+        """End the traffic, if there is any; the mission cannot go on."""
+        if self.world.traffic is not None:
+            self.world.traffic.close()
 
     @property
     def ended(self) -> bool:
@@ -74,12 +86,18 @@ class Mission:
             return self._decide()
         if self._to_read is None:
             return self._drive(self._plan)
+        if not self._to_read:  # it is back where it has to end
+            self.reason = self._plan.reason
+            return end_event(self.reason)
         return self._read(self._to_read)
 
     def _decide(self) -> dict[str, Any]:
         plan = self.loop.ask(self.probe.at)
         # What the journal gives back after a restart, so that a restart changes nothing.
         self.loop.policy_state = _as_read_back(self.loop.policy_state)
+        if plan.waypoint is None and plan.path:
+            self._begin(plan)
+            return home_event(plan, at=self.probe.at)
         if plan.waypoint is None:
             self.reason = plan.reason or "nothing is left to observe"
             return end_event(self.reason)
@@ -87,6 +105,10 @@ class Mission:
         return decision_event(self.stage, plan, self.loop.policy_state, at=self.probe.at)
 
     def _drive(self, plan: Plan) -> dict[str, Any]:
+        if self.world.traffic is not None:
+            trip = self.world.traffic.drive(plan)
+            self._move(plan, trip.cost, trip)
+            return moved_event(trip.cost, **trip.to_mapping())
         cost = self.probe.cost(Route(plan.path, plan.cost))
         self._move(plan, cost)
         return moved_event(cost)
@@ -96,7 +118,10 @@ class Mission:
         if self._asked == self.scenario.sensor.readings:
             return self._give_up_or_again(location)
         visit = self._visits[location]
-        reading = self.world.sensor.read(location, visit, stamp_ns)
+        exact = self._exact.get(location)
+        reading = None
+        if exact is not None or self.world.traffic is None:
+            reading = self.world.sensor.read(location, visit, stamp_ns, exact)
         if reading is None:
             self._note_dropout(location)
             return dropout_event(location, stamp_ns=stamp_ns, visit=visit)
@@ -133,7 +158,11 @@ class Mission:
         elif kind == "moved":
             if plan is None or self._to_read is not None:
                 raise self._out_of_order(event)
-            self._move(plan, Cost(float(event["metres"]), float(event["seconds"])))
+            # Traffic has no memory of its own: what was driven is driven again, and compared.
+            traffic = self.world.traffic
+            trip = None if traffic is None else traffic.drive_again(plan, event)
+            cost = Cost(float(event["metres"]), float(event["seconds"]))
+            self._move(plan, cost, trip)
         elif kind in ("reading", "dropout", "miss"):
             location = int(event["location"])
             if not self._to_read or self._to_read[0][0] != location:
@@ -144,6 +173,11 @@ class Mission:
                 self._note_dropout(location)
             else:
                 self._note_miss(self.loop.miss(location))
+        elif kind == "home":
+            if plan is not None:
+                raise self._out_of_order(event)
+            self.loop.replay_way_home()
+            self._begin(home_of(event))
         elif kind == "end":
             self.reason = str(event["reason"])
         elif kind == "start":
@@ -179,13 +213,19 @@ class Mission:
 
     def _begin_stage(self, plan: Plan) -> None:
         self.stage += 1
+        self._begin(plan)
+
+    def _begin(self, plan: Plan) -> None:
         self._plan = plan
         self._to_read = None
         self._asked = 0
         self._got = []
 
-    def _move(self, plan: Plan, cost: Cost) -> None:
-        """Drive the plan's path, and note which places are to be read when [ns]."""
+    def _move(self, plan: Plan, cost: Cost, trip: Trip | None = None) -> None:
+        """Drive the plan's path, and note which places are to be read when [ns].
+
+        A trip through traffic says itself when that is, and what was measured.
+        """
         started = self.driven.seconds
         self.probe.drive(Route(plan.path, cost))
         passed: list[tuple[int, int]] = []
@@ -197,8 +237,15 @@ class Mission:
             passed.extend((place, stamp) for place in self.probe.advance(dt))
         self.loop.moved(cost)
         self.driven = self.driven.plus(cost)
+        if trip is not None:
+            passed = [(place, stamp) for place, stamp, _ in trip.visits]
+            self._exact = {place: value for place, _, value in trip.visits}
         on_the_way = self.scenario.sensor.on_the_way
-        self._to_read = passed if on_the_way else passed[-1:]
+        if on_the_way:
+            self._to_read = passed
+        else:
+            self._to_read = passed[-1:] if plan.waypoints else []
+        self._skip_unwanted()
 
     def _tell(self, location: int, reading: Reading) -> None:
         """Hand a reading to the loop; one that it rejects leaves the visit without a reading."""
@@ -224,18 +271,24 @@ class Mission:
         to_read = self._to_read
         if not to_read or self._asked < self.scenario.sensor.readings:
             return
-        at_goal = len(to_read) == 1
+        at_goal = len(to_read) == 1 and not self.loop.homeward
         if at_goal and not self._got:
             return
         self._to_read = to_read[1:]
         self._asked = 0
         if not at_goal:
             self._got = []
+        self._skip_unwanted()
+
+    def _skip_unwanted(self) -> None:
+        """Pass by the places that are not to be read on the way home."""
+        while self._to_read and not self.loop.wants(self._to_read[0][0]):
+            self._to_read = self._to_read[1:]
 
     def finish_stage(self) -> dict[str, Any] | None:
         """Return the record of the stage that is complete now, None when none is."""
         plan = self._plan
-        if plan is None or self._to_read is None or self._to_read:
+        if plan is None or not plan.waypoints or self._to_read is None or self._to_read:
             return None
         self._plan = None
         goal = plan.path[-1]

@@ -20,6 +20,7 @@ from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.field import HUGE, FieldConfig
+from gp_active_sensing.sim.traffic.config import TrafficConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import Budget, PlanLimit
 from gp_active_sensing.yaml_files import apply_overrides, load_yaml
@@ -31,10 +32,18 @@ __all__ = [
     "ProbeConfig",
     "Scenario",
     "SensorConfig",
+    "TrafficConfig",
     "load_scenario",
     "scenario_from_mapping",
     "with_policy",
 ]
+
+_FILES = {
+    "map": ("file",),
+    "field": ("file",),
+    "traffic": ("net", "routes", "additional", "config"),
+}
+"""Keys that name files."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +75,13 @@ class SensorConfig:
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
-    """Where the probe begins and how fast it is."""
+class TripConfig:
+    """Where the probe has to end, and how fast it is."""
 
-    start: int | str | None = param(
+    end: int | str | None = param(
         None,
-        help="place it stands at first: a name in quotes, an index, or random, drawn by the seed; "
-        "null = any is first",
+        help="place where it has to be when the mission is over, within the budget of metres and "
+        "seconds: a name in quotes, an index, or start, where it began; null = anywhere",
     )
     speed: float | str = param(
         "limit",
@@ -81,6 +90,22 @@ class ProbeConfig:
         above=0.0,
         high=1000.0,
         choices=("limit",),
+    )
+
+    @property
+    def own_speed(self) -> float | None:
+        """Its own speed [m/s], by which seconds are counted; None = the map's."""
+        return None if isinstance(self.speed, str) else float(self.speed)
+
+
+@dataclass(frozen=True)
+class ProbeConfig(TripConfig):
+    """Where the probe begins, where it has to end, and how fast it is."""
+
+    start: int | str | None = param(
+        None,
+        help="place it stands at first: a name in quotes, an index, or random, drawn by the seed; "
+        "null = any is first",
     )
 
 
@@ -121,6 +146,7 @@ class Scenario:
     name: str = param("scenario", help="used in the name of the run directory")
     description: str = param("", help="one or two sentences, for reports")
     seed: int = param(0, help="key of every random draw", low=0)
+    traffic: TrafficConfig = dataclasses.field(default_factory=TrafficConfig)
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     probe: ProbeConfig = dataclasses.field(default_factory=ProbeConfig)
     policy: dict[str, Any] = dataclasses.field(
@@ -135,6 +161,12 @@ class Scenario:
     def __post_init__(self) -> None:
         if not self.name or any(c in self.name for c in "/\\\0") or self.name.startswith("."):
             msg = f"name: expected a word that can be part of a file name, got {self.name!r}"
+            raise ConfigError(msg)
+        if self.field.kind == "sumo" and self.probe.speed != "limit":
+            msg = "probe.speed: has no meaning in traffic, where the probe is a car among others"
+            raise ConfigError(msg)
+        if self.field.kind != "sumo" and self.traffic != TrafficConfig():
+            msg = f"traffic: is for a field of kind sumo, this one is of kind {self.field.kind}"
             raise ConfigError(msg)
 
     def build_policy(self) -> Policy:
@@ -226,11 +258,18 @@ def _with_files(mapping: Any, base_dir: Path | None) -> Any:
     if base_dir is None or not isinstance(mapping, Mapping):
         return mapping
     result = dict(mapping)
-    for section in ("map", "field"):
+    for section, keys in _FILES.items():
         inner = result.get(section)
-        if not isinstance(inner, Mapping):
-            continue
-        file = inner.get("file")
-        if isinstance(file, str) and file and (base_dir / file).is_file():
-            result[section] = {**inner, "file": str((base_dir / file).resolve())}
+        if isinstance(inner, Mapping):
+            found = {key: _beside(inner[key], base_dir) for key in keys if key in inner}
+            result[section] = {**inner, **found}
     return result
+
+
+def _beside(value: Any, base_dir: Path) -> Any:
+    """Return the absolute path of a file beside the scenario; anything else as it is."""
+    if isinstance(value, list):
+        return [_beside(item, base_dir) for item in value]
+    if isinstance(value, str) and value and (base_dir / value).is_file():
+        return str((base_dir / value).resolve())
+    return value

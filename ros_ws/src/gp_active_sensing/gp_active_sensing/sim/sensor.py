@@ -37,7 +37,9 @@ class SimulatedSensor:
         self.seed = seed
         self.names = tuple(names)
 
-    def read(self, location: int, visit: int, stamp_ns: int) -> Reading | None:
+    def read(
+        self, location: int, visit: int, stamp_ns: int, exact: float | None = None
+    ) -> Reading | None:
         """Return the reading number `visit` (from 0) of a place, None when the sensor is silent.
 
         ``z = f(t) + bias + noise_std ε (+ or - outlier_size)``
@@ -46,6 +48,7 @@ class SimulatedSensor:
             location: index of the place.
             visit: how often the place was asked before.
             stamp_ns: when; the field is read at ``t = stamp_ns * 1e-9`` seconds of the mission.
+            exact: f, where it is not the field at that time (a speed measured on the way).
         """
         config = self.config
         rng = np.random.default_rng([self.seed, location, visit, _STREAM])
@@ -54,9 +57,9 @@ class SimulatedSensor:
         noise = float(rng.standard_normal())
         if silent < config.dropout:
             return None
-        value = (
-            float(self.truth.at(1e-9 * stamp_ns)[location]) + config.bias + config.noise_std * noise
-        )
+        if exact is None:
+            exact = float(self.truth.at(1e-9 * stamp_ns)[location])
+        value = exact + config.bias + config.noise_std * noise
         if wild < config.outlier:
             value += config.outlier_size if up < 0.5 else -config.outlier_size
         return Reading(

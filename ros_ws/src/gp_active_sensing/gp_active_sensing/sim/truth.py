@@ -1,22 +1,26 @@
-"""The noise-free field of a scenario: a draw that stands or drifts, a table, or a raster."""
+"""The noise-free field of a scenario: a draw that stands or drifts, a table, a raster."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from gp_active_sensing.belief import GraphCovariance, HyperParameters
+from gp_active_sensing.belief.spectrum import laplacian_spectrum
 from gp_active_sensing.errors import ConfigError, ResourceError
-from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.field import FieldConfig
 from gp_active_sensing.sim.raster import raster_values
+from gp_active_sensing.sim.slots import SlotTable
 from gp_active_sensing.sim.table import table_values
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Drift", "Truth", "build_truth"]
+__all__ = ["Drift", "Slotted", "Truth", "build_truth"]
 
 _STREAM = 0xF1E1D
 _DRIFT_STREAM = 0xD21F7
@@ -44,6 +48,35 @@ class Truth:
         return self._values
 
 
+class Slotted(Truth):
+    """A field known for slots of time, such as recorded traffic.
+
+    Args:
+        table: the values of each slot.
+    """
+
+    def __init__(self, table: SlotTable) -> None:
+        super().__init__(table.at(0.0))
+        self._table = table
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return True
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n)."""
+        values = self._table.at(seconds)
+        values.setflags(write=False)
+        return values
+
+
+class _Rooted(Protocol):
+    def times(self, white: FloatArray) -> FloatArray:
+        """Return ``R w`` with ``R Rᵀ = K``."""
+        ...
+
+
 class _Root:
     """``K^(1/2)`` of a correlation matrix, as its eigenvectors and the roots of its eigenvalues.
 
@@ -58,6 +91,17 @@ class _Root:
     def times(self, white: FloatArray) -> FloatArray:
         """Return ``K^(1/2) w``. O(n²)."""
         return np.asarray(self._vectors @ (self._roots * (self._vectors.T @ white)))
+
+
+class _GraphRoot:
+    """The same of a graph kernel's correlation, without the matrix. O(n k)."""
+
+    def __init__(self, covariance: GraphCovariance) -> None:
+        self._covariance = covariance
+
+    def times(self, white: FloatArray) -> FloatArray:
+        """Return a draw of unit variance."""
+        return self._covariance.times_root(white)
 
 
 class Drift(Truth):
@@ -75,7 +119,7 @@ class Drift(Truth):
         seed: key of b and ω.
     """
 
-    def __init__(self, root: _Root, white: FloatArray, config: FieldConfig, seed: int) -> None:
+    def __init__(self, root: _Rooted, white: FloatArray, config: FieldConfig, seed: int) -> None:
         super().__init__(config.mean + config.signal_std * root.times(white))
         rng = np.random.default_rng([seed, _DRIFT_STREAM])
         n = white.size
@@ -108,26 +152,43 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> Truth:
     """
     if config.kind == "gp":
         return _draw(config, topology, seed)
+    if config.kind == "sumo":
+        msg = "field.kind: sumo is known only while SUMO runs; nothing can be said of it before"
+        raise ConfigError(msg)
     path = _find(config.file or "")
-    values = raster_values if config.kind == "raster" else table_values
-    return Truth(values(path, config, topology))
+    if config.kind == "raster":
+        return Truth(raster_values(path, config, topology))
+    values = table_values(path, config, topology)
+    return Slotted(values) if isinstance(values, SlotTable) else Truth(values)
 
 
 def _draw(config: FieldConfig, topology: Topology, seed: int) -> Truth:
     """``f = mean + signal_std K^(1/2) w`` with standard normal w keyed by the seed. O(n³)."""
-    features = topology.features
+    root = _root(config, topology)
+    white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
+    if config.time_scale is not None:
+        return Drift(root, white, config, seed)
+    return Truth(config.mean + config.signal_std * root.times(white))
+
+
+def _root(config: FieldConfig, topology: Topology) -> _Rooted:
     scales = np.atleast_1d(np.asarray(config.length_scale, dtype=np.float64))
+    if config.kernel in graph_kernels:
+        if topology.links is None or scales.size != 1:
+            expected = "one length_scale [m]" if scales.size != 1 else "a map with moves"
+            msg = f"field.kernel: {config.kernel} needs {expected} (map {topology.name!r})"
+            raise ConfigError(msg)
+        kernel = build_graph_kernel(config.kernel, config.smoothness)
+        one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]
+        return _GraphRoot(GraphCovariance(kernel, laplacian_spectrum(topology.links), one))
+    features = topology.features
     if scales.size not in (1, features.shape[1]):
         msg = (
             f"field.length_scale: expected 1 or {features.shape[1]} entries (the features of map "
             f"{topology.name!r}), got {scales.size}"
         )
         raise ConfigError(msg)
-    root = _Root(build_kernel(config.kernel).correlation(features, features, scales))
-    white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
-    if config.time_scale is not None:
-        return Drift(root, white, config, seed)
-    return Truth(config.mean + config.signal_std * root.times(white))
+    return _Root(build_kernel(config.kernel).correlation(features, features, scales))
 
 
 def _find(file: str) -> Path:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from gp_active_sensing.belief import build_belief
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.belief import belief_on
+from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.planning.homing import check_end
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.traffic import LiveTraffic, build_traffic
 from gp_active_sensing.sim.truth import Truth, build_truth
-from gp_active_sensing.topology import build_topology, check_start
+from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Clock
+from gp_active_sensing.types import Budget, Clock
 
 __all__ = ["World", "build_loop", "build_world"]
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
+START = "start"
+"""The word for an end where the probe began, unless the map has a place of that name."""
 _STREAM = 0x57A27
 """Keeps the choice of the start apart from other draws keyed by the same seed."""
 
@@ -40,6 +45,8 @@ class World:
         sensor: reads it.
         start: index of the place where the probe stands, None = nowhere yet.
         speed: of the probe [m/s], or "limit".
+        budget: of the mission, with the place where it has to end.
+        traffic: a running SUMO that the probe drives in and the truth comes from, None = no such.
     """
 
     topology: Topology
@@ -47,6 +54,8 @@ class World:
     sensor: SimulatedSensor
     start: int | None
     speed: float | str = "limit"
+    traffic: LiveTraffic | None = None
+    budget: Budget = Budget()
 
     def probe(self) -> SimulatedProbe:
         """Return a probe at the start."""
@@ -60,10 +69,18 @@ def build_world(scenario: Scenario) -> World:
         ActiveSensingError: a map, table or start that cannot be used.
     """
     topology = _under("map", lambda: build_topology(scenario.map))
-    truth = build_truth(scenario.field, topology, scenario.seed)
+    traffic: LiveTraffic | None = None
+    if scenario.field.kind == "sumo":
+        traffic = _under(
+            "traffic",
+            lambda: build_traffic(scenario.traffic, scenario.field, topology, scenario.seed),
+        )
+        truth: Truth = traffic.truth
+    else:
+        truth = build_truth(scenario.field, topology, scenario.seed)
     sensor = SimulatedSensor(truth, scenario.sensor, scenario.seed)
-    start = _under("probe", lambda: _start(topology, scenario))
-    return World(topology, truth, sensor, start, scenario.probe.speed)
+    start, budget = _under("probe", lambda: _trip(topology, scenario))
+    return World(topology, truth, sensor, start, scenario.probe.speed, traffic, budget)
 
 
 def _under(section: str, build: Callable[[], T]) -> T:
@@ -74,34 +91,80 @@ def _under(section: str, build: Callable[[], T]) -> T:
         raise ConfigError([f"{section}.{problem}" for problem in error.problems]) from error
 
 
-def _start(topology: Topology, scenario: Scenario) -> int | None:
-    given = scenario.probe.start
+def _trip(topology: Topology, scenario: Scenario) -> tuple[int | None, Budget]:
+    """Return where the mission begins, and its budget with where it has to end.
+
+    Raises:
+        ConfigError: no such places, or no way home from the start within the budget.
+    """
+    given, end = scenario.probe.start, scenario.probe.end
+    budget, speed = scenario.budget.budget(), scenario.probe.own_speed
+    if end is not None and (end != START or START in topology.names):
+        budget = replace(budget, end=place_index(topology, end, "end"))
+    back = end is not None and budget.end is None
     if given != RANDOM or RANDOM in topology.names:
-        return check_start(topology, given)
-    # Places that lead nowhere are passed over; with nothing but such, say what is wrong with one.
-    order = np.random.default_rng([scenario.seed, _STREAM]).permutation(topology.n)
+        start = check_start(topology, given)
+        if back:
+            budget = replace(budget, end=start)
+            if start is None:
+                msg = "end: start is where the probe begins, and it has no start; set probe.start"
+                raise ConfigError(msg)
+        return start, _checked(topology, budget, start, speed)
+    # Places that lead nowhere, and those that it cannot come back from, are passed over; with
+    # nothing but such, say what is wrong with one.
+    order = np.random.default_rng([scenario.seed, _STREAM]).permutation(topology.n).tolist()
     nothing = np.zeros(topology.n, dtype=bool)
-    usable = (int(x) for x in order if topology.candidates(int(x), nothing).size)
-    return check_start(topology, next(usable, int(order[0])))
+
+    def ending(place: int) -> Budget:
+        return replace(budget, end=place) if back else budget
+
+    def usable(place: int) -> bool:
+        if not topology.candidates(place, nothing).size:
+            return False
+        allowance = Allowance(topology, in_metres(ending(place), speed))
+        return end is None or bool(allowance.drives(place, nothing))
+
+    start = next(filter(usable, order), order[0])
+    return check_start(topology, start), _checked(topology, ending(start), start, speed)
+
+
+def _checked(topology: Topology, budget: Budget, start: int | None, speed: float | None) -> Budget:
+    """Return a budget that lasts for the way home from the start."""
+    try:
+        check_end(topology, budget, start, speed=speed)
+    except PlanningError as error:
+        raise ConfigError(str(error)) from error
+    return budget
 
 
 def build_loop(
-    scenario: Scenario, topology: Topology, *, clock: Clock = time.monotonic
+    scenario: Scenario,
+    topology: Topology,
+    *,
+    budget: Budget | None = None,
+    clock: Clock = time.monotonic,
 ) -> SensingLoop:
     """Return the engine of a scenario, before its first reading.
+
+    Args:
+        scenario: what is simulated.
+        topology: its map.
+        budget: that of its world; None = found out again.
+        clock: monotonic seconds.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
     """
-    speed = scenario.probe.speed
+    if budget is None and scenario.probe.end is not None:
+        _, budget = _under("probe", lambda: _trip(topology, scenario))
     return SensingLoop(
         topology,
-        build_belief(scenario.belief, topology.features, topology.feature_names),
+        belief_on(scenario.belief, topology),
         scenario.build_policy(),
-        budget=scenario.budget.budget(),
+        budget=scenario.budget.budget() if budget is None else budget,
         seed=scenario.seed,
         limit=scenario.limit.limit(),
         retries=scenario.sensor.retries,
-        speed=None if isinstance(speed, str) else float(speed),
+        speed=scenario.probe.own_speed,
         clock=clock,
     )

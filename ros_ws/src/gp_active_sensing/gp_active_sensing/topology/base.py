@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
+from gp_active_sensing.topology.links import Links
+from gp_active_sensing.topology.search import Ways
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
 
 __all__ = ["Topology"]
@@ -54,6 +56,22 @@ class Topology(Protocol):
         ...
 
     @property
+    def links(self) -> Links | None:
+        """How the places are joined, for graph kernels; None where any place may be next."""
+        ...
+
+    def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
+        """Return (n, p) columns of the map by name, and their p titles, for a linear mean.
+
+        None = the features; where these are an embedding, what it is made of.
+
+        Raises:
+            ConfigError: a name that is no column of the map.
+            MapError: a column that a place lacks.
+        """
+        ...
+
+    @property
     def goals(self) -> FloatArray:
         """(n, 3) x, y [m] and heading [rad] of the waypoint of each location (a segment's end)."""
         ...
@@ -72,9 +90,10 @@ class Topology(Protocol):
     ) -> IntArray:
         """Return the unobserved locations a probe standing at `at` can observe next, sorted.
 
-        The unobserved neighbours or, when there is none, the unobserved locations the fewest
-        moves away through observed (or unavailable) ones, so that a probe is never stuck while
-        something is reachable. Empty when nothing is. Where a probe can read without moving (line
+        The unobserved neighbours (a map may add what is near, see `MapConfig.reach`) or, when there
+        is none, the unobserved locations the fewest moves away through observed (or unavailable)
+        ones, so that a probe is never stuck while something is reachable. Empty when nothing is.
+        Where a probe can read without moving (line
         and grid, not roads) its own place is among them while it is unobserved.
 
         Args:
@@ -93,6 +112,8 @@ class Topology(Protocol):
     ) -> Route:
         """Return the cheapest legal way (in seconds) to a candidate, crossing only such places.
 
+        To what is near, beyond the neighbours, the shortest one, whatever it crosses.
+
         Raises:
             PlanningError: `goal` cannot be reached that way.
         """
@@ -109,6 +130,15 @@ class Topology(Protocol):
 
         A superset is allowed (it must never miss one); crossing observed or unavailable places
         is free, so pass the same `unavailable` as to `candidates`.
+        """
+        ...
+
+    def ways_to(self, goal: int, by: str = "seconds") -> Ways:
+        """Return the cheapest way to a location from every other, whatever is crossed.
+
+        Args:
+            goal: where they lead.
+            by: what is least, "metres" or "seconds".
         """
         ...
 

@@ -13,12 +13,15 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, MapError, suggest
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
 from gp_active_sensing.topology.grid import make_grid
 from gp_active_sensing.topology.line import make_line
+from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import load_roads
-from gp_active_sensing.topology.roads import FEATURES, U_TURNS, Roads
+from gp_active_sensing.topology.parts import keep_largest
+from gp_active_sensing.topology.roads import U_TURNS, Roads
 
-__all__ = ["MapConfig", "build_topology", "check_start"]
+__all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +37,17 @@ _KEYS = {
         "outline",
         "obstacles",
     ),
-    "roads": ("file", "features", "u_turns"),
+    "roads": (
+        "file",
+        "features",
+        "relational",
+        "relational_share",
+        "anchor",
+        "u_turns",
+        "largest_component",
+    ),
 }
-_SHARED = ("kind", "name", "frame", "speed")
+_SHARED = ("kind", "name", "frame", "speed", "reach")
 
 
 @dataclass(frozen=True)
@@ -52,11 +63,35 @@ class MapConfig:
     file: str = param("", help="roads: a map that ships with the package, or a path")
     features: tuple[str, ...] = param(
         ("x", "y"),
-        help="roads: what the covariance is a function of",
-        choices=FEATURES,
+        help=f"roads: what the covariance is a function of: some of {', '.join(FEATURES)} and the "
+        f"map's own numbers; or [{RELATIONAL}], coordinates of an embedding of the road graph",
         min_items=1,
     )
+    relational: tuple[str, ...] | None = param(
+        None,
+        help=f"roads, features: [{RELATIONAL}]: what the links of the road graph weigh by, such as "
+        f"[length, speed_limit], or [{ROAD_DISTANCE}]; null = those of length, lanes, speed_limit, "
+        "direction that the map has",
+        min_items=1,
+    )
+    relational_share: float = param(
+        SHARE,
+        help="share of the squared distances that the embedding explains: more takes more "
+        "dimensions",
+        above=0.0,
+        high=1.0,
+    )
+    anchor: float = param(
+        MIDDLE,
+        help="roads: where along a segment its value belongs, for features and kernels: 0 its "
+        "start, 0.5 its middle, 1 its end (speeds that queues before junctions make)",
+        low=0.0,
+        high=1.0,
+    )
     u_turns: str = param("dead_ends", help="roads: where U-turns are allowed", choices=U_TURNS)
+    largest_component: bool = param(
+        False, help="roads: keep only the largest part with a way from each segment to each"
+    )
     count: int = param(0, help="line: number of places", low=0)
     columns: int = param(0, help="grid: number of cells along x", low=0)
     rows: int = param(0, help="grid: number of cells along y", low=0)
@@ -68,6 +103,13 @@ class MapConfig:
     )
     moves: str = param(
         "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
+    )
+    reach: float = param(
+        0.0,
+        help="places within so many metres of driving may be next, whatever is crossed on the way; "
+        "0 = adjacent ones only, and on through observed ones",
+        unit="m",
+        low=0.0,
     )
     neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
     outline: tuple[tuple[float, float], ...] | None = param(
@@ -94,6 +136,10 @@ class MapConfig:
         for field in dataclasses.fields(self):
             if field.name not in known and getattr(self, field.name) != field.default:
                 problems.append(f"{field.name}: has no meaning for kind {self.kind!r}; remove it")
+        if self.reach and self.moves == "free" and self.kind != "roads":
+            problems.append("reach: has no meaning with moves: free, any place is next; remove it")
+        if self.relational is not None and self.features != (RELATIONAL,):
+            problems.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
         if self.kind not in _KEYS:
             hint = suggest(self.kind, _KEYS)
             problems = [f"kind: expected one of {', '.join(_KEYS)}, got {self.kind!r}.{hint}"]
@@ -120,6 +166,7 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
             moves=config.moves,
             origin=config.origin,
             speed=config.speed,
+            reach=config.reach,
             name=config.name or "line",
             frame=config.frame or "map",
         )
@@ -134,18 +181,27 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
             moves=config.moves,
             origin=config.origin,
             speed=config.speed,
+            reach=config.reach,
             name=config.name or "grid",
             frame=config.frame or "map",
         )
     road_map = load_roads(_map_file(config.file, base_dir))
     if config.name:
         road_map = dataclasses.replace(road_map, name=config.name)
+    if config.largest_component:
+        road_map = keep_largest(road_map, config.u_turns)
+    for note in road_map.notes:
+        logger.info("map %r: %s", road_map.name, note)
     return Roads(
         road_map,
         features=config.features,
+        relational=config.relational,
+        share=config.relational_share,
+        anchor=config.anchor,
         u_turns=config.u_turns,
         speed=config.speed,
         frame=config.frame,
+        reach=config.reach,
     )
 
 
@@ -164,7 +220,7 @@ def check_start(topology: Topology, start: str | int | None) -> int | None:
     """
     if start is None:
         return None
-    index = _index_of(topology, start)
+    index = place_index(topology, start, "start")
     if topology.free or topology.n == 1:
         return index
     everything = topology.reachable(index, np.zeros(topology.n, dtype=np.bool_), topology.n)
@@ -186,17 +242,27 @@ def check_start(topology: Topology, start: str | int | None) -> int | None:
     return index
 
 
-def _index_of(topology: Topology, start: str | int) -> int:
-    if isinstance(start, str):
-        if start in topology.names:
-            return topology.names.index(start)
-        hint = suggest(start, topology.names)
-        msg = f"start: no place {start!r} on map {topology.name!r}.{hint}"
+def place_index(topology: Topology, given: str | int, key: str) -> int:
+    """Return the index of a place given by name or index.
+
+    Args:
+        topology: the map.
+        given: the map's own name, or an index.
+        key: what it is for, begins the message.
+
+    Raises:
+        ConfigError: no such place; the message has the nearest match.
+    """
+    if isinstance(given, str):
+        if given in topology.names:
+            return topology.names.index(given)
+        hint = suggest(given, topology.names)
+        msg = f"{key}: no place {given!r} on map {topology.name!r}.{hint}"
         raise ConfigError(msg)
-    if not 0 <= start < topology.n:
+    if not 0 <= given < topology.n:
         msg = (
-            f"start: map {topology.name!r} has places 0 … {topology.n - 1}, got {start}; "
+            f"{key}: map {topology.name!r} has places 0 … {topology.n - 1}, got {given}; "
             "give a name in quotes, or an index"
         )
         raise ConfigError(msg)
-    return int(start)
+    return int(given)

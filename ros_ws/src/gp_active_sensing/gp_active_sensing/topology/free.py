@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.topology.places import Places
+from gp_active_sensing.topology.search import Ways
 from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
 
 __all__ = ["FreeTopology"]
@@ -65,6 +66,14 @@ class FreeTopology(Places):
         (x0, y0), (x1, y1) = self._positions[at], self._positions[goal]
         metres = float(np.hypot(x1 - x0, y1 - y0))
         return Route((goal,), Cost(metres, metres / self._speed))
+
+    def ways_to(self, goal: int, by: str = "seconds") -> Ways:
+        """Return the straight way to a place from every other; metres and seconds go together."""
+        apart = np.hypot(*(self._positions - self._positions[goal]).T).tolist()
+        following = [goal] * self._n
+        following[goal] = -1
+        costs = tuple(Cost(metres, metres / self._speed) for metres in apart)
+        return Ways(goal, costs, tuple(following))
 
     def reachable(
         self,

@@ -1,4 +1,4 @@
-"""Places joined by directed moves: the search for where to go next, in plain lists.
+"""Places joined by directed moves: where to go next, in plain lists.
 
 These methods run inside a planner's tree search, on a few neighbours at a time, where Python lists
 and bytes beat arrays and graph libraries.
@@ -6,28 +6,31 @@ and bytes beat arrays and graph libraries.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.places import Places
+from gp_active_sensing.topology.search import (
+    Move,
+    Ways,
+    cheapest,
+    nearest_ring,
+    reached,
+    ways_to,
+    within,
+)
 from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
 
 __all__ = ["Components", "GraphTopology", "Move"]
 
-
-class Move(NamedTuple):
-    """A legal move: the place it leads to, and what it costs."""
-
-    to: int
-    metres: float
-    seconds: float
+_MOST_KEPT = 4096
+"""Places for which the ways to what is near are kept."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class GraphTopology(Places):
         goals: (n, 3) waypoint of each place; None = its position.
         entry: (n,) cost of observing a place first, from nowhere; None = nothing.
         stay: a probe can observe the place where it stands without moving.
+        reach: places within so many metres of driving may be next, too, whatever is crossed on the
+            way; 0 = the adjacent ones only [m].
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class GraphTopology(Places):
         goals: npt.ArrayLike | None = None,
         entry: Sequence[Cost] | None = None,
         stay: bool = True,
+        reach: float = 0.0,
     ) -> None:
         super().__init__(
             name,
@@ -94,6 +100,9 @@ class GraphTopology(Places):
         self._moves = tuple(tuple(sorted(out)) for out in moves)
         self._next = tuple(tuple(move.to for move in out) for out in self._moves)
         self._stay = stay
+        self._reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be a hair longer
+        self._within: dict[int, dict[int, Route]] = {}
+        self._ways: dict[tuple[int, str], Ways] = {}
         self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self._n
         neighbours = [np.array(out, dtype=np.int64) for out in self._next]
         for array in neighbours:
@@ -109,8 +118,9 @@ class GraphTopology(Places):
     ) -> IntArray:
         """Return the unobserved places a probe standing at `at` can observe next, sorted.
 
-        The unobserved neighbours; when there is none, the unobserved places the fewest moves away
-        through observed or unavailable ones. O(degree) in the first case, else O(moves).
+        The unobserved neighbours, and with a `reach` those within it; when there is none, the
+        unobserved places the fewest moves away through observed or unavailable ones. O(degree) or
+        O(places within reach) in the first case, else O(moves).
         """
         if at is None:
             return self._open_places(observed, unavailable)
@@ -119,34 +129,36 @@ class GraphTopology(Places):
         found = [b for b in self._next[at] if not crossable[b]]
         if self._stay and not crossable[at]:
             found = sorted({at, *found})
+        if self._reach:
+            found = sorted({*found, *(b for b in self._near_to(at) if not crossable[b])})
         if not found:
-            found = self._next_ring(at, crossable)
+            found = nearest_ring(self._next, at, crossable)
         return np.array(found, dtype=np.int64)
 
-    def _next_ring(self, at: int, crossable: bytes | bytearray) -> list[int]:
-        """Return the nearest unobserved places, in moves, when no neighbour is one of them."""
-        seen = bytearray(self._n)
-        ring = [at]
-        while ring:
-            found: list[int] = []
-            following: list[int] = []
-            for a in ring:
-                for b in self._next[a]:
-                    if not seen[b]:
-                        seen[b] = 1
-                        (following if crossable[b] else found).append(b)
-            if found:
-                return sorted(found)
-            ring = following
-        return []
+    @property
+    def reach(self) -> float:
+        """Places within so many metres of driving may be next; 0 = the adjacent ones only."""
+        return self._reach
+
+    def _near_to(self, at: int) -> dict[int, Route]:
+        """Return the shortest ways to the places within reach; kept, they never change."""
+        near = self._within.get(at)
+        if near is None:
+            if len(self._within) >= _MOST_KEPT:
+                self._within.clear()
+            near = self._within[at] = within(self._moves, at, self._reach)
+        return near
 
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the cheapest legal way (in seconds) to a candidate.
+        """Return the cheapest legal way to a candidate.
+
+        The direct move; with a `reach` the shortest way within it, whatever it crosses; else the
+        fastest one through observed and unavailable places.
 
         Raises:
-            PlanningError: `goal` cannot be reached through observed and unavailable places.
+            PlanningError: there is none.
         """
         self._check(at, observed)
         if at is None:
@@ -156,47 +168,27 @@ class GraphTopology(Places):
         for move in self._moves[at]:
             if move.to == goal:
                 return Route((goal,), Cost(move.metres, move.seconds))
-        return self._search(at, goal, _crossable(observed, unavailable))
+        if self._reach and (near := self._near_to(at).get(goal)) is not None:
+            return near
+        found = cheapest(self._moves, at, goal, _crossable(observed, unavailable))
+        if found is None:
+            msg = (
+                f"map {self._name!r}: {self._names[goal]!r} cannot be reached from "
+                f"{self._names[at]!r} through observed places; choose one of the candidates"
+            )
+            raise PlanningError(msg)
+        return found
 
-    def _search(self, at: int, goal: int, crossable: bytes | bytearray) -> Route:
-        """Dijkstra in seconds from `at`, whose own place is entered only when it is the goal."""
-        best: dict[int, float] = {}
-        came: dict[int, tuple[int, Move]] = {}
-        heap: list[tuple[float, int]] = []
+    def ways_to(self, goal: int, by: str = "seconds") -> Ways:
+        """Return the cheapest way to a place from every other, whatever is crossed; kept.
 
-        def expand(a: int, seconds: float) -> None:
-            for move in self._moves[a]:
-                b = move.to
-                total = seconds + move.seconds
-                if (crossable[b] or b == goal) and (b not in best or total < best[b]):
-                    best[b] = total
-                    came[b] = (a, move)
-                    heapq.heappush(heap, (total, b))
-
-        expand(at, 0.0)
-        while heap:
-            seconds, a = heapq.heappop(heap)
-            if a == goal:
-                return self._path(at, goal, came)
-            if seconds <= best[a] and a != at:
-                expand(a, seconds)
-        msg = (
-            f"map {self._name!r}: {self._names[goal]!r} cannot be reached from "
-            f"{self._names[at]!r} through observed places; choose one of the candidates"
-        )
-        raise PlanningError(msg)
-
-    @staticmethod
-    def _path(at: int, goal: int, came: dict[int, tuple[int, Move]]) -> Route:
-        path: list[int] = []
-        metres = seconds = 0.0
-        place = goal
-        while not path or place != at:
-            path.append(place)
-            place, move = came[place]
-            metres += move.metres
-            seconds += move.seconds
-        return Route(tuple(reversed(path)), Cost(metres, seconds))
+        Args:
+            goal: where they lead.
+            by: what is least, "metres" or "seconds".
+        """
+        if (goal, by) not in self._ways:
+            self._ways[goal, by] = ways_to(self._moves, goal, by)
+        return self._ways[goal, by]
 
     def reachable(
         self,
@@ -208,7 +200,8 @@ class GraphTopology(Places):
         """(n,) the unobserved places at most `readings` unobserved places away.
 
         Crossing observed and unavailable places is free, so this contains every place that may
-        be among the next `readings` observed ones. O(places and moves within reach).
+        be among the next `readings` observed ones. O(places and moves within reach). With a
+        `reach`, the places that `readings` decisions may lead to.
         """
         found = bytearray(self._n)
         if at is None:
@@ -222,6 +215,8 @@ class GraphTopology(Places):
         frontier = [at]
         if self._stay and readings > 0 and not crossable[at]:
             found[at] = seen[at] = 1
+        if self._reach:
+            return self._reachable_by_decisions(frontier, crossable, found, readings)
         moves = self._next
         for _ in range(readings):
             following: list[int] = []
@@ -239,6 +234,43 @@ class GraphTopology(Places):
                 break
             frontier = following
         return np.frombuffer(found, dtype=np.bool_)
+
+    def _reachable_by_decisions(
+        self, stood: list[int], crossable: bytes | bytearray, found: bytearray, decisions: int
+    ) -> BoolArray:
+        """(n,) what so many decisions may lead to: each by what is near, or on through the known.
+
+        What was crossed on the way is known afterwards, so that every place passed counts as one
+        from which the next decision may be taken.
+        """
+        known = set(stood)
+        for _ in range(decisions):
+            passed: set[int] = set()
+            stack = sorted(known)
+            while stack:
+                for b in self._next[stack.pop()]:
+                    if b not in known and b not in passed:
+                        passed.add(b)
+                        if crossable[b]:
+                            stack.append(b)
+            passed |= reached(self._moves, sorted(known), self._reach)
+            if passed <= known:
+                break
+            known |= passed
+        for b in known:
+            if not crossable[b]:
+                found[b] = 1
+        return np.frombuffer(found, dtype=np.bool_)
+
+    @cached_property
+    def _joined(self) -> Links:
+        moves = ((i, move) for i, out in enumerate(self._moves) for move in out)
+        return Links.between(self._n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
+
+    @property
+    def links(self) -> Links:
+        """How the places are joined, in either direction."""
+        return self._joined
 
     @cached_property
     def components(self) -> Components:

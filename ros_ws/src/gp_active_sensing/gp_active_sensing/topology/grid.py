@@ -36,6 +36,7 @@ def make_grid(
     moves: str = "adjacent",
     origin: tuple[float, float] = (0.0, 0.0),
     speed: float = 1.0,
+    reach: float = 0.0,
     name: str = "grid",
     frame: str = "map",
 ) -> Topology:
@@ -55,6 +56,7 @@ def make_grid(
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m].
         speed: of the probe [m/s].
+        reach: places within so many metres may be next, too; 0 = adjacent ones only.
         name: name of the map.
         frame: metric frame of the positions.
 
@@ -84,7 +86,7 @@ def make_grid(
     if moves == "free":
         return FreeTopology(name, frame, names, positions, speed=speed)
     steps = _steps(places, positions, spacing, neighbours, ground, speed)
-    return GraphTopology(name, frame, names, positions, steps)
+    return GraphTopology(name, frame, names, positions, steps, reach=reach)
 
 
 def _steps(

@@ -18,6 +18,7 @@ def make_line(
     moves: str = "adjacent",
     origin: tuple[float, float] = (0.0, 0.0),
     speed: float = 1.0,
+    reach: float = 0.0,
     name: str = "line",
     frame: str = "map",
 ) -> Topology:
@@ -29,6 +30,7 @@ def make_line(
         moves: "free" (any place next) or "adjacent" (the next place to either side).
         origin: position of the first place [m].
         speed: of the probe [m/s].
+        reach: places within so many metres may be next, too; 0 = adjacent ones only.
         name: name of the map.
         frame: metric frame of the positions.
     """
@@ -57,4 +59,5 @@ def make_line(
         steps,
         features=positions[:, :1],
         feature_names=("x",),
+        reach=reach,
     )

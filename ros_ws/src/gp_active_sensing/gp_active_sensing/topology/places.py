@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["SAME_DISTANCE", "Places", "frozen_array"]
@@ -125,6 +127,28 @@ class Places:
     def goals(self) -> FloatArray:
         """(n, 3) x, y [m] and heading [rad] of the waypoint of each location; read-only."""
         return self._goals
+
+    @property
+    def links(self) -> Links | None:
+        """How the places are joined, for graph kernels; None where any place may be next."""
+        return None
+
+    def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
+        """Return (n, p) columns of the map by name, and their titles; None = the features.
+
+        Raises:
+            ConfigError: a name that is none of x, y and the features.
+        """
+        if names is None:
+            return self._features, self._feature_names
+        known = dict(zip(("x", "y"), self._positions.T, strict=True))
+        known |= dict(zip(self._feature_names, self._features.T, strict=True))
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            shown = repr(unknown[0]) if unknown else "none"
+            msg = f"features: expected some of {', '.join(known)}, got {shown}"
+            raise ConfigError(msg)
+        return np.column_stack([known[name] for name in names]), tuple(names)
 
     def index_of(self, name: str) -> int | None:
         """Return the index of a place by the map's own identifier, None when there is none."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, MapError, suggest
+from gp_active_sensing.topology.embedding import Embedding
+from gp_active_sensing.topology.features import FEATURES, SHARE, RoadFeatures
 from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.links import MIDDLE, Links, move_links, segment_links
 from gp_active_sensing.topology.places import SAME_DISTANCE, frozen_array
-from gp_active_sensing.topology.segments import RoadMap, Segment, turn_angle
+from gp_active_sensing.topology.segments import RoadMap, Segment
+from gp_active_sensing.topology.turns import U_TURNS, successors_of
 from gp_active_sensing.types import Cost, FloatArray
 
 if TYPE_CHECKING:
@@ -23,13 +26,6 @@ __all__ = ["FEATURES", "U_TURNS", "Roads"]
 
 logger = logging.getLogger(__name__)
 
-FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
-"""Of a segment: its middle [m], length [m], lanes, limit [m/s], direction as cosine and sine."""
-
-U_TURNS: tuple[str, ...] = ("dead_ends", "always", "never")
-"""Where a probe may turn back onto the opposite side of the road it came by."""
-
-_U_TURN_ANGLE = math.radians(150.0)
 _SAME_DIRECTION = math.cos(math.radians(45.0))
 
 
@@ -44,10 +40,16 @@ class Roads(GraphTopology):
 
     Args:
         road_map: the segments.
-        features: names out of `FEATURES`.
+        features: names out of `FEATURES`, or of the map's own numbers; ("relational",) = an
+            embedding of the road graph.
+        relational: what the links of that graph weigh by; None = as the map has it, see `features`.
+        share: of the squared distances that the embedding must explain.
+        anchor: where along a segment its value belongs, for its features and for `links`: 0 its
+            start, 0.5 its middle, 1 its end.
         u_turns: one of `U_TURNS`.
         speed: on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
+        reach: segments within so many metres of driving may be next, too; 0 = adjacent ones only.
 
     Raises:
         ConfigError: unknown feature.
@@ -59,15 +61,29 @@ class Roads(GraphTopology):
         road_map: RoadMap,
         *,
         features: Sequence[str] = ("x", "y"),
+        relational: Sequence[str] | None = None,
+        share: float = SHARE,
+        anchor: float = MIDDLE,
         u_turns: str = "dead_ends",
         speed: float = 1.0,
         frame: str = "",
+        reach: float = 0.0,
     ) -> None:
         segments = road_map.segments
         lines = [frozen_array(segment.line) for segment in segments]
         along = [_cumulative(line) for line in lines]
         middles = [_at(line, s, 0.5) for line, s in zip(lines, along, strict=True)]
-        values, names = _features(road_map, features, middles)
+        successors = successors_of(segments, u_turns)
+        self._links = segment_links(segments, successors, anchor)
+        self._columns = RoadFeatures(
+            road_map,
+            [_at(line, s, anchor) for line, s in zip(lines, along, strict=True)],
+            self._links,
+            partial(move_links, segments, successors, anchor),
+            features,
+            relational=relational,
+            share=share,
+        )
         costs = [_cost(segment, speed) for segment in segments]
         goals = [(*line[-1], _heading(line, s, 1.0)) for line, s in zip(lines, along, strict=True)]
         super().__init__(
@@ -75,12 +91,13 @@ class Roads(GraphTopology):
             frame or road_map.frame,
             [segment.id for segment in segments],
             [middle[:2] for middle in middles],
-            [[Move(b, *costs[b]) for b in out] for out in _successors(segments, u_turns)],
-            features=values,
-            feature_names=names,
+            [[Move(b, *costs[b]) for b in out] for out in successors],
+            features=self._columns.values,
+            feature_names=self._columns.names,
             goals=goals,
             entry=costs,
             stay=False,
+            reach=reach,
         )
         self._segments = segments
         self._lines = tuple(lines)
@@ -100,6 +117,20 @@ class Roads(GraphTopology):
     def segments(self) -> tuple[Segment, ...]:
         """(n,) the segments as the map gives them."""
         return self._segments
+
+    @property
+    def links(self) -> Links:
+        """Segments that meet at a junction, and the metres between them; see `segment_links`."""
+        return self._links
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """How good the relational features are; None where the features are columns."""
+        return self._columns.embedding
+
+    def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
+        """Return (n, p) columns of the map by name; see `Topology.columns`."""
+        return self._columns.columns(names)
 
     def geometry(self, location: int) -> FloatArray:
         """(m, 2) the line of a segment in driving direction, metres; read-only."""
@@ -164,37 +195,14 @@ class Roads(GraphTopology):
         if parts.outside:
             logger.warning(
                 "map %r: %d part(s) not joined to each other; %d of %d segments are outside the "
-                "largest set with a way from each to each; %d lead nowhere",
+                "largest set with a way from each to each; %d lead nowhere; "
+                "map.largest_component: true leaves them out",
                 self.name,
                 parts.weak,
                 len(parts.outside),
                 self.n,
                 len(parts.traps),
             )
-
-
-def _successors(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
-    """Return the allowed next segments of each."""
-    by_id = {segment.id: i for i, segment in enumerate(segments)}
-    leaving: dict[str, list[int]] = defaultdict(list)
-    for i, segment in enumerate(segments):
-        leaving[segment.start].append(i)
-    result: list[list[int]] = []
-    for segment in segments:
-        if segment.successors is not None:
-            result.append(sorted({by_id[b] for b in segment.successors}))
-            continue
-        out = leaving[segment.end]
-        if u_turns == "always":
-            result.append(out)
-            continue
-        onward = [b for b in out if not _is_u_turn(segment, segments[b])]
-        result.append(onward if onward or u_turns == "never" else out)
-    return result
-
-
-def _is_u_turn(first: Segment, second: Segment) -> bool:
-    return second.end == first.start and turn_angle(first, second) > _U_TURN_ANGLE
 
 
 def _cost(segment: Segment, speed: float) -> Cost:
@@ -222,44 +230,6 @@ def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
     before = int(np.flatnonzero(along[:k] < along[k])[-1])
     dx, dy = line[k] - line[before]
     return math.atan2(dy, dx)
-
-
-def _features(
-    road_map: RoadMap,
-    names: Sequence[str],
-    middles: Sequence[tuple[float, float, float]],
-) -> tuple[FloatArray, tuple[str, ...]]:
-    unknown = [name for name in names if name not in FEATURES]
-    if unknown or not names:
-        shown = repr(unknown[0]) if unknown else "none"
-        hint = suggest(unknown[0], FEATURES) if unknown else ""
-        msg = f"features: expected some of {', '.join(FEATURES)}, got {shown}.{hint}"
-        raise ConfigError(msg)
-    columns: list[list[float]] = []
-    titles: list[str] = []
-    for name in names:
-        if name == "direction":
-            columns.append([math.cos(heading) for _, _, heading in middles])
-            columns.append([math.sin(heading) for _, _, heading in middles])
-            titles += ["direction_cos", "direction_sin"]
-            continue
-        if name in ("x", "y"):
-            columns.append([middle["xy".index(name)] for middle in middles])
-        else:
-            columns.append([_property(road_map, segment, name) for segment in road_map.segments])
-        titles.append(name)
-    return np.array(columns, dtype=np.float64).T, tuple(titles)
-
-
-def _property(road_map: RoadMap, segment: Segment, name: str) -> float:
-    value = getattr(segment, name)
-    if value is None:
-        msg = (
-            f"map {road_map.name!r}: feature {name!r} was asked for, but segment {segment.id!r} "
-            f"has none; add it to the map or leave the feature out"
-        )
-        raise MapError(msg)
-    return float(value)
 
 
 def _tree(lines: Sequence[FloatArray]) -> STRtree:

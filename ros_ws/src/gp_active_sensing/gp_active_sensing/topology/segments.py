@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -31,6 +31,7 @@ class Segment:
             U-turns as the configuration says.
         name: of the road.
         road_class: such as "arterial".
+        extra: other numbers that the map gives, by name; features may be made of them.
     """
 
     id: str
@@ -43,20 +44,17 @@ class Segment:
     successors: tuple[str, ...] | None = None
     name: str = ""
     road_class: str = ""
+    extra: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def reversed(self) -> Segment:
         """Return the twin in the opposite direction, called "-" and the id."""
-        return Segment(
-            f"-{self.id}",
-            self.end,
-            self.start,
-            self.line[::-1],
-            self.length,
-            self.lanes,
-            self.speed_limit,
-            None,
-            self.name,
-            self.road_class,
+        return replace(
+            self,
+            id=f"-{self.id}",
+            start=self.end,
+            end=self.start,
+            line=self.line[::-1],
+            successors=None,
         )
 
 
@@ -68,11 +66,18 @@ class RoadMap:
         name: of the map, for messages.
         frame: metric frame of the coordinates.
         segments: at least one, ids differ, successors exist.
+        datum: longitude and latitude of the origin of the frame [degree], None when unknown. East
+            is x and north is y there.
+        notes: what the loader took for granted, changed or left out, a sentence each.
+        crs: what the coordinates of the file were in, "local" for metres of its own.
     """
 
     name: str
     frame: str
     segments: tuple[Segment, ...]
+    datum: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+    crs: str = "local"
 
 
 def length_of(line: Sequence[Point]) -> float:

@@ -16,7 +16,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
 from gp_active_sensing.planning.base import check_fit
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.types import Budget, Plan, PlanLimit
+from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 MAPS = {
     "line": {"kind": "line", "count": 12, "spacing": 1.0, "moves": "free"},
@@ -157,6 +157,47 @@ def test_budget_is_obeyed(policy: Policy, world) -> None:
     plan, _ = ask(policy, world, remaining=Budget(metres=0.0))
     assert plan.waypoint is None
     assert "metres" in plan.reason
+
+
+BUDGETS = {
+    "metres": Budget(metres=14.0),
+    "seconds": Budget(seconds=14.0),
+    "readings and metres": Budget(4, 20.0),
+    "all": Budget(5, 25.0, 22.0),
+}
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize(("map_name", "reach"), [("line", 0.0), ("grid", 0.0), ("grid", 4.0)])
+def test_missions_stay_within_any_budget_and_end_where_they_have_to(
+    name: str, policy: Policy, map_name: str, reach: float, budget: Budget
+) -> None:
+    topology = build_topology(from_mapping(MapConfig, MAPS[map_name] | {"reach": reach}))
+    for end in (None, 2, topology.n - 1):
+        limit = dataclasses.replace(budget, end=end)
+        belief = build_belief(BeliefConfig(length_scales=(1.0, 4.0)), topology.features)
+        if (name, map_name) in REFUSED:
+            with pytest.raises(PlanningError):
+                SensingLoop(topology, belief, policy, budget=limit)
+            continue
+        loop = SensingLoop(topology, belief, policy, budget=limit, limit=PlanLimit(expansions=10))
+        at, metres, seconds = 0, 0.0, 0.0
+        while True:
+            plan = loop.ask(at)
+            for place in plan.path:
+                at = place
+                if loop.wants(at):
+                    loop.tell([Reading(0, at, float(np.sin(at)))])
+            loop.moved(plan.cost)
+            metres, seconds = metres + plan.cost.metres, seconds + plan.cost.seconds
+            if plan.waypoint is None:
+                break
+        assert plan.reason
+        assert end is None or at == end
+        assert limit.metres is None or metres <= limit.metres + 1e-9
+        assert limit.seconds is None or seconds <= limit.seconds + 1e-9
+        assert limit.readings is None or belief.observed.sum() <= limit.readings
+        assert belief.observed.sum() >= 2
 
 
 def test_nothing_left_to_observe_is_said(policy: Policy) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64
 
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros import qos
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
@@ -412,3 +414,49 @@ def test_a_simulated_clock_that_goes_back_pauses_and_resume_goes_on(ros: Ros) ->
     at(21.0)
     wait_until(lambda: len(probe.waypoints) > sent, "the next waypoint, or the same again")
     assert probe.waypoints[-1].header.stamp.sec in (20, 21)
+
+
+def test_a_mission_that_ends_where_it_began(ros: Ros, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    _, probe = started(
+        ros, "budget.readings:=3", "budget.metres:=100.0", "probe.end:=start", f"run_dir:={run}"
+    )
+    probe.obedient = True
+    probe._on_waypoint(probe.waypoints[0])
+    probe.wait_value("state", "ended")
+    assert probe.waypoints[-1].pose.position.x == 0.0
+    assert probe.values["reason"] == "the budget of readings is spent"
+    wait_until((run / "summary.json").exists, "the summary")
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["observed"] == 3
+    events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    home = next(event for event in events if event["event"] == "home")
+    assert home["path"][-1] == 0
+    ways = [[p.pose.position.x for p in plan.poses] for plan in probe.heard["plan"]]
+    assert ways[-1] == [10.0 * place for place in home["path"]]
+    config = (run / "config.yaml").read_text()
+    assert "end: start" in config
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("probe.end:=c9r9", "probe.end: no place 'c9r9' on map 'grid'"),
+        ("probe.end:=7", "probe.end: map 'grid' has places 0 … 3, got 7"),
+        ("probe.speed:=fast", "probe.speed: expected one of limit, got 'fast'"),
+    ],
+)
+def test_an_end_that_is_none_is_refused(ros: Ros, given: str, message: str) -> None:
+    node = sensing(ros, given, "autostart:=false")
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        node.configure()
+
+
+def test_an_end_that_is_too_far_is_said_before_anything_is_driven(ros: Ros) -> None:
+    node = sensing(ros, "probe.end:=c3r0", "budget.metres:=29.0")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    probe.wait_value("state", "paused")
+    assert "end: the way from 'c0r0' to 'c3r0' takes 30 m" in probe.values["reason"]
+    assert probe.waypoints == []
+    assert node.parameters.config().probe.end == "c3r0"

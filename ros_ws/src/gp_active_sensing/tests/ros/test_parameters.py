@@ -314,7 +314,7 @@ def test_no_wrong_value_is_replaced_by_a_default(ros: Ros) -> None:
     wrong: dict[str, str] = {}
     for leaf in leaves_of(ActiveSensingConfig, {"policy": policies.factory("bal")}):
         if leaf.name != "policy.name":
-            text = leaf.kind == Parameter.Type.STRING
+            text = leaf.kind == Parameter.Type.STRING or leaf.name == "probe.end"  # a name
             wrong[leaf.name] = "[true, false]" if text else "'no such value'"
     arguments = [word for name, text in wrong.items() for word in ("-p", f"{name}:={text}")]
     node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))

@@ -53,7 +53,8 @@ class Rig:
         self,
         topology: Topology,
         *,
-        budget: int | None = None,
+        budget: int | Budget | None = None,
+        back_to_start: bool = False,
         max_age: float = 1.0,
         pose_wait: float = 0.1,
         inbox: int = 1000,
@@ -69,7 +70,7 @@ class Rig:
             topology,
             build_belief(belief, topology.features),
             build_policy({"name": "ie"}),
-            budget=Budget(readings=budget),
+            budget=budget if isinstance(budget, Budget) else Budget(readings=budget),
             retries=self.config.retries,
         )
         matcher = MapMatcher(topology, self.config.snap_distance)
@@ -94,11 +95,13 @@ class Rig:
             arrival_radius=self.config.arrival_radius or 2.0,
             clock=clock,
             ahead=ahead,
+            back_to_start=back_to_start,
             journal=self.events.append,
         )
         self.reports: list[PlanJob] = []
         self.asked_ahead: AheadJob | None = None
         self.sent: list[int] = []
+        self.over = False
         self.asked: PlanJob | None = None
 
     def pose(
@@ -116,6 +119,7 @@ class Rig:
             self.sent.append(step.again)
         if step.plan is not None:
             self.sent.append(step.plan.waypoints[0])
+        self.over = self.over or bool(isinstance(step.job, PlanJob) and step.job.last)
         if isinstance(step.job, AheadJob):
             self.asked_ahead = step.job
         elif step.job is not None and step.job.decide:
@@ -130,8 +134,8 @@ class Rig:
         job, self.asked = self.asked, None
         assert job is not None
         answer = job.loop.ask(job.at)
-        if self.mission.decided(job, answer) and answer.waypoint is not None:
-            self.sent.append(answer.waypoint)
+        if self.mission.decided(job, answer) and answer.path:
+            self.sent.append(answer.path[-1])
 
     def foresee(self, cells: int | None = None) -> None:
         """Plan ahead as the mission asked, for so many cells."""

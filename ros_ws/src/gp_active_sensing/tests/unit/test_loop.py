@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 
@@ -10,10 +11,11 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.types import Budget, Cost, PlanLimit, Reading
+from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit, Reading
 
 
 def make(policy: str = "ie", **options) -> SensingLoop:
@@ -208,3 +210,103 @@ def test_seconds_are_counted_at_the_probe_s_own_speed(speed: float, places: int)
     assert spent <= 5.0 + 1e-9
     assert len([v for v in visited if v != 0]) == places
     assert "metres or seconds" in plan.reason
+
+
+# -- where a mission has to end --------------------------------------------------------------------
+
+
+def drive(loop: SensingLoop, at: int) -> tuple[list[int], Cost, str]:
+    """Drive a mission to its end and home; return the places, what it took and why it ended."""
+    spent, places = Cost(0.0, 0.0), [at]
+    while True:
+        plan = loop.ask(places[-1])
+        for place in plan.path:
+            places.append(place)
+            if loop.wants(place):
+                loop.tell([Reading(0, place, 1.0)])
+        loop.moved(plan.cost)
+        spent = spent.plus(plan.cost)
+        if plan.waypoint is None:
+            return places, spent, plan.reason
+
+
+@pytest.mark.parametrize("policy", ["random", "bal"])
+@pytest.mark.parametrize(
+    "budget",
+    [Budget(metres=19.0), Budget(seconds=19.0), Budget(6, 30.0, 25.0), Budget(5), Budget(9, 8.0)],
+)
+def test_the_last_plan_leads_to_where_the_mission_has_to_end(policy: str, budget: Budget) -> None:
+    for end, speed in ((0, None), (19, 0.9), (7, None)):
+        limit = dataclasses.replace(budget, end=end)
+        loop = make(policy, budget=limit, speed=speed)
+        if budget.metres == 8.0 and end == 19:
+            with pytest.raises(
+                PlanningError, match="end: the way from 'c0r0' to 'c4r3' takes 14 m"
+            ):
+                loop.ask(0)
+            continue
+        places, spent, _ = drive(loop, 0)
+        assert places[-1] == end
+        assert loop.homeward
+        assert limit.metres is None or spent.metres <= limit.metres + 1e-9
+        assert limit.seconds is None or spent.seconds <= limit.seconds + 1e-9
+        assert limit.readings is None or loop.belief.observed.sum() <= limit.readings
+        assert loop.remaining.end == end
+
+
+def test_on_the_way_home_new_places_are_read_while_readings_last() -> None:
+    loop = make("random", budget=Budget(2, end=0))
+    loop.tell([Reading(0, 19, 1.0)])
+    assert loop.wants(18)
+    loop.tell([Reading(0, 14, 1.0)])
+    plan = loop.ask(19)
+    assert (plan.waypoint, plan.path[-1]) == (None, 0)
+    assert plan.reason == "the budget of readings is spent"
+    assert not loop.wants(18)
+    report = loop.tell([Reading(1, 18, 1.0), Reading(1, 14, 2.0)])
+    assert [r.reason for r in report.rejected] == ["budget_spent"]
+    assert "c3r3 on the way to the end place" in report.rejected[0].message
+    assert report.accepted == 1, "what is observed costs nothing"
+    loop = make("random", budget=Budget(3, metres=14.0, end=0))
+    plan = loop.ask(19)
+    assert plan.waypoint in (14, 18, 19), "on the shortest way home"
+    loop.tell([Reading(0, 19, 1.0)])
+    loop.remaining = dataclasses.replace(loop.remaining, metres=13.0)
+    assert loop.ask(19).path[-1] == 0
+    report = loop.tell([Reading(1, place, 1.0) for place in (14, 9, 4, 3)])
+    assert report.new_places == (14, 9), "the budget counts within one call, too"
+
+
+def test_without_an_end_place_nothing_changes_on_the_last_plan() -> None:
+    loop = make("random", budget=Budget(1))
+    loop.tell([Reading(0, 19, 1.0)])
+    plan = loop.ask(19)
+    assert (plan.waypoint, plan.path) == (None, ())
+    assert not loop.homeward
+    assert loop.tell([Reading(0, 3, 1.0)]).accepted == 1
+
+
+def test_a_restart_on_the_way_home_reads_no_more_than_without() -> None:
+    loop = make("random", budget=Budget(1, end=0))
+    loop.tell([Reading(0, 19, 1.0)])
+    loop.replay_way_home()
+    assert loop.tell([Reading(0, 18, 1.0)]).accepted == 0
+    copy = loop.snapshot()
+    copy.homeward = False
+    loop.adopt(copy)
+    assert not loop.homeward
+
+
+def test_a_foreseen_plan_must_fit_with_the_way_home() -> None:
+    loop = make("random", budget=Budget(9, metres=12.0, end=0))
+    plan = Plan((8,), 0.0, 0.0, 1, 0.0, deadline_hit=False, path=(8,), cost=Cost(2.0, 2.0))
+    assert loop.fits(plan)  # 8 is 8 m from home
+    assert loop.fits(plan, after=Cost(2.0, 2.0))
+    assert not loop.fits(plan, after=Cost(2.1, 2.1))
+    loop.remaining = Budget(0, metres=12.0)
+    assert not loop.fits(plan)
+
+
+def test_no_such_end_place() -> None:
+    with pytest.raises(PlanningError, match="end place 20; map 'grid' has places 0 … 19"):
+        make(budget=Budget(end=20))

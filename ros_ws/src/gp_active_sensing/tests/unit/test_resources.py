@@ -22,6 +22,7 @@ def prefixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Pat
     """Two colcon prefixes and a pip prefix; neither the real ones nor the source tree."""
     first, second, pip = (tmp_path / name for name in ("first", "second", "pip"))
     elsewhere = tmp_path / "elsewhere" / "gp_active_sensing" / "resources.py"
+    monkeypatch.delenv("GPAS_DATA", raising=False)
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{first}:{second}:")
     monkeypatch.setattr(sys, "prefix", str(pip))
     monkeypatch.setattr(resources, "__file__", str(elsewhere))
@@ -100,6 +101,24 @@ def test_nothing_installed(prefixes: tuple[Path, Path, Path]) -> None:
     assert list_resources("rviz") == ()
     with pytest.raises(ResourceError, match="None is installed"):
         find_resource("rviz", "x.rviz")
+
+
+def test_a_folder_of_data_is_searched_in_the_end(
+    prefixes: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    (data / "sumo").mkdir(parents=True)
+    (data / "sumo" / "town.net.xml.gz").touch()
+    with pytest.raises(ResourceError, match="GPAS_DATA is not set; it may name a folder"):
+        find_resource("maps", "sumo/town.net.xml.gz")
+    monkeypatch.setenv("GPAS_DATA", str(data))
+    assert find_resource("maps", "sumo/town.net.xml.gz") == data / "sumo" / "town.net.xml.gz"
+    with pytest.raises(ResourceError) as caught:
+        find_resource("maps", "sumo/city.net.xml.gz")
+    assert f"\n  {data}\n" in str(caught.value)
+    assert "is not set" not in str(caught.value)
+    shipped = put(prefixes[0], "maps/sumo/town.net.xml.gz")
+    assert find_resource("maps", "sumo/town.net.xml.gz") == shipped
 
 
 @pytest.mark.parametrize("call", [list_resources, lambda kind: find_resource(kind, "x")])

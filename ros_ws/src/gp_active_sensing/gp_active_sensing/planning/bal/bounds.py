@@ -41,7 +41,7 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
 def children_chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     """Return `chain_rule` of the state after each candidate: fixed (A, G, L) and best (A, L)."""
     if sequence.children_bounds is None:
-        if sequence.problem.topology.free and sequence.sequences is None:
+        if sequence.problem.free and sequence.sequences is None:
             sequence.children_bounds = _free_children(sequence)
         else:
             found = [chain_rule(sequence.child(a)) for a in range(len(sequence.candidates))]
@@ -114,17 +114,16 @@ def _greedy(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     m = C.shape[1]
     allowed = np.zeros((1, m), dtype=bool)
     allowed[:, sequence.candidates] = True
-    visited: list[frozenset[int]] = []
+    walks = [(sequence.at, sequence.visited, sequence.left)] * (len(problem.noise) + 1)
 
     def follow(picks: IntArray, allowed: BoolArray) -> BoolArray:
-        visited.extend([sequence.visited] * (len(picks) - len(visited)))
         for w, pick in enumerate(picks):
-            x = int(sequence.locations[pick])
-            visited[w] = visited[w] | {x}
-            if problem.topology.free:
+            if problem.free:
                 allowed[w, pick] = False
-            else:
-                allowed[w] = np.isin(sequence.locations, problem.candidates(x, visited[w]))
+            elif allowed[w].any():
+                x = int(sequence.locations[pick])
+                walks[w] = (x, *problem.after(*walks[w], x))
+                allowed[w] = np.isin(sequence.locations, problem.candidates(*walks[w]))
         return allowed
 
     variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)[:, None]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
+from gp_active_sensing.planning.allowance import Allowance
 from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, Problem
 from gp_active_sensing.planning.bal.search import SEARCHES
 from gp_active_sensing.planning.bal.sequences import Sequence
@@ -53,7 +54,9 @@ class Bal:
     hold for the tree's own value at every moment; with `draws` (the published truncated
     sampling, Eq. 8) they bound the value of Eq. 6, and the sampled value may lie outside.
 
-    The tree is over readings: costs in metres and seconds limit the first move only.
+    The tree is over readings; no sequence in it goes beyond the budget of metres and seconds, or
+    too far to get back to the end place. Of what is crossed and read on the way (`map.reach`) it
+    counts the readings, not what they tell.
     """
 
     horizon: int = param(4, help="readings to look ahead, N'", unit="readings", low=1)
@@ -139,6 +142,7 @@ class Bal:
             noise_entropy(noise),
             self.max_sequences,
             check,
+            _allowance(topology, remaining, self.horizon),
         )
         tree: Tree | None = None
 
@@ -177,7 +181,9 @@ class Bal:
         horizon = self.horizon
         if remaining.readings is not None:
             horizon = min(horizon, remaining.readings)
-        outlook = problem.outlook(at, frozenset(), horizon)
+        outlook = problem.outlook(at, frozenset(), horizon, remaining)
+        if problem.allowance is not None and outlook.longest is not None:
+            horizon = min(horizon, outlook.longest)
         locations = np.array(sorted(outlook.places))
         posterior = joint_given_pending(belief, locations, pending)
         largest = np.diagonal(posterior.covariance[kept], axis1=1, axis2=2).max(axis=1)
@@ -190,6 +196,8 @@ class Bal:
             np.searchsorted(locations, options.locations),
             outlook.sequences,
             posterior.covariance[kept],
+            at=at,
+            left=remaining,
         )
         return sequence, posterior.mean[kept]
 
@@ -204,6 +212,14 @@ class Bal:
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
         centre = float((weights @ mean).mean())
         return Draws(self.samples, reference, key, tau, centre, self.common)
+
+
+def _allowance(topology: Topology, remaining: Budget, horizon: int) -> Allowance | None:
+    """Return what the tree has to obey besides the moves; None where that is nothing."""
+    allowance = Allowance(topology, remaining)
+    if not allowance.restricts or allowance.leaves_room(horizon):
+        return None
+    return allowance
 
 
 def _most_probable(weights: FloatArray, mass: float) -> IntArray:

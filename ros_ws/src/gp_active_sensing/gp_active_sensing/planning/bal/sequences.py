@@ -6,13 +6,13 @@ places share one `Sequence`. Visiting a place is a rank-one downdate, C <- C - c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 
 __all__ = ["MOST_LEAVES", "Leaves", "Sequence"]
 
@@ -49,6 +49,8 @@ class Sequence:
         covariance: (L, m, m) latent posterior covariance, or how to compute it.
         latent: how to compute the (L, A) latent variances of the candidates, where one reading is
             to come and that is all that is needed.
+        at: where the probe stands.
+        left: of the budget, where the problem has an allowance; None = all of it.
     """
 
     def __init__(
@@ -61,10 +63,15 @@ class Sequence:
         sequences: int | None,
         covariance: FloatArray | Callable[[], FloatArray],
         latent: Callable[[], FloatArray] | None = None,
+        *,
+        at: int | None = None,
+        left: Budget | None = None,
     ) -> None:
         self.problem = problem
         self.k = k
         self.visited = visited
+        self.at = at
+        self.left = left
         self.locations = locations
         self.candidates = candidates
         self.sequences = sequences
@@ -77,7 +84,7 @@ class Sequence:
         self.children_bounds: tuple[FloatArray, FloatArray] | None = None
         self._leaves: Leaves | None = None
         self._too_many_leaves = False
-        self.known: dict[tuple[int | None, frozenset[int]], Sequence] = {}
+        self.known: dict[Hashable, Sequence] = {}
         self._keep = False
         self._prepared = False
 
@@ -132,18 +139,19 @@ class Sequence:
             return existing
         problem, x = self.problem, int(self.locations[self.candidates[a]])
         problem.check()
-        visited = self.visited | {x}
-        key = (None if problem.topology.free else x, visited)
+        visited, left = problem.after(self.at, self.visited, self.left, x)
+        # Decisions that cross unobserved places may visit the same ones in fewer stages.
+        key = (self.k, problem.state(x, visited, left))
         known = self.known.get(key)
         if known is None:
-            if problem.topology.free:
+            if problem.free:
                 kept = np.flatnonzero(self.locations != x)
                 candidates = np.arange(len(kept))
                 sequences = problem.free_sequences(len(kept), self.k - 1)
             else:
-                outlook = problem.outlook(x, visited, self.k - 1)
+                outlook = problem.outlook(x, visited, self.k - 1, left)
                 kept = np.flatnonzero(np.isin(self.locations, list(outlook.places)))
-                here = problem.candidates(x, visited)
+                here = problem.candidates(x, visited, left)
                 candidates = np.searchsorted(self.locations[kept], here)
                 sequences = outlook.sequences
             covariance = self._downdated(a, kept)
@@ -156,6 +164,8 @@ class Sequence:
                 sequences,
                 covariance,
                 lambda: self.child_variance(a),
+                at=x,
+                left=left,
             )
             known.known = self.known
             self.known[key] = known
@@ -191,7 +201,7 @@ class Sequence:
         """(a, m) which of `locations` may be next after some of the candidates."""
         here = range(len(self.candidates))[part]
         allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
-        if self.problem.topology.free:
+        if self.problem.free:
             allowed[:] = True
             allowed[np.arange(len(here)), self.candidates[part]] = False
         else:

@@ -40,6 +40,7 @@
       },
       here(s) {
         if (steps[s].place !== undefined) return steps[s].place;
+        if (steps[s].home) return steps[s].path[steps[s].path.length - 1];
         const next = steps[s + 1];
         return next && next.at !== undefined ? next.at : null;
       },

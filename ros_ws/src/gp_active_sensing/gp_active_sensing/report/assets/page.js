@@ -99,7 +99,8 @@
     if (step.place !== undefined) {
       const read = step.value === null ? 'no reading' : `read ${GPAS.withUnit(step.value, run.unit)}`;
       parts.push([run.places.names[step.place], read]);
-    } else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
+    } else if (step.home) parts.push([run.places.names[step.path[step.path.length - 1]], 'is where the mission had to end']);
+    else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
     parts.push([`${step.observed} of ${run.places.n}`, 'places observed']);
     if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit), 'RMSPE']);
     if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
@@ -126,7 +127,9 @@
     function show() {
       const step = steps[now];
       slider.value = now;
-      const words = staged ? `stage ${step.n} of ${steps[last].n}` : `reading ${step.n} of ${steps[last].n}`;
+      const stages = steps[last].home ? steps[last].n - 1 : steps[last].n;
+      let words = staged ? `stage ${step.n} of ${stages}` : `reading ${step.n} of ${stages}`;
+      if (step.home) words = `after ${stages} stages: the way back`;
       slider.setAttribute('aria-valuetext', words);
       byId('where').textContent = words;
       readout(run, step, now);

@@ -1,4 +1,4 @@
-"""Map formats: one file a format, found by the suffix of the map's file."""
+"""Map formats: one file a format, found by how the name of the map's file ends."""
 
 from __future__ import annotations
 
@@ -6,31 +6,69 @@ from pathlib import Path
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.registry import Registry
-from gp_active_sensing.topology.loaders import geojson
+from gp_active_sensing.topology.loaders import geojson, graphml, nav2, osm, sumo, table
 from gp_active_sensing.topology.segments import RoadMap
 
-__all__ = ["load_roads", "loaders"]
+__all__ = ["load_roads", "loaders", "map_text"]
 
 loaders: Registry[RoadMap] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""Suffix, such as ".geojson" -> function of a path; add a format here."""
+"""End of the name, such as ".geojson" -> function of a path; add a format here."""
 
 loaders.add(".geojson", geojson.load)
 loaders.add(".json", geojson.load)
+loaders.add(".graphml", graphml.load)
+loaders.add(".osm", osm.load)
+loaders.add(".osm.pbf", osm.load)
+loaders.add(".pbf", osm.load)
+loaders.add(".net.xml", sumo.load)
+loaders.add(".net.xml.gz", sumo.load)
+loaders.add(".csv", table.load)
+
+_TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
+"""Formats whose coordinates may be in any system; the others say or fix theirs."""
 
 
-def load_roads(path: Path) -> RoadMap:
-    """Read a road map in the format that its suffix names.
+def load_roads(path: Path, *, crs: str = "") -> RoadMap:
+    """Read a road map in the format that the end of its name says.
+
+    Args:
+        path: of the map.
+        crs: coordinate system of the file, whatever it says itself ("local" for metres,
+            "EPSG:4326" for longitude and latitude, …); "" = what it says.
 
     Raises:
-        MapError: unknown suffix, or a map that cannot be used.
-        PluginError: the suffix is that of a plug-in that cannot be used.
+        MapError: unknown format, or a map that cannot be used.
+        MissingDependencyError: the format needs a library that is not installed.
+        PluginError: the format is that of a plug-in that cannot be used.
     """
-    suffix = path.suffix.lower()
-    if suffix not in loaders:
-        msg = f"{path}: expected a map file ending in {' or '.join(loaders)}, got {suffix!r}"
+    name = path.name.lower()
+    ends = [end for end in loaders if name.endswith(end)]
+    if not ends:
+        msg = (
+            f"{path}: expected a map file ending in {', '.join(loaders)}, "
+            f"got {''.join(path.suffixes[-2:])!r}"
+        )
         raise MapError(msg)
-    road_map: object = loaders.factory(suffix)(path)
+    end = max(ends, key=len)
+    if crs and end not in _TAKES_CRS:
+        msg = (
+            f"{path}: a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
+            f"files ending in {end} have their own"
+        )
+        raise MapError(msg)
+    load = loaders.factory(end)
+    road_map: object = load(path, crs=crs) if crs else load(path)
     if not isinstance(road_map, RoadMap):
-        msg = f"{path}: the reader of {suffix} must return a RoadMap, it gave {road_map!r:.60}"
+        msg = f"{path}: the reader of {end} must return a RoadMap, it gave {road_map!r:.60}"
         raise MapError(msg)
     return road_map
+
+
+def map_text(road_map: RoadMap, format: str = "roads") -> tuple[str, tuple[str, ...]]:
+    """Return a road map as GeoJSON, and what of it that cannot say.
+
+    Args:
+        road_map: the map.
+        format: "roads", our own, or "nav2", a graph for Nav2's route server.
+    """
+    return nav2.text_of(road_map) if format == "nav2" else (geojson.text_of(road_map), ())

@@ -1,47 +1,100 @@
-"""Road maps from GeoJSON; the format is described in ``maps/README.md``."""
+"""Road maps from GeoJSON and to GeoJSON; the format is described in ``maps/README.md``."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.errors import MapError, suggest
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.loaders import nav2
+from gp_active_sensing.topology.loaders.common import Draft, Drafts
+from gp_active_sensing.topology.loaders.values import fail, is_number, shown
+from gp_active_sensing.topology.projection import LOCAL
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 
-__all__ = ["load"]
+__all__ = ["load", "text_of"]
 
-_SHOWN_PROBLEMS = 10
-_SHORTEST = 1e-3
-"""Segments shorter than this [m] are taken for zero-length ones."""
+_KEYS = ("id", "from", "to", "length_m", "lanes", "speed_limit_mps", "oneway", "successors")
+_TEXTS = ("name", "class")
 
 
-def load(path: Path) -> RoadMap:
-    """Read a road map.
+def load(path: Path, *, crs: str = "") -> RoadMap:
+    """Read a road map, or the graph of a Nav2 route server.
 
     Args:
-        path: a GeoJSON FeatureCollection in local metres.
+        path: a GeoJSON FeatureCollection.
+        crs: of the coordinates, whatever the file says; "" = what it says, and where it says
+            nothing what they look like.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its feature.
+        MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
     data = _read(path)
+    features = _features(data, path)
+    if nav2.is_graph(features):
+        return nav2.read(path, features, crs=crs)
     header = _header(data, path)
-    reader = _Reader()
-    for index, feature in enumerate(_features(data, path)):
+    reader = _Reader(path)
+    for index, feature in enumerate(features):
         reader.read(feature, index)
-    reader.check_junctions()
-    _fail(path, reader.problems)
-    if not reader.segments:
-        msg = f"{path}: has no segments; expected at least one LineString feature"
-        raise MapError(msg)
-    _check_metres(path, reader.segments, header)
-    reader.check_successors()
-    _fail(path, reader.problems)
-    name = header.get("name") or path.stem
-    return RoadMap(str(name), str(header.get("frame", "map")), tuple(reader.segments))
+    reader.drafts.check_junctions(reader.junctions)
+    return reader.drafts.finish(
+        crs or str(header.get("crs") or _declared(data)),
+        name=str(header.get("name") or ""),
+        frame=str(header.get("frame", "map")),
+        datum=header.get("datum"),
+        allow_small=header.get("allow_small") is True,
+        nothing="expected at least one LineString feature",
+    )
+
+
+def text_of(road_map: RoadMap) -> str:
+    """Return a road map as GeoJSON, a feature a line, coordinates to the millimetre."""
+    header: dict[str, Any] = {
+        "schema": 1,
+        "name": road_map.name,
+        "crs": LOCAL,
+        "frame": road_map.frame,
+        "units": "metre",
+    }
+    if road_map.datum is not None:
+        header["datum"] = list(road_map.datum)
+    corners = [c for segment in road_map.segments for point in segment.line for c in point]
+    if max(corners) - min(corners) < 1.0:
+        header["allow_small"] = True
+    head = json.dumps(header, ensure_ascii=False)
+    lines = [
+        json.dumps(_feature(segment), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        for segment in road_map.segments
+    ]
+    start = f'{{"type":"FeatureCollection","gp_active_sensing":{head},"features":[\n'
+    return start + ",\n".join(lines) + "\n]}\n"
+
+
+def _feature(segment: Segment) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        "id": segment.id,
+        "from": segment.start,
+        "to": segment.end,
+        "length_m": round(segment.length, 3),
+        "lanes": segment.lanes,
+        "speed_limit_mps": None if segment.speed_limit is None else round(segment.speed_limit, 4),
+        "name": segment.name or None,
+        "class": segment.road_class or None,
+        "successors": None if segment.successors is None else list(segment.successors),
+        **segment.extra,
+    }
+    return {
+        "type": "Feature",
+        "properties": {key: value for key, value in properties.items() if value is not None},
+        "geometry": {
+            "type": "LineString",
+            "coordinates": [[round(x, 3), round(y, 3)] for x, y in segment.line],
+        },
+    }
 
 
 def _read(path: Path) -> Any:
@@ -72,211 +125,115 @@ def _features(data: Any, path: Path) -> list[Any]:
     return features
 
 
-def _header(data: Any, path: Path) -> dict[str, Any]:
+def _declared(data: Mapping[str, Any]) -> str:
+    """Return the coordinate system as GeoJSON declared it before 2016, "" where it does not."""
+    member = data.get("crs")
+    properties = member.get("properties") if isinstance(member, dict) else None
+    name = properties.get("name") if isinstance(properties, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the map's own header, checked; a missing one means the defaults."""
-    if not isinstance(data, dict):
-        return {}
     header = data.get("gp_active_sensing", {})
     if not isinstance(header, dict):
         msg = f"{path}: gp_active_sensing: expected an object, got {type(header).__name__}"
         raise MapError(msg)
+    header = dict(header)
     problems = [
-        f"gp_active_sensing.{key}: expected {expected!r}, got {header[key]!r}; "
-        "coordinates must be metres in a local frame"
-        for key, expected in (("schema", 1), ("crs", "local"), ("units", "metre"))
+        f"gp_active_sensing.{key}: expected {expected!r}, got {header[key]!r}"
+        for key, expected in (("schema", 1), ("units", "metre"))
         if key in header and header[key] != expected
     ]
-    frame = header.get("frame", "map")
-    if not isinstance(frame, str) or not frame:
-        problems.append(f"gp_active_sensing.frame: expected the name of a frame, got {frame!r}")
-    _fail(path, problems)
+    for key, what in (("frame", "the name of a frame"), ("crs", "the name of a system")):
+        value = header.get(key, "?")
+        if not isinstance(value, str) or not value:
+            problems.append(f"gp_active_sensing.{key}: expected {what}, got {value!r}")
+    datum = header.get("datum")
+    if datum is not None:
+        plain = isinstance(datum, list) and len(datum) == 2 and all(map(is_number, datum))
+        if not plain or not (abs(datum[0]) <= 180.0 and abs(datum[1]) <= 90.0):
+            problems.append(
+                f"gp_active_sensing.datum: expected [longitude, latitude], got {shown(datum)}"
+            )
+        else:
+            header["datum"] = (float(datum[0]), float(datum[1]))
+    fail(path, problems)
     return header
-
-
-def _check_metres(path: Path, segments: list[Segment], header: Mapping[str, Any]) -> None:
-    """Refuse longitude and latitude, which a planner would take for a map of one metre."""
-    xs = [x for segment in segments for x, _ in segment.line]
-    ys = [y for segment in segments for _, y in segment.line]
-    extent = max(max(xs) - min(xs), max(ys) - min(ys))
-    drawn = math.fsum(length_of(segment.line) for segment in segments)
-    stated = math.fsum(segment.length for segment in segments)
-    degrees = max(map(abs, xs)) <= 180 and max(map(abs, ys)) <= 90
-    if not degrees or header.get("allow_small") is True:
-        return
-    if extent < 1.0 or stated > 50 * drawn:
-        msg = (
-            f"{path}: coordinates look like longitude and latitude (x {min(xs):g} … {max(xs):g}, "
-            f"y {min(ys):g} … {max(ys):g}); expected metres in a local frame. Project them first; "
-            'for a map that is this small in metres set "allow_small": true in its header'
-        )
-        raise MapError(msg)
-
-
-def _fail(path: Path, problems: list[str]) -> None:
-    if not problems:
-        return
-    if len(problems) == 1:
-        msg = f"{path}: {problems[0]}"
-        raise MapError(msg)
-    lines = [f"  - {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
-    if len(problems) > _SHOWN_PROBLEMS:
-        lines.append(f"  … and {len(problems) - _SHOWN_PROBLEMS} more")
-    msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
-    raise MapError(msg)
 
 
 class _Reader:
     """Collects segments and what is wrong with them, feature by feature."""
 
-    def __init__(self) -> None:
-        self.segments: list[Segment] = []
-        self.problems: list[str] = []
-        self._where: dict[str, str] = {}
-        self._junctions: set[str] = set()
+    def __init__(self, path: Path) -> None:
+        self.drafts = Drafts(path)
+        self.junctions: set[str] = set()
 
     def read(self, feature: Any, index: int) -> None:
-        """Read one feature: a segment, or a junction."""
+        """Take a feature: a LineString is a segment, a Point a junction."""
         where = f"feature {index}"
+        problems = self.drafts.problems
         if not isinstance(feature, dict) or feature.get("type") != "Feature":
-            self.problems.append(f"{where}: expected a GeoJSON Feature, got {_shown(feature)}")
+            problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")
             return
         properties = feature.get("properties")
         if not isinstance(properties, dict):
-            self.problems.append(f"{where}: expected properties, got {_shown(properties)}")
+            problems.append(f"{where}: expected properties, got {shown(properties)}")
             return
         identity = properties.get("id", feature.get("id"))
         where = f"feature {index} (id {identity!r})"
         geometry = feature.get("geometry")
         kind = geometry.get("type") if isinstance(geometry, dict) else None
         if kind == "Point":
-            self._junctions.add(str(identity))
+            self.junctions.add(str(identity))
         elif kind == "LineString" and isinstance(geometry, dict):
             self._segment(identity, properties, geometry.get("coordinates"), where)
         else:
-            self.problems.append(f"{where}: expected a LineString or a Point, got {_shown(kind)}")
+            problems.append(f"{where}: expected a LineString or a Point, got {shown(kind)}")
 
     def _segment(
         self, identity: Any, properties: dict[str, Any], coordinates: Any, where: str
     ) -> None:
-        before = len(self.problems)
-        name = self._text(identity, "id", where)
-        start, end = (self._text(properties.get(key), key, where) for key in ("from", "to"))
-        line = self._line(coordinates, where)
-        numbers = {
-            key: self._number(properties.get(key), key, where)
+        drafts = self.drafts
+        before = len(drafts.problems)
+        name = drafts.text(identity, "id", where)
+        start, end = (drafts.text(properties.get(key), key, where) for key in ("from", "to"))
+        line: tuple[Point, ...] = drafts.line(coordinates, where)
+        length, lanes, limit = (
+            drafts.number(properties.get(key), key, where)
             for key in ("length_m", "lanes", "speed_limit_mps")
-        }
+        )
         successors = self._successors(properties.get("successors"), where)
         oneway = properties.get("oneway", True)
         if not isinstance(oneway, bool):
-            self.problems.append(f"{where}: oneway: expected true or false, got {_shown(oneway)}")
-        length = numbers["length_m"]
-        if length is None:
-            length = length_of(line)
-        if len(self.problems) == before and min(length, length_of(line)) < _SHORTEST:
-            self.problems.append(f"{where}: has zero length; join its junctions instead")
-        if len(self.problems) > before:
+            drafts.problems.append(f"{where}: oneway: expected true or false, got {shown(oneway)}")
+        others = {k: v for k, v in properties.items() if k not in _KEYS and k not in _TEXTS}
+        extra = drafts.extra(others, where)
+        if len(drafts.problems) > before:
             return
-        segment = Segment(
-            name,
-            start,
-            end,
-            line,
-            length,
-            numbers["lanes"],
-            numbers["speed_limit_mps"],
-            successors,
-            str(properties.get("name") or ""),
-            str(properties.get("class") or ""),
+        title, road_class = (str(properties.get(key) or "") for key in _TEXTS)
+        drafts.add(
+            Draft(
+                where,
+                name,
+                start,
+                end,
+                line,
+                length,
+                lanes,
+                limit,
+                successors,
+                title,
+                road_class,
+                extra,
+                two_way=oneway is False,
+            )
         )
-        self._add(segment, where)
-        if not oneway:
-            self._add(segment.reversed(), f"{where}, the reverse of it")
-
-    def _add(self, segment: Segment, where: str) -> None:
-        other = self._where.setdefault(segment.id, where)
-        if other != where:
-            self.problems.append(f"{where}: id {segment.id!r} is taken by {other}")
-            return
-        self.segments.append(segment)
-
-    def _text(self, value: Any, key: str, where: str) -> str:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if not isinstance(value, str) or not value:
-            self.problems.append(f"{where}: {key}: expected text, got {_shown(value)}")
-            return ""
-        return value
-
-    def _number(self, value: Any, key: str, where: str) -> float | None:
-        if value is None:
-            return None
-        number = float(value) if _is_number(value) else math.nan
-        if not (math.isfinite(number) and number > 0):
-            self.problems.append(f"{where}: {key}: expected a number above 0, got {_shown(value)}")
-            return None
-        return number
-
-    def _line(self, coordinates: Any, where: str) -> tuple[Point, ...]:
-        if not isinstance(coordinates, list) or len(coordinates) < 2:
-            count = len(coordinates) if isinstance(coordinates, list) else _shown(coordinates)
-            self.problems.append(f"{where}: a LineString needs 2 or more points, got {count}")
-            return ()
-        points: list[Point] = []
-        for k, entry in enumerate(coordinates):
-            plain = isinstance(entry, list) and len(entry) >= 2
-            if not plain or not all(_is_number(c) and math.isfinite(c) for c in entry[:2]):
-                self.problems.append(
-                    f"{where}: point {k}: expected two finite numbers, got {_shown(entry)}"
-                )
-                return ()
-            points.append((float(entry[0]), float(entry[1])))
-        return tuple(points)
 
     def _successors(self, value: Any, where: str) -> tuple[str, ...] | None:
         if value is None:
             return None
         if not isinstance(value, list):
-            self.problems.append(f"{where}: successors: expected a list, got {_shown(value)}")
+            self.drafts.problems.append(f"{where}: successors: expected a list, got {shown(value)}")
             return None
-        return tuple(self._text(entry, "successors", where) for entry in value)
-
-    def check_junctions(self) -> None:
-        """Segments must join junctions that exist, when the map lists junctions."""
-        if not self._junctions:
-            return
-        for segment in self.segments:
-            for key, junction in (("from", segment.start), ("to", segment.end)):
-                if junction not in self._junctions:
-                    hint = suggest(junction, self._junctions)
-                    self.problems.append(
-                        f"{self._where[segment.id]}: {key}: no junction {junction!r}.{hint}"
-                    )
-
-    def check_successors(self) -> None:
-        """Successors must exist and start where the segment ends."""
-        starts = {segment.id: segment.start for segment in self.segments}
-        for segment in self.segments:
-            where = self._where[segment.id]
-            for successor in segment.successors or ():
-                if successor not in starts:
-                    hint = suggest(successor, starts)
-                    self.problems.append(
-                        f"{where}: successors: no segment {successor!r} on the map.{hint}"
-                    )
-                elif starts[successor] != segment.end:
-                    self.problems.append(
-                        f"{where}: successors: {successor!r} starts at junction "
-                        f"{starts[successor]!r}, but this segment ends at {segment.end!r}"
-                    )
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, int) and abs(value) > 1 << 1000:
-        return False  # beyond the range of float
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+        return tuple(self.drafts.text(entry, "successors", where) for entry in value)

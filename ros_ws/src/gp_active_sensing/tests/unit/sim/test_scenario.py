@@ -18,6 +18,7 @@ from gp_active_sensing.sim import (
     scenario_from_mapping,
 )
 from gp_active_sensing.sim.scenario import with_policy
+from tests.sumo import demand_sumo
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 SHIPPED = [name for name in list_resources("sim") if name.endswith(".yaml")]
@@ -39,10 +40,18 @@ def test_defaults_of_the_policy_are_written_out() -> None:
     assert scenario().to_mapping()["policy"]["discretisation"] == "cells"
 
 
+def _demand(built: Scenario) -> None:
+    if built.field.kind == "sumo":
+        demand_sumo()
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_build_their_world(name: str) -> None:
     built = load_scenario(name)
+    _demand(built)
     world = build_world(built)
+    if world.traffic is not None:
+        world.traffic.start()
     assert world.truth.at(0.0).shape == (world.topology.n,)
     assert built.name == Path(name).stem
     assert built.limit.expansions is not None, "a shipped scenario is the same on every machine"
@@ -51,6 +60,7 @@ def test_shipped_scenarios_build_their_world(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     few = load_scenario(name, overrides=["budget.readings=4", "limit.expansions=10"])
+    _demand(few)
     summary = run_scenario(few, tmp_path / "run", clock=lambda: 0.0)
     assert (summary.status, summary.stages) == ("finished", 4)
     assert summary.observed == 4
@@ -72,7 +82,7 @@ def test_readme_shows_every_scenario(name: str) -> None:
     assert f"| `{name}` |" in readme
     stem = path.stem
     if stem != "line":
-        assert f"\n## {stem.capitalize()}\n" in readme
+        assert f"\n## {stem.replace('_', ' ').capitalize()}\n" in readme
         assert f"](../../../../docs/images/{stem}.png)" in readme
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology import load_roads, loaders
+from gp_active_sensing.topology import Roads, load_roads, loaders
+from gp_active_sensing.topology.loaders import map_text
 from gp_active_sensing.topology.segments import Segment
 from tests.unit.topology.road_maps import HEADER, segment, street, write
 
@@ -78,9 +80,9 @@ def test_junctions_may_be_listed(tmp_path: Path) -> None:
 
 
 def test_unknown_suffix(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match=r"ending in \.geojson or \.json, got '\.osm'"):
-        load_roads(tmp_path / "town.osm")
-    assert loaders.names() == [".geojson", ".json"]
+    with pytest.raises(MapError, match=r"ending in \.csv, \.geojson, .*, got '\.net\.shp'"):
+        load_roads(tmp_path / "town.net.shp")
+    assert {".geojson", ".json", ".csv", ".osm", ".net.xml.gz"} <= set(loaders.names())
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,9 @@ def test_only_junctions(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"schema": 2}, "gp_active_sensing.schema: expected 1, got 2"),
-        ({"crs": "EPSG:4326"}, "gp_active_sensing.crs: expected 'local', got 'EPSG:4326'"),
+        ({"crs": 4326}, "gp_active_sensing.crs: expected the name of a system, got 4326"),
+        ({"datum": [200.0, 1.0]}, r"datum: expected \[longitude, latitude\], got \[200.0, 1.0\]"),
+        ({"datum": "home"}, r"datum: expected \[longitude, latitude\], got 'home'"),
         ({"units": "degree"}, "gp_active_sensing.units: expected 'metre', got 'degree'"),
         ({"frame": ""}, "gp_active_sensing.frame: expected the name of a frame, got ''"),
     ],
@@ -223,12 +227,12 @@ def test_a_header_that_is_no_object(tmp_path: Path) -> None:
         ([(-80.0, -30.0), (-60.0, -20.0)], 2_400_000.0),
     ],
 )
-def test_longitude_and_latitude_are_refused(
+def test_degrees_declared_as_metres_are_refused(
     tmp_path: Path, line_and_length: tuple[Any, float | None]
 ) -> None:
     line, length = line_and_length
     feature = segment("ab", "a", "b", line, length_m=length)
-    with pytest.raises(MapError, match="look like longitude and latitude"):
+    with pytest.raises(MapError, match=r"look like longitude and latitude.*EPSG:4326"):
         load_roads(write(tmp_path / "degrees.geojson", [feature]))
 
 
@@ -241,3 +245,58 @@ def test_a_small_map_can_be_meant(tmp_path: Path) -> None:
 def test_a_room_in_metres_is_not_mistaken_for_degrees(tmp_path: Path) -> None:
     feature = segment("ab", "a", "b", [(0.0, 0.0), (8.0, 3.0)])
     assert len(load_roads(write(tmp_path / "room.geojson", [feature])).segments) == 1
+
+
+def test_other_numbers_are_kept_and_other_things_are_said(tmp_path: Path) -> None:
+    others = {"slope": 0.02, "trees": 7, "surface": "tar", "length": 9.0, "mean": None}
+    feature = segment("ab", "a", "b", LINE, **others)
+    road_map = load_roads(write(tmp_path / "map.geojson", [feature]))
+    assert road_map.segments[0].extra == {"slope": 0.02, "trees": 7.0}
+    assert road_map.notes == (
+        "left out: 'length', since every segment has a feature of that name (1)",
+        "left out: 'surface', which is no number (1)",
+    )
+
+
+def test_twins_share_the_other_numbers(tmp_path: Path) -> None:
+    feature = segment("ab", "a", "b", LINE, slope=0.02, oneway=False)
+    _, twin = load_roads(write(tmp_path / "map.geojson", [feature])).segments
+    assert twin.extra == {"slope": 0.02}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_feature_that_is_no_finite_number(tmp_path: Path, value: float) -> None:
+    feature = segment("ab", "a", "b", LINE, slope=value)
+    with pytest.raises(MapError, match=r"feature 0 \(id 'ab'\): slope: expected a finite number"):
+        load_roads(write(tmp_path / "map.geojson", [feature]))
+
+
+def test_self_loops_and_parallel_segments_are_roads(tmp_path: Path) -> None:
+    features = [
+        segment("round", "a", "a", [(0, 0), (50, 50), (100, 0), (0, 0)]),
+        segment("north", "a", "b", [(0, 0), (50, 20), (100, 0)]),
+        segment("south", "a", "b", [(0, 0), (50, -20), (100, 0)]),
+    ]
+    road_map = load_roads(write(tmp_path / "map.geojson", features))
+    assert [(s.id, s.start, s.end) for s in road_map.segments] == [
+        ("round", "a", "a"),
+        ("north", "a", "b"),
+        ("south", "a", "b"),
+    ]
+    assert Roads(road_map).neighbours(0).tolist() == [0, 1, 2]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    features = [*street(), segment("ba", "b", "a", [(100, 0), (0, 1.2346)], slope=0.5, name="Café")]
+    header = {**HEADER, "datum": [13.4, 52.5]}
+    first = load_roads(write(tmp_path / "map.geojson", features, header))
+    text, lost = map_text(first)
+    (tmp_path / "again.geojson").write_text(text, encoding="utf-8")
+    again = load_roads(tmp_path / "again.geojson")
+    assert not lost
+    assert again.datum == (13.4, 52.5)
+    assert [replace(s, line=(), length=0) for s in again.segments] == [
+        replace(s, line=(), length=0) for s in first.segments
+    ]
+    assert again.segments[-1].line == ((100.0, 0.0), (0.0, 1.235))
+    assert map_text(again)[0] == text

@@ -84,7 +84,11 @@ def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
             {"kind": "roads", "file": "town", "moves": "free"},
             "moves: has no meaning for kind 'roads",
         ),
-        ({"kind": "roads", "file": "town", "features": ["z"]}, r"features\[0\]: expected one of x"),
+        (
+            {"kind": "roads", "file": "town", "relational": ["length"]},
+            r"relational: is for features: \[relational\]",
+        ),
+        ({"kind": "roads", "file": "town", "anchor": 1.5}, "anchor: must be 1 or less"),
         ({"kind": "roads", "file": "town", "features": []}, "features: expected at least 1"),
         ({"kind": "roads", "file": "town", "u_turns": "no"}, "u_turns: expected one of dead_ends"),
         ({"kind": "grid", "columns": 2, "rows": 2, "neighbours": 6}, "expected 4 or 8, got 6"),

@@ -1,0 +1,109 @@
+"""A made-up city of any size, and how long its map takes to load.
+
+``python make_city.py 20000 city.geojson`` writes the map and says how long reading it takes: a
+jittered grid of streets with arterials, streets that are missing, one-ways, bends, and limits by
+class, from a fixed seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.topology import Roads, load_roads
+from gp_active_sensing.topology.loaders import map_text
+from gp_active_sensing.topology.parts import keep_largest
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
+
+BLOCK = 120.0
+"""Distance between crossings [m]."""
+CLASSES = {"arterial": (3.0, 19.44), "collector": (2.0, 13.89), "local": (1.0, 8.33)}
+"""Class -> lanes and limit [m/s]."""
+MISSING, ONE_WAY = 0.12, 0.15
+"""Shares of the local streets."""
+
+
+def make_city(segments: int, seed: int = 1) -> RoadMap:
+    """Return a strongly connected map of about as many segments (within a few percent)."""
+    columns = max(3, math.ceil(math.sqrt(segments / 3.34)))
+    rng = np.random.default_rng([seed, columns])
+    spots = [(i, j) for i in range(columns) for j in range(columns)]
+    corners = dict(zip(spots, _crossings(spots, rng), strict=True))
+    found: list[Segment] = []
+    for i, j in corners:
+        for across in (True, False):
+            other = (i + 1, j) if across else (i, j + 1)
+            if other in corners:
+                found += _street(found, (i, j), other, corners, j if across else i, rng)
+    road_map = RoadMap(f"city{segments}", "map", tuple(found))
+    return keep_largest(road_map)
+
+
+def _crossings(spots: list[tuple[int, int]], rng: np.random.Generator) -> list[Point]:
+    grid = BLOCK * np.array(spots, dtype=np.float64)
+    places = grid + rng.normal(0.0, 0.12 * BLOCK, grid.shape)
+    return [(round(float(x), 1), round(float(y), 1)) for x, y in places]
+
+
+def _street(
+    found: list[Segment],
+    start: tuple[int, int],
+    end: tuple[int, int],
+    corners: dict[tuple[int, int], Point],
+    row: int,
+    rng: np.random.Generator,
+) -> list[Segment]:
+    """Return a street's segments: both directions, one, or none."""
+    kind = "arterial" if row % 12 == 6 else "collector" if row % 4 == 2 else "local"
+    draw = float(rng.random())
+    if kind == "local" and draw < MISSING:
+        return []
+    a, b = corners[start], corners[end]
+    bend = rng.normal(0.0, 0.05 * BLOCK, 2)
+    middle = (
+        round((a[0] + b[0]) / 2 + float(bend[0]), 1),
+        round((a[1] + b[1]) / 2 + float(bend[1]), 1),
+    )
+    line = (a, middle, b)
+    lanes, limit = CLASSES[kind]
+    there = Segment(
+        f"s{len(found)}",
+        f"{start[0]}_{start[1]}",
+        f"{end[0]}_{end[1]}",
+        line,
+        round(length_of(line), 2),
+        lanes,
+        limit,
+        road_class=kind,
+    )
+    if kind == "local" and draw > 1.0 - ONE_WAY:
+        return [there]
+    return [there, there.reversed()]
+
+
+def main() -> None:
+    """Write a city and measure how long it takes to load."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("segments", type=int)
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    options.out.write_text(map_text(make_city(options.segments))[0], encoding="utf-8")
+    began = time.perf_counter()
+    road_map = load_roads(options.out)
+    loaded = time.perf_counter()
+    roads = Roads(road_map)
+    built = time.perf_counter()
+    print(
+        f"{options.out}: {roads.n} segments, {options.out.stat().st_size / 1e6:.1f} MB; "
+        f"read in {loaded - began:.2f} s, topology in {built - loaded:.2f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""From a configuration to the belief it describes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from gp_active_sensing.belief.belief import Belief
+from gp_active_sensing.belief.config import FLAT, VAGUE, BeliefConfig
+from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance
+from gp_active_sensing.belief.graph_covariance import GraphCovariance
+from gp_active_sensing.belief.grid import (
+    CandidateGrid,
+    LengthScaleGrid,
+    default_grid,
+    grid_between,
+)
+from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.spectrum import Spectrum, laplacian_spectrum
+from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.links import Links
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["belief_on", "build_belief", "covariance_family"]
+
+logger = logging.getLogger(__name__)
+
+CANDIDATES = 24
+"""Size of Λ where the length-scales come from the map."""
+
+
+def belief_on(config: BeliefConfig, topology: Topology) -> Belief:
+    """Return the belief described by `config` over the places of a map.
+
+    Raises:
+        ConfigError: something that the map does not have or that does not fit it.
+        MapError: a column of `mean_features` that a place lacks.
+    """
+    trend: FloatArray | None = None
+    if config.mean == "linear":
+        try:
+            trend = topology.columns(config.mean_features)[0]
+        except ConfigError as error:
+            raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
+    links = topology.links if config.kernel in graph_kernels else None
+    return build_belief(
+        config, topology.features, topology.feature_names, links=links, trend=trend
+    )
+
+
+def build_belief(
+    config: BeliefConfig,
+    features: FloatArray,
+    names: Sequence[str] | None = None,
+    *,
+    links: Links | None = None,
+    trend: FloatArray | None = None,
+) -> Belief:
+    """Return the belief described by `config` over locations with `features` (n, p).
+
+    Args:
+        config: what is known beforehand.
+        features: what the covariance is a function of.
+        names: of the features, for length-scales that come from the map; default coordinates.
+        links: how the places are joined, for a graph kernel.
+        trend: (n, q) columns that a linear mean is linear in; None = the features.
+
+    Raises:
+        ConfigError: features that are not finite, length-scales that do not fit them, or a graph
+            kernel without links.
+    """
+    features = np.asarray(features, dtype=np.float64)
+    try:
+        family, suggested = covariance_family(config, features, names, links)
+        candidates: CandidateGrid | None = None
+        weights: FloatArray | None = None if config.weights is None else np.array(config.weights)
+        if config.length_scales is None:
+            grid = suggested(max(3, CANDIDATES // len(config.pairs())))
+            candidates = CandidateGrid(grid, config.pairs(), family)
+            covariance, weights = candidates.build()
+            logger.info(
+                "length-scales from the map: %s", ", ".join(f"{p:.3g}" for p in grid.points)
+            )
+        else:
+            covariance = family(config.hyperparameters())
+    except ValueError as error:
+        msg = f"belief: {error}"
+        raise ConfigError(msg) from error
+    std = config.mean_std
+    if std is None:
+        std = VAGUE * max(signal for signal, _ in config.pairs())
+        if not config.scale_known:
+            std = FLAT
+    if config.mean == "linear":
+        mean = PriorMean.linear(features if trend is None else trend, config.mean_value, std)
+    else:
+        mean = PriorMean.constant(covariance.n, config.mean_value, std)
+    return Belief(
+        covariance,
+        mean,
+        weights,
+        TRANSFORMS[config.transform],
+        scale_known=config.scale_known,
+        grid=candidates,
+    )
+
+
+def covariance_family(
+    config: BeliefConfig,
+    features: FloatArray,
+    names: Sequence[str] | None,
+    links: Links | None,
+) -> tuple[CovarianceFamily, Callable[[int], LengthScaleGrid]]:
+    """Return what makes the covariance of candidates, and so many length-scales from the map.
+
+    Raises:
+        ValueError: a graph kernel without links; from the second, features that are not finite.
+    """
+    if config.kernel in graph_kernels:
+        if links is None:
+            msg = (
+                f"kernel {config.kernel!r} needs a map with moves from place to place, on this one "
+                "any place may be next; take a kernel of the features"
+            )
+            raise ValueError(msg)
+        spectrum = laplacian_spectrum(links)
+        kernel = build_graph_kernel(config.kernel, config.smoothness)
+        return partial(GraphCovariance, kernel, spectrum), partial(_graph_grid, spectrum)
+    family = partial(FeatureCovariance, build_kernel(config.kernel), features)
+    return family, partial(_feature_grid, features, tuple(names or ()))
+
+
+def _feature_grid(features: FloatArray, names: tuple[str, ...], count: int) -> LengthScaleGrid:
+    if features.ndim != 2 or not len(features) or not np.isfinite(features).all():
+        msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
+        raise ValueError(msg)
+    return default_grid(features, names, count)
+
+
+def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:
+    """Return the grid for a graph: from the spacing of its places, or what is resolved of it."""
+    finest = 0.0 if spectrum.whole else 2.0 / float(np.sqrt(spectrum.values[-1]))
+    return grid_between(max(spectrum.spacing, finest), spectrum.extent, count)

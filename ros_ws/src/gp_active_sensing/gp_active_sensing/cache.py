@@ -1,0 +1,90 @@
+"""Results that are dear to compute, kept on disk between runs; never a reason to fail."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["cache_folder", "cached_arrays"]
+
+logger = logging.getLogger(__name__)
+
+Arrays = dict[str, npt.NDArray[np.float64]]
+
+
+def cache_folder() -> Path:
+    """Return the folder of the cache; it need not exist.
+
+    ``$XDG_CACHE_HOME/gp_active_sensing``, and without that variable ``~/.cache/gp_active_sensing``.
+    """
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if given else Path(os.path.expanduser("~"), ".cache")
+    return base / "gp_active_sensing"
+
+
+def cached_arrays(
+    kind: str,
+    version: int,
+    key: Mapping[str, object],
+    compute: Callable[[], Arrays],
+    *,
+    keep: bool = True,
+) -> Arrays:
+    """Return what `compute` returns, from disk where it has been computed before.
+
+    A file that is damaged, or a folder that cannot be written, costs the time of computing only.
+
+    Args:
+        kind: first part of the file's name.
+        version: of the computation; raise it when the same input gives another result.
+        key: everything the result depends on: arrays, numbers, text.
+        compute: called when the cache has nothing.
+        keep: False where computing takes no longer than reading.
+    """
+    if not keep:
+        return compute()
+    path = cache_folder() / f"{kind}-{version}-{_digest(key)}.npz"
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+            found = {name: np.asarray(kept[name], dtype=np.float64) for name in kept.files}
+        logger.info("%s taken from %s", kind, path)
+        return found
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        logger.warning("%s cannot be read (%s); computing again", path, error)
+    found = compute()
+    _write(path, found)
+    return found
+
+
+def _digest(key: Mapping[str, object]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(key.items()):
+        array = np.ascontiguousarray(value)
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    """Write beside, then rename: another process sees a whole file or none."""
+    beside = path.with_name(f".{path.stem}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("wb") as stream:
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
+        os.replace(beside, path)
+    except OSError as error:
+        logger.info("%s is not kept: %s", path, error.strerror or error)
+        try:
+            beside.unlink(missing_ok=True)
+        except OSError:
+            pass

@@ -1,0 +1,148 @@
+"""The command ``gp-active-sensing learn``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.kernels import graph_kernels
+
+if TYPE_CHECKING:
+    from gp_active_sensing.learning import Estimate, Job
+
+__all__ = ["learn"]
+
+
+@click.command()
+@click.argument("data", metavar="DATA")
+@click.option(
+    "--scenario", metavar="NAME", help="Whose map and belief: a shipped one or a YAML file."
+)
+@click.option("--map", "map_file", metavar="FILE", help="A road map, in place of a scenario.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Any key, e.g. belief.kernel=graph_matern or map.features=[relational]",
+)
+@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option("--scale", default=1.0, metavar="X", help="Factor on the values.", show_default=True)
+@click.option(
+    "--snap", default=50.0, metavar="M", help="Farthest of x, y from a place.", show_default=True
+)
+@click.option(
+    "--lambda",
+    "way",
+    type=click.Choice(("grid", "paper", "point")),
+    default="grid",
+    show_default=True,
+    help="Candidates: log-spaced about the estimate ℓ*; ℓ* and 4, 6, … 14 ℓ*; ℓ* alone.",
+)
+@click.option("--per-feature", is_flag=True, help="A length-scale for each feature.")
+@click.option(
+    "--starts", type=click.IntRange(min=1), default=4, show_default=True, help="Of the search."
+)
+@click.option(
+    "--subset", type=click.IntRange(min=8), default=1000, show_default=True, help="Places at most."
+)
+@click.option("--seed", type=int, default=0, help="Of the subset.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the YAML.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, nothing else.")
+def learn(
+    data: str,
+    scenario: str | None,
+    map_file: str | None,
+    overrides: tuple[str, ...],
+    place: str,
+    value: str,
+    scale: float,
+    snap: float,
+    way: str,
+    per_feature: bool,
+    starts: int,
+    subset: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Learn length-scales, signal and noise from prior readings; print a `belief:` section.
+
+    DATA is a CSV file with places (or x, y) and values, for the map of --scenario or --map; or a
+    scenario, whose own field is then read; or the directory of a run.
+    """
+    from gp_active_sensing.learning import belief_section, gather, section_text
+    from gp_active_sensing.learning import learn as search
+
+    job = gather(
+        data,
+        scenario=scenario,
+        map_file=map_file,
+        overrides=overrides,
+        place=place,
+        value=value,
+        scale=scale,
+        snap=snap,
+    )
+    estimate = search(
+        job.config,
+        job.topology,
+        job.readings,
+        starts=starts,
+        subset=subset,
+        seed=seed,
+        per_feature=per_feature,
+    )
+    section = belief_section(estimate, job.config, way)
+    if as_json:
+        found = dataclasses.asdict(estimate) | {"belief": to_mapping(section)}
+        click.echo(json.dumps(_finite(found), indent=2, allow_nan=False))
+    text = section_text(section, _remarks(job, estimate))
+    if out is not None:
+        write_whole(out, text)
+    if not as_json:
+        click.echo(text, nl=False)
+        if out is not None:
+            click.echo(f"written: {out}", err=True)
+
+
+def _remarks(job: Job, estimate: Estimate) -> dict[str, str]:
+    """Return what the section was learned from, and how sure it is."""
+    names = job.topology.feature_names
+    graph = job.config.kernel in graph_kernels
+    over = "the road graph" if graph else ", ".join(names if len(names) < 7 else [*names[:3], "…"])
+    scales = " ".join(f"{ell:.3g}" for ell in estimate.length_scales)
+    numbers = zip(
+        ("length-scale", "signal", "noise"),
+        (scales, f"{estimate.signal_std:.3g}", f"{estimate.noise_std:.3g}"),
+        estimate.errors,
+        strict=True,
+    )
+    shown = [
+        f"{word} {number}" + (f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)")
+        for word, number, error in numbers
+    ]
+    mean = " ".join(f"{value:.3g}" for value in estimate.mean)
+    starts = len(estimate.log_posterior)
+    return {
+        "learned from": f"{job.readings.source}: {estimate.readings} readings of "
+        f"{estimate.places} places of map {job.topology.name!r}",
+        "kernel": f"{job.config.kernel} of {over}",
+        "found": ", ".join(shown),
+        "mean": mean if job.config.mean == "constant" else f"{mean} (constant, then slopes)",
+        "search": f"{estimate.agreeing} of {starts} starts agree",
+    }
+
+
+def _finite(found: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data with null where a standard error is not finite: JSON has no word for it."""
+    errors = [e if math.isfinite(e) else None for e in found["errors"]]
+    return found | {"errors": errors}

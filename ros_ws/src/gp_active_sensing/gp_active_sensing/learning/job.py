@@ -1,0 +1,111 @@
+"""What a user asked to learn from, found: the map, the belief's configuration, the readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.learning.readings import (
+    PriorReadings,
+    read_csv,
+    read_run,
+    read_scenario,
+)
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim.scenario import load_scenario
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.yaml_files import apply_overrides
+
+__all__ = ["Job", "gather"]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that learning needs.
+
+    Args:
+        config: kernel, mean and transform.
+        topology: the map.
+        readings: of some of its places.
+    """
+
+    config: BeliefConfig
+    topology: Topology
+    readings: PriorReadings
+
+
+def gather(
+    data: str,
+    *,
+    scenario: str | None = None,
+    map_file: str | None = None,
+    overrides: Sequence[str] = (),
+    place: str = "",
+    value: str = "",
+    scale: float = 1.0,
+    snap: float = 50.0,
+) -> Job:
+    """Find what is asked for.
+
+    Args:
+        data: a CSV file, a run directory, or a scenario.
+        scenario: for a CSV file: whose map and belief.
+        map_file: for a CSV file: a road map instead.
+        overrides: ``a.b=value``, of the scenario, or of the sections `map` and `belief`.
+        place: column with the names of places, see `read_csv`.
+        value: column with the values.
+        scale: factor on the values.
+        snap: farthest that a position may be from its place [m].
+
+    Raises:
+        ActiveSensingError: something that cannot be found or used.
+    """
+    path = Path(data)
+    table = path.suffix.lower() in (".csv", ".tsv", ".txt") or (scenario or map_file) is not None
+    if path.is_dir() or not table:
+        if scenario is not None or map_file is not None:
+            msg = f"{data} has a map of its own; --scenario and --map are for a CSV file"
+            raise ConfigError(msg)
+        return _of_run(path, overrides) if path.is_dir() else _of_scenario(data, overrides)
+    if (scenario is None) == (map_file is None):
+        msg = f"{data}: say whose map its places are of, with --scenario or with --map, not both"
+        raise ConfigError(msg)
+    if scenario is not None:
+        whole = load_scenario(scenario, overrides=overrides)
+        config, topology = whole.belief, build_topology(whole.map)
+    else:
+        given = {"map": {"kind": "roads", "file": map_file}, "belief": {}}
+        config, topology = _sections(given, overrides)
+    return Job(
+        config,
+        topology,
+        read_csv(path, topology, place=place, value=value, scale=scale, snap=snap),
+    )
+
+
+def _of_scenario(name: str, overrides: Sequence[str]) -> Job:
+    whole = load_scenario(name, overrides=overrides)
+    topology = build_topology(whole.map)
+    return Job(whole.belief, topology, read_scenario(whole, topology))
+
+
+def _of_run(path: Path, overrides: Sequence[str]) -> Job:
+    config, topology = _sections(RunDirectory.open(path).config, overrides, path)
+    return Job(config, topology, read_run(path, topology))
+
+
+def _sections(
+    mapping: Mapping[str, Any], overrides: Sequence[str], base: Path | None = None
+) -> tuple[BeliefConfig, Topology]:
+    whole = apply_overrides({k: mapping.get(k) for k in ("map", "belief")}, overrides)
+    unknown = set(whole) - {"map", "belief"}
+    if unknown:
+        msg = f"{min(unknown)}: unknown section; without a scenario there are map and belief"
+        raise ConfigError(msg)
+    config = from_mapping(BeliefConfig, whole["belief"], path="belief")
+    return config, build_topology(from_mapping(MapConfig, whole["map"], path="map"), base_dir=base)

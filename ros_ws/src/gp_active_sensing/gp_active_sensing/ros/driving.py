@@ -1,0 +1,42 @@
+"""Which way the simulated probe takes to a waypoint: the way that was planned with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.sim import World
+from gp_active_sensing.types import BoolArray, Route
+
+__all__ = ["way_to"]
+
+
+def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
+    """Return the way to a waypoint, None where there is none.
+
+    Through places passed before; to the end place of the mission the way home, which crosses
+    anything, where that is cheaper; through anything, where there is no way through known places.
+
+    Args:
+        world: map, budget and end place.
+        at: where the probe stands.
+        goal: place of the waypoint.
+        passed: (n,) places passed before.
+    """
+    known = _route(world, at, goal, passed)
+    if at is not None and goal == world.budget.end:
+        speed = None if isinstance(world.speed, str) else world.speed
+        budget = in_metres(world.budget, speed)
+        home = Allowance(world.topology, budget).way_home(at)
+        by = 0 if budget.seconds is None and budget.metres is not None else 1
+        if home is not None and home.path:
+            return known if known is not None and known.cost[by] <= home.cost[by] else home
+    return known or _route(world, at, goal, np.ones(world.topology.n, dtype=np.bool_))
+
+
+def _route(world: World, at: int | None, goal: int, crossable: BoolArray) -> Route | None:
+    try:
+        return world.topology.route(at, goal, crossable)
+    except PlanningError:
+        return None

@@ -1,0 +1,123 @@
+"""Values that are known for slots of time: which counts when, and what stands in empty cells."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.types import FloatArray
+
+__all__ = [
+    "Slot",
+    "SlotTable",
+    "check_slots",
+    "fill_from_other_slots",
+    "slot_in",
+    "with_ends",
+]
+
+_TIMES = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)_(\d+(?:\.\d+)?)(?![\d.])")
+
+
+class Slot(NamedTuple):
+    """A stretch of time of a table's clock [s]."""
+
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class SlotTable:
+    """Values of n places in k slots of time.
+
+    Args:
+        slots: (k,) in order.
+        values: (k, n), all finite.
+        linear: between the middles of the slots values change linearly; otherwise a slot's values
+            hold until the next begins.
+        start: the table's clock when the mission begins [s].
+    """
+
+    slots: tuple[Slot, ...]
+    values: FloatArray
+    linear: bool
+    start: float
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) values at a time of the mission [s]; before and after, those of the ends.
+
+        O(n).
+        """
+        time = self.start + seconds
+        last = len(self.slots) - 1
+        if not self.linear:
+            begins = [slot.begin for slot in self.slots]
+            k = min(max(int(np.searchsorted(begins, time, side="right")) - 1, 0), last)
+            return np.asarray(self.values[k])
+        middles = [0.5 * (slot.begin + slot.end) for slot in self.slots]
+        where = float(np.interp(time, middles, np.arange(last + 1)))
+        k = min(int(where), max(last - 1, 0))
+        share = where - k
+        after = min(k + 1, last)
+        return np.asarray((1.0 - share) * self.values[k] + share * self.values[after])
+
+
+def slot_in(name: str) -> Slot | None:
+    """Return the slot that a column's name says (v_900_1800: 900 to 1800 s), None without one."""
+    found = _TIMES.search(name)
+    if found is None:
+        return None
+    return Slot(float(found.group(1)), float(found.group(2)))
+
+
+def check_slots(slots: Sequence[Slot], source: str) -> None:
+    """Do nothing for slots in order that do not overlap.
+
+    Raises:
+        MapError: otherwise; the message says which.
+    """
+    for slot in slots:
+        if not slot.end > slot.begin:
+            msg = f"{source}: a time slot from {slot.begin:g} to {slot.end:g} s has no length"
+            raise MapError(msg)
+    for one, two in pairwise(slots):
+        if two.begin < one.end:
+            msg = (
+                f"{source}: expected time slots in order that do not overlap, got "
+                f"{one.begin:g} to {one.end:g} s and then {two.begin:g} to {two.end:g} s"
+            )
+            raise MapError(msg)
+
+
+def fill_from_other_slots(slots: Sequence[Slot], values: FloatArray) -> tuple[FloatArray, int]:
+    """Return values (k, n) without the gaps (NaN) that another slot of the same place can fill.
+
+    The slot whose middle is nearest stands in, the earlier one of two equally near. A place
+    without any value keeps its NaN.
+
+    Returns:
+        The values, and how many cells were filled.
+    """
+    filled = np.array(values, dtype=np.float64)
+    middles = np.array([0.5 * (slot.begin + slot.end) for slot in slots])
+    for k, middle in enumerate(middles):
+        nearest = sorted(range(len(middles)), key=lambda j: (abs(middles[j] - middle), j))
+        for j in nearest:
+            empty = np.isnan(filled[k])
+            if not empty.any():
+                break
+            filled[k, empty] = values[j, empty]
+    return filled, int(np.count_nonzero(np.isnan(values) & ~np.isnan(filled)))
+
+
+def with_ends(begins: Sequence[float]) -> tuple[Slot, ...]:
+    """Return slots that each end where the next begins; the last is as long as the one before."""
+    ends = [*begins[1:], 2.0 * begins[-1] - begins[-2] if len(begins) > 1 else math.inf]
+    return tuple(Slot(a, b) for a, b in zip(begins, ends, strict=True))

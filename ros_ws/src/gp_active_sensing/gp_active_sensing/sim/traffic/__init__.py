@@ -1,0 +1,25 @@
+"""SUMO as a live world: background traffic runs, and the probe is a vehicle in it.
+
+Needs the extra ``[sumo]`` (libsumo), which nothing outside this folder imports and this folder
+imports only when a simulation is started.
+"""
+
+from __future__ import annotations
+
+from gp_active_sensing.sim.traffic.config import TrafficConfig
+from gp_active_sensing.sim.traffic.live import LiveTraffic, Trip, build_traffic
+from gp_active_sensing.sim.traffic.session import has_sumo
+from gp_active_sensing.sim.traffic.truth import LiveTruth, RecordedTruth
+from gp_active_sensing.sim.traffic.vehicle import ProbeVehicle, Visit
+
+__all__ = [
+    "LiveTraffic",
+    "LiveTruth",
+    "ProbeVehicle",
+    "RecordedTruth",
+    "TrafficConfig",
+    "Trip",
+    "Visit",
+    "build_traffic",
+    "has_sumo",
+]

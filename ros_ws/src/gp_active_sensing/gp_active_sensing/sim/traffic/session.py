@@ -1,0 +1,177 @@
+"""One running SUMO, inside this process by libsumo.
+
+libsumo holds one simulation a process, so a second one ends the first; who goes on using the first
+is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.errors import MissingDependencyError, RunError
+
+__all__ = ["Session", "has_sumo", "require_sumo"]
+
+logger = logging.getLogger(__name__)
+
+_HOW = "pip install 'gp_active_sensing[sumo]'  (or: pip install libsumo)"
+_PROJ = ("PROJ_LIB", "PROJ_DATA")
+_running: Session | None = None
+
+
+def has_sumo() -> bool:
+    """Say whether libsumo can be imported."""
+    try:
+        return importlib.util.find_spec("libsumo") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def require_sumo() -> None:
+    """Do nothing where libsumo is installed.
+
+    Raises:
+        MissingDependencyError: it is not; the message names the extra.
+    """
+    if not has_sumo():
+        msg = f"a field of kind sumo needs SUMO, which is not installed: {_HOW}"
+        raise MissingDependencyError(msg)
+
+
+class Session:
+    """A running simulation; `api` is libsumo's module.
+
+    Args:
+        arguments: of the command ``sumo``.
+
+    Raises:
+        MissingDependencyError: libsumo is missing or cannot be loaded.
+        RunError: SUMO refuses its files or options; the message is SUMO's own.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        global _running  # noqa: PLW0603  libsumo is a global itself
+        require_sumo()
+        libsumo = _load()
+        if _running is not None:
+            _running.close()
+        self.api = libsumo
+        self._open = True
+        with _captured_stderr() as said:
+            try:
+                libsumo.start(["sumo", *arguments])
+            except libsumo.TraCIException as error:
+                failure: Exception | None = error
+            else:
+                failure = None
+        if failure is not None:
+            with contextlib.suppress(libsumo.TraCIException, libsumo.FatalTraCIError):
+                libsumo.close()
+            self._open = False
+            msg = f"SUMO does not start: {_sentence(said, failure)}"
+            raise RunError(msg)
+        _running = self
+        self.dt = float(libsumo.simulation.getDeltaT())
+        """Length of a step [s]."""
+
+    @property
+    def time(self) -> float:
+        """SUMO's clock [s]."""
+        self._check()
+        return float(self.api.simulation.getTime())
+
+    def step(self) -> None:
+        """Simulate one step.
+
+        Raises:
+            RunError: SUMO stops with an error, or another simulation was started.
+        """
+        self._check()
+        try:
+            self.api.simulationStep()
+        except (self.api.TraCIException, self.api.FatalTraCIError) as error:
+            msg = f"SUMO stopped at {self.time:g} s: {error}"
+            raise RunError(msg) from error
+
+    def close(self) -> None:
+        """End the simulation; safe to call again."""
+        global _running  # noqa: PLW0603  see above
+        if not self._open:
+            return
+        self._open = False
+        _running = None
+        with contextlib.suppress(self.api.TraCIException, self.api.FatalTraCIError):
+            self.api.close()
+
+    def _check(self) -> None:
+        if not self._open:
+            msg = (
+                "this SUMO simulation was ended by another one: there is one in a process at a "
+                "time; run the missions one after the other, or in processes of their own"
+            )
+            raise RunError(msg)
+
+
+def _load() -> Any:
+    """Return libsumo, imported; it sets where PROJ finds its data, for others in the process too.
+
+    Raises:
+        MissingDependencyError: it cannot be loaded.
+    """
+    before = {name: os.environ.get(name) for name in _PROJ}
+    try:
+        return importlib.import_module("libsumo")
+    except (ImportError, OSError) as error:
+        msg = f"libsumo is installed but cannot be loaded ({error}): {_HOW}"
+        raise MissingDependencyError(msg) from error
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _captured_stderr() -> Iterator[list[str]]:
+    """Keep what SUMO writes to the process's stderr while it starts; others' lines go through."""
+    said: list[str] = []
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # a process without stderr
+        yield said
+        return
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.dup2(file.fileno(), 2)
+            try:
+                yield said
+            finally:
+                sys.stderr.flush()
+                os.dup2(kept, 2)
+                file.seek(0)
+                said += file.read().decode("utf-8", "replace").splitlines()
+    finally:
+        os.close(kept)
+
+
+def _sentence(said: Sequence[str], error: Exception) -> str:
+    """Return SUMO's own words on one line; those of the exception where it said nothing."""
+    words = " ".join(" ".join(line.split()) for line in said if line.strip())
+    return words.removeprefix("Error: ") or " ".join(str(error).split())
+
+
+def arguments_of(files: Sequence[tuple[str, Path]]) -> list[str]:
+    """Return options with the files of each, comma-separated where there are several."""
+    by_option: dict[str, list[str]] = {}
+    for option, path in files:
+        by_option.setdefault(option, []).append(str(path))
+    return [word for option, paths in by_option.items() for word in (option, ",".join(paths))]

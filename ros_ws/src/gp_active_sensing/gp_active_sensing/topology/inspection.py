@@ -1,0 +1,213 @@
+"""What is to be known about a road map before one drives on it."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gp_active_sensing.topology.features import available
+from gp_active_sensing.topology.parts import parts_of
+from gp_active_sensing.topology.segments import RoadMap, Segment
+
+__all__ = ["Survey", "survey"]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Figures of a road map.
+
+    Args:
+        name: of the map.
+        frame: its metric frame.
+        crs: coordinate system of the file.
+        datum: longitude and latitude of the frame's origin [degree], None when unknown.
+        segments: number of directed segments.
+        junctions: number of junctions.
+        metres: length of all segments.
+        width: extent along x [m].
+        height: extent along y [m].
+        one_way: segments without one in the opposite direction.
+        dead_ends: junctions with one neighbour only.
+        self_loops: segments that end where they begin.
+        parallel: segments with another one between the same junctions in the same direction.
+        parts: parts that no move joins.
+        largest: segments of the largest part with a way from each to each.
+        outside: segments outside of it.
+        traps: segments that no other one may follow.
+        with_successors: segments that list which ones may follow.
+        shortest: length of the shortest segment [m].
+        median_length: [m].
+        longest: length of the longest segment [m].
+        without_limit: segments without a speed limit.
+        slowest: lowest limit [m/s], None when none is known.
+        fastest: highest limit [m/s], None when none is known.
+        lanes: number of segments by lanes; "?" = unknown.
+        classes: number of segments by class; "" = none given.
+        features: what a covariance may be a function of: what every segment has.
+        partly: numbers that some segments have and others lack.
+        constant: features that are the same everywhere, and tell no segments apart.
+        notes: of the loader.
+    """
+
+    name: str
+    frame: str
+    crs: str
+    datum: tuple[float, float] | None
+    segments: int
+    junctions: int
+    metres: float
+    width: float
+    height: float
+    one_way: int
+    dead_ends: int
+    self_loops: int
+    parallel: int
+    parts: int
+    largest: int
+    outside: int
+    traps: int
+    with_successors: int
+    shortest: float
+    median_length: float
+    longest: float
+    without_limit: int
+    slowest: float | None
+    fastest: float | None
+    lanes: dict[str, int]
+    classes: dict[str, int]
+    features: tuple[str, ...]
+    partly: tuple[str, ...]
+    constant: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def one_way_share(self) -> float:
+        """Share of the segments without one in the opposite direction."""
+        return self.one_way / self.segments
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may surprise on this map, a sentence each."""
+        found = []
+        if self.outside:
+            apart = f"{self.parts} parts are not joined at all; " if self.parts > 1 else ""
+            found.append(
+                f"{self.outside} of {self.segments} segments lie outside the largest part with a "
+                f"way from each to each ({apart}{self.traps} segments lead nowhere); keep that "
+                "part only with `maps import --largest-component`, or map.largest_component in a "
+                "scenario"
+            )
+        if self.segments == 1:
+            found.append("there is one segment only: nothing is left to choose")
+        if self.without_limit:
+            found.append(
+                f"{self.without_limit} of {self.segments} segments have no speed limit; map.speed "
+                "of the scenario counts there"
+            )
+        if self.constant:
+            found.append(
+                "the same for all segments, so that it tells none apart: "
+                f"{', '.join(self.constant)}"
+            )
+        if self.partly:
+            found.append(
+                f"not known of every segment, so that it cannot be a feature: "
+                f"{', '.join(self.partly)}"
+            )
+        return tuple(found)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            **asdict(self),
+            "units": "metre",
+            "one_way_share": self.one_way_share,
+            "warnings": list(self.warnings),
+        }
+
+
+def survey(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
+    """Look at a road map.
+
+    Args:
+        road_map: the map.
+        u_turns: where they are allowed, one of `turns.U_TURNS`.
+    """
+    segments = road_map.segments
+    parts = parts_of(road_map, u_turns)
+    ends = Counter((segment.start, segment.end) for segment in segments)
+    xs = [x for segment in segments for x, _ in segment.line]
+    ys = [y for segment in segments for _, y in segment.line]
+    lengths = [segment.length for segment in segments]
+    limits = [segment.speed_limit for segment in segments if segment.speed_limit is not None]
+    features = available(road_map)
+    return Survey(
+        road_map.name,
+        road_map.frame,
+        road_map.crs,
+        road_map.datum,
+        segments=len(segments),
+        junctions=len({junction for pair in ends for junction in pair}),
+        metres=sum(lengths),
+        width=max(xs) - min(xs),
+        height=max(ys) - min(ys),
+        one_way=sum((segment.end, segment.start) not in ends for segment in segments),
+        dead_ends=_dead_ends(ends),
+        self_loops=sum(segment.start == segment.end for segment in segments),
+        parallel=sum(ends[segment.start, segment.end] > 1 for segment in segments),
+        parts=parts.weak,
+        largest=len(parts.largest),
+        outside=len(parts.outside),
+        traps=len(parts.traps),
+        with_successors=sum(segment.successors is not None for segment in segments),
+        shortest=min(lengths),
+        median_length=statistics.median(lengths),
+        longest=max(lengths),
+        without_limit=len(segments) - len(limits),
+        slowest=min(limits, default=None),
+        fastest=max(limits, default=None),
+        lanes=_counted("?" if s.lanes is None else f"{s.lanes:g}" for s in segments),
+        classes=_counted(segment.road_class for segment in segments),
+        features=features,
+        partly=tuple(sorted(_numbers(segments) - set(features))),
+        constant=tuple(name for name in features if _is_constant(segments, name)),
+        notes=road_map.notes,
+    )
+
+
+def _dead_ends(ends: Iterable[tuple[str, str]]) -> int:
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for start, end in ends:
+        neighbours[start].add(end)
+        neighbours[end].add(start)
+    return sum(len(others - {junction}) == 1 for junction, others in neighbours.items())
+
+
+def _counted(words: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(words).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _value(segment: Segment, name: str) -> float | None:
+    if name in ("length", "lanes", "speed_limit"):
+        value: float | None = getattr(segment, name)
+        return value
+    return segment.extra.get(name)
+
+
+def _numbers(segments: Iterable[Segment]) -> set[str]:
+    """Return the names of the numbers that some segment has."""
+    names = {name for segment in segments for name in segment.extra}
+    for name in ("lanes", "speed_limit"):
+        if any(getattr(segment, name) is not None for segment in segments):
+            names.add(name)
+    return names
+
+
+def _is_constant(segments: tuple[Segment, ...], name: str) -> bool:
+    if name in ("x", "y", "direction") or len(segments) < 2:
+        return False
+    first = _value(segments[0], name)
+    return all(_value(segment, name) == first for segment in segments)

@@ -1,0 +1,251 @@
+"""What the readers of all map formats share: collecting segments and making a map of them.
+
+A reader collects `Draft`s in the coordinates of its file; `Drafts.finish` brings them into local
+metres and makes the road map of them, or fails with every problem at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.topology.loaders.values import SHOWN_PROBLEMS, Values, fail
+from gp_active_sensing.topology.projection import place
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
+
+__all__ = ["KMH", "MPH", "SHORTEST", "Draft", "Drafts"]
+
+SHORTEST = 1e-3
+"""Segments shorter than this [m] are taken for zero-length ones."""
+KMH = 1.0 / 3.6
+"""[m/s]"""
+MPH = 1609.344 / 3600.0
+"""[m/s]"""
+
+_SUFFIXES = (
+    ".gz",
+    ".pbf",
+    ".xml",
+    ".geojson",
+    ".json",
+    ".graphml",
+    ".csv",
+    ".net",
+    ".osm",
+    ".edges",
+)
+
+
+@dataclass
+class Draft:
+    """A segment as its file gives it; as in `Segment`, but in the coordinates of the file.
+
+    Args:
+        where: in the file, for messages.
+        length: as stated [m]; None = as drawn, once in metres.
+        two_way: the reverse twin is wanted as well.
+    """
+
+    where: str
+    id: str
+    start: str
+    end: str
+    line: tuple[Point, ...]
+    length: float | None = None
+    lanes: float | None = None
+    speed_limit: float | None = None
+    successors: tuple[str, ...] | None = None
+    name: str = ""
+    road_class: str = ""
+    extra: dict[str, float] = field(default_factory=dict)
+    two_way: bool = False
+
+    def segment(self, line: tuple[Point, ...]) -> Segment:
+        """Return it in local metres."""
+        length = length_of(line) if self.length is None else self.length
+        return Segment(
+            self.id,
+            self.start,
+            self.end,
+            line,
+            length,
+            self.lanes,
+            self.speed_limit,
+            self.successors,
+            self.name,
+            self.road_class,
+            self.extra,
+        )
+
+
+class Drafts(Values):
+    """The segments of one file while it is read.
+
+    Args:
+        path: of the file.
+        join_zero_length: drop segments without length and make one junction of their ends, where
+            the file was not written by hand; otherwise they are problems.
+    """
+
+    def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
+        super().__init__(path)
+        self._drafts: list[Draft] = []
+        self._where: dict[str, str] = {}
+        self._join = join_zero_length
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    def __iter__(self) -> Iterator[Draft]:
+        return iter(self._drafts)
+
+    def add(self, draft: Draft) -> None:
+        """Take a segment; an id that is taken is a problem."""
+        taken = self._taken(draft.id, draft.where)
+        if draft.two_way:
+            taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
+        if not taken:
+            self._drafts.append(draft)
+
+    def _taken(self, identity: str, where: str) -> bool:
+        other = self._where.get(identity)
+        if other is None:
+            self._where[identity] = where
+            return False
+        self.problems.append(f"{where}: id {identity!r} is taken by {other}")
+        return True
+
+    # -- the map ---------------------------------------------------------------------------------
+
+    def finish(
+        self,
+        crs: str,
+        *,
+        name: str = "",
+        frame: str = "map",
+        datum: Point | None = None,
+        allow_small: bool = False,
+        nothing: str = "expected at least one segment",
+    ) -> RoadMap:
+        """Make the road map.
+
+        Args:
+            crs: of the coordinates; see `projection.place`.
+            name: of the map; "" = the name of the file.
+            frame: metric frame.
+            datum: longitude and latitude of the origin of local metres, where known.
+            allow_small: a map of less than a metre is meant.
+            nothing: what to say when there is no segment.
+
+        Raises:
+            MapError: with every problem found (the first ten in words).
+            MissingDependencyError: pyproj is needed and missing.
+        """
+        fail(self.path, self.problems)
+        if not self._drafts:
+            msg = f"{self.path}: has no segments; {nothing}"
+            raise MapError(msg)
+        placed = place(
+            [draft.line for draft in self._drafts],
+            crs,
+            where=str(self.path),
+            lengths=[draft.length for draft in self._drafts],
+            allow_small=allow_small,
+        )
+        pairs = list(zip(self._drafts, placed.lines, strict=True))
+        empty = [draft for draft, line in pairs if _length(draft, line) < SHORTEST]
+        if empty and self._join:
+            pairs = self._joined(pairs)
+        else:
+            self.problems += [
+                f"{draft.where}: has zero length; join its junctions instead" for draft in empty
+            ]
+        segments: list[Segment] = []
+        for draft, line in pairs:
+            segment = draft.segment(line)
+            segments += [segment, segment.reversed()] if draft.two_way else [segment]
+        fail(self.path, self.problems)
+        if not segments:
+            msg = f"{self.path}: has no segments of some length; {nothing}"
+            raise MapError(msg)
+        self._check_successors(segments)
+        fail(self.path, self.problems)
+        return RoadMap(
+            name or bare_name(self.path),
+            frame,
+            tuple(segments),
+            datum if placed.datum is None else placed.datum,
+            (*self.notes, *placed.notes, *self.counted),
+            placed.crs,
+        )
+
+    def _joined(
+        self, pairs: Sequence[tuple[Draft, tuple[Point, ...]]]
+    ) -> list[tuple[Draft, tuple[Point, ...]]]:
+        """Drop the segments without length and give the junctions at their ends one name."""
+        other: dict[str, str] = {}
+
+        def root(junction: str) -> str:
+            while junction in other:
+                junction = other[junction]
+            return junction
+
+        kept = []
+        for draft, line in pairs:
+            if _length(draft, line) >= SHORTEST:
+                kept.append((draft, line))
+            elif root(draft.start) != root(draft.end):
+                other[root(draft.end)] = root(draft.start)
+        self.notes.append(
+            f"{len(pairs) - len(kept)} segment(s) without length were left out and their ends "
+            "joined"
+        )
+        return [
+            (replace(draft, start=root(draft.start), end=root(draft.end)), line)
+            for draft, line in kept
+        ]
+
+    def _check_successors(self, segments: Sequence[Segment]) -> None:
+        """Successors must exist and start where the segment ends."""
+        starts = {segment.id: segment.start for segment in segments}
+        for segment in segments:
+            for successor in segment.successors or ():
+                if successor not in starts:
+                    hint = self._hint(successor, starts)
+                    self.problems.append(
+                        f"{self._where[segment.id]}: successors: no segment {successor!r} on the "
+                        f"map.{hint}"
+                    )
+                elif starts[successor] != segment.end:
+                    self.problems.append(
+                        f"{self._where[segment.id]}: successors: {successor!r} starts at junction "
+                        f"{starts[successor]!r}, but this segment ends at {segment.end!r}"
+                    )
+
+    def _hint(self, name: str, known: Iterable[str]) -> str:
+        """Return the nearest name, where the problem is one of those that are shown."""
+        return suggest(name, known) if len(self.problems) < SHOWN_PROBLEMS else ""
+
+    def check_junctions(self, junctions: Iterable[str]) -> None:
+        """Segments must join junctions that exist, when the file lists junctions."""
+        known = set(junctions)
+        for draft in self._drafts if known else ():
+            for key, junction in (("from", draft.start), ("to", draft.end)):
+                if junction not in known:
+                    hint = self._hint(junction, known)
+                    self.problems.append(f"{draft.where}: {key}: no junction {junction!r}.{hint}")
+
+
+def _length(draft: Draft, line: Sequence[Point]) -> float:
+    drawn = length_of(line)
+    return drawn if draft.length is None else min(drawn, draft.length)
+
+
+def bare_name(path: Path) -> str:
+    """Return the name of a file without the suffixes of map formats."""
+    name = path.name
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return path.stem if name == path.name else name

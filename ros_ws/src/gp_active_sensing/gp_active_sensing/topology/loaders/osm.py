@@ -1,0 +1,175 @@
+"""Road maps from OpenStreetMap (``.osm``, ``.osm.pbf``), with osmium.
+
+A segment is a stretch of a street between two junctions, in one direction. Junctions are the nodes
+that two streets share, the ends of streets, and where a street meets itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.topology.loaders.common import Draft, Drafts
+from gp_active_sensing.topology.loaders.osm_tags import directions, drivable, lanes_of, limit_of
+from gp_active_sensing.topology.loaders.osm_turns import Restriction, apply_restrictions
+from gp_active_sensing.topology.projection import LONLAT
+from gp_active_sensing.topology.segments import Point, RoadMap
+
+__all__ = ["load"]
+
+
+class _Way(NamedTuple):
+    id: int
+    nodes: tuple[int, ...]
+    tags: dict[str, str]
+
+
+_KEPT = re.compile(
+    r"highway|junction|oneway|maxspeed.*|lanes.*|name|ref|area|access|vehicle|motor_vehicle|motorcar"
+)
+
+
+def load(path: Path) -> RoadMap:
+    """Read an extract of OpenStreetMap; nothing is fetched.
+
+    Raises:
+        MapError: a file that is missing, damaged or cut short, or that holds no street.
+        MissingDependencyError: osmium or pyproj is missing.
+    """
+    osmium = _osmium()
+    with _said(path):
+        ways = _ways(osmium, path)
+        nodes = _nodes(osmium, path, {node for way in ways for node in way.nodes})
+        restrictions = list(_restrictions(osmium, path, {way.id for way in ways}))
+    drafts = Drafts(path, join_zero_length=True)
+    shared = _junctions(ways)
+    for way in ways:
+        _add(drafts, way, nodes, shared)
+    road_map = drafts.finish(
+        LONLAT,
+        nothing="expected ways with highway=residential, primary or the like that cars may use",
+    )
+    return apply_restrictions(road_map, restrictions)
+
+
+def _osmium() -> Any:
+    try:
+        import osmium
+    except ImportError as error:
+        msg = (
+            "OpenStreetMap files are read with osmium, which is not installed: "
+            "pip install 'gp_active_sensing[maps]'"
+        )
+        raise MissingDependencyError(msg) from error
+    return osmium
+
+
+@contextmanager
+def _said(path: Path) -> Iterator[None]:
+    if not path.is_file():
+        msg = f"{path}: cannot be read: no such file"
+        raise MapError(msg)
+    try:
+        yield
+    except Exception as error:  # osmium has errors of its own, without a common parent
+        msg = f"{path}: is no OpenStreetMap file, or a damaged or truncated one: {error}"
+        raise MapError(msg) from error
+
+
+def _ways(osmium: Any, path: Path) -> list[_Way]:
+    found: list[_Way] = []
+    reader = osmium.FileProcessor(str(path), osmium.osm.WAY).with_filter(
+        osmium.filter.KeyFilter("highway")
+    )
+    for way in reader:
+        tags = {tag.k: tag.v for tag in way.tags if _KEPT.fullmatch(tag.k)}
+        if drivable(tags) and len(way.nodes) >= 2:
+            found.append(_Way(way.id, tuple(node.ref for node in way.nodes), tags))
+    return found
+
+
+def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
+    reader = osmium.FileProcessor(str(path), osmium.osm.NODE).with_filter(
+        osmium.filter.IdFilter(wanted)
+    )
+    return {
+        node.id: (node.location.lon, node.location.lat) for node in reader if node.location.valid()
+    }
+
+
+def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[Restriction]:
+    """Yield the turns that are forbidden, or the only ones allowed, at a node."""
+    reader = osmium.FileProcessor(str(path), osmium.osm.RELATION).with_filter(
+        osmium.filter.TagFilter(("type", "restriction"))
+    )
+    for relation in reader:
+        tags = {tag.k: tag.v for tag in relation.tags}
+        kind = tags.get("restriction:motorcar") or tags.get("restriction") or ""
+        if not kind.startswith(("no_", "only_")) or "motorcar" in tags.get("except", ""):
+            continue
+        members = {(member.role, member.type): member.ref for member in relation.members}
+        first, via, second = (
+            members.get(key, 0) for key in (("from", "w"), ("via", "n"), ("to", "w"))
+        )
+        if first in ways and second in ways and via:
+            yield Restriction(first, via, second, only=kind.startswith("only_"))
+
+
+def _junctions(ways: Sequence[_Way]) -> set[int]:
+    uses: Counter[int] = Counter()
+    for way in ways:
+        uses.update(way.nodes)
+        uses.update((way.nodes[0], way.nodes[-1]))
+    return {node for node, count in uses.items() if count > 1}
+
+
+def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]) -> None:
+    forward, backward = directions(way.tags)
+    if not forward and not backward:
+        drafts.ignore("streets whose direction changes with the hour")
+        return
+    for part, stretch in enumerate(_stretches(drafts, way, nodes, junctions)):
+        line = tuple(nodes[node] for node in stretch)
+        ends = str(stretch[0]), str(stretch[-1])
+        for reverse in (False, True):
+            if not (backward if reverse else forward):
+                continue
+            drafts.add(
+                Draft(
+                    f"way {way.id}",
+                    f"{'-' if reverse else ''}{way.id}.{part}",
+                    *(ends[::-1] if reverse else ends),
+                    line[::-1] if reverse else line,
+                    lanes=lanes_of(way.tags, backward=reverse, both=forward and backward),
+                    speed_limit=limit_of(way.tags, backward=reverse),
+                    name=way.tags.get("name") or way.tags.get("ref", ""),
+                    road_class=way.tags["highway"],
+                )
+            )
+
+
+def _stretches(
+    drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]
+) -> Iterator[list[int]]:
+    """Yield the nodes of a way from junction to junction; nodes that are not in the file end it."""
+    stretch: list[int] = []
+    for node in way.nodes:
+        if node not in nodes:
+            drafts.ignore("nodes of streets that leave the extract")
+            if len(stretch) > 1:
+                yield stretch
+            stretch = []
+            continue
+        if stretch and stretch[-1] == node:
+            continue
+        stretch.append(node)
+        if node in junctions and len(stretch) > 1:
+            yield stretch
+            stretch = [node]
+    if len(stretch) > 1:
+        yield stretch

@@ -1,0 +1,232 @@
+"""Road maps from SUMO networks (``.net.xml``, ``.net.xml.gz``).
+
+A segment is an edge that passenger cars may use, on the middle of those of its lanes; it may be
+followed by the edges that SUMO connects it with. Coordinates stay those of the network, so that
+places on the map are places in the simulation.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.topology.loaders.common import Draft, Drafts
+from gp_active_sensing.topology.loaders.xml_stream import elements, tag_of
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
+from gp_active_sensing.topology.segments import Point, RoadMap, length_of
+
+__all__ = ["load"]
+
+CAR = "passenger"
+_TRUE_ENOUGH = 1.0
+"""Largest error of positions from longitude and latitude about a datum [m]."""
+
+
+def load(path: Path) -> RoadMap:
+    """Read a network.
+
+    Raises:
+        MapError: a damaged file, or a network that no car can use.
+    """
+    net = _Net(path)
+    for element in elements(path, ("location", "edge", "connection"), root="net"):
+        getattr(net, f"_{tag_of(element)}")(element)
+    return net.finish()
+
+
+@dataclass
+class _Lanes:
+    """The lanes of an edge that a car may use.
+
+    Args:
+        indices: their numbers, the rightmost 0.
+        shapes: their lines.
+        lengths: [m]
+        speeds: [m/s]
+    """
+
+    indices: list[int] = field(default_factory=list)
+    shapes: list[tuple[Point, ...]] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+    speeds: list[float] = field(default_factory=list)
+
+
+class _Net:
+    """Collects the edges, then what follows what."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.drafts = Drafts(path)
+        self._place: dict[str, str] = {}
+        self._edges: dict[str, tuple[Draft, set[int]]] = {}
+        self._follows: dict[str, set[str]] = defaultdict(set)
+        self._links: list[tuple[str, str, str, str]] = []
+
+    def _location(self, element: ET.Element) -> None:
+        self._place = dict(element.attrib)
+
+    def _connection(self, element: ET.Element) -> None:
+        keys = ("from", "fromLane", "to", "toLane")
+        first, first_lane, second, second_lane = (element.get(key, "") for key in keys)
+        if not first.startswith(":"):
+            self._links.append((first, first_lane, second, second_lane))
+
+    def _edge(self, element: ET.Element) -> None:
+        identity = element.get("id")
+        if element.get("function", "normal") != "normal":
+            return
+        where = f"edge {identity!r}"
+        before = len(self.drafts.problems)
+        lanes = self._lanes(element, where)
+        if len(self.drafts.problems) > before:
+            return
+        if not lanes.indices:
+            self.drafts.ignore("edges closed to passenger cars")
+            return
+        text = self.drafts.text
+        draft = Draft(
+            where,
+            text(identity, "id", where),
+            text(element.get("from"), "from", where),
+            text(element.get("to"), "to", where),
+            _middle(lanes.shapes),
+            lanes.lengths[0],
+            float(len(lanes.indices)),
+            max(lanes.speeds),
+            name=element.get("name", ""),
+            road_class=element.get("type", ""),
+        )
+        if draft.id in self._edges:
+            self.drafts.problems.append(f"{where}: there is another edge of this id")
+        elif len(self.drafts.problems) == before:
+            self._edges[draft.id] = draft, set(lanes.indices)
+
+    def _lanes(self, element: ET.Element, where: str) -> _Lanes:
+        found = _Lanes()
+        for index, lane in enumerate(element.iter("lane")):
+            if not _open_to_cars(lane):
+                continue
+            here = f"{where}, lane {index}"
+            length, speed = (self._number(lane, key, here) for key in ("length", "speed"))
+            shape = _shape(lane.get("shape") or element.get("shape") or "")
+            if len(shape) < 2:
+                self.drafts.problems.append(
+                    f"{here}: expected a shape of 2 or more points, got {lane.get('shape')!r:.60}"
+                )
+            own = lane.get("index", "")
+            found.indices.append(int(own) if _is_index(own) else index)
+            found.shapes.append(shape)
+            found.lengths.append(length)
+            found.speeds.append(speed)
+        return found
+
+    def _number(self, lane: ET.Element, key: str, where: str) -> float:
+        try:
+            value = float(lane.get(key, "nan"))
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value > 0.0):
+            self.drafts.problems.append(
+                f"{where}: {key}: expected a number above 0, got {lane.get(key)!r}"
+            )
+        return value
+
+    def finish(self) -> RoadMap:
+        for first, first_lane, second, second_lane in self._links:
+            if first in self._edges and second in self._edges:
+                lanes = self._edges[first][1], self._edges[second][1]
+                if _one_of(first_lane, lanes[0]) and _one_of(second_lane, lanes[1]):
+                    self._follows[first].add(second)
+        if self._edges and not self._follows:
+            self.drafts.notes.append(
+                "the network has no connections; every edge that leaves a junction may follow"
+            )
+        for identity, (draft, _) in self._edges.items():
+            if self._follows:
+                draft.successors = tuple(sorted(self._follows[identity]))
+            self.drafts.add(draft)
+        datum = self._datum()
+        return self.drafts.finish(
+            LOCAL, datum=datum, allow_small=True, nothing="expected an edge that cars may use"
+        )
+
+    def _datum(self) -> Point | None:
+        """Return where the network's origin lies, if its axes point east and north there."""
+        projection = self._place.get("projParameter", "!")
+        offset = _shape(self._place.get("netOffset", ""))
+        if projection == "!" or not offset or not self._edges:
+            return None
+        if projection == "-":  # never projected: the coordinates are degrees
+            msg = (
+                f"{self.path}: the network is in longitude and latitude (projParameter '-'); "
+                "convert it with `netconvert --proj.utm` first"
+            )
+            raise MapError(msg)
+        (dx, dy) = offset[0]
+        corners = _corners([draft.line for draft, _ in self._edges.values()])
+        shifted = [(x - dx, y - dy) for x, y in corners]
+        where = str(self.path)
+        try:
+            lonlat, _ = geographic_of([(-dx, -dy)], projection, where=where)
+            error = frame_error(shifted, projection, (-dx, -dy), where=where)
+        except (MapError, MissingDependencyError) as problem:
+            self.drafts.notes.append(f"where the network lies is not known: {problem}")
+            return None
+        origin = round(float(lonlat[0, 0]), 6), round(float(lonlat[0, 1]), 6)
+        if error <= _TRUE_ENOUGH:
+            return origin
+        self.drafts.notes.append(
+            f"the origin lies at longitude {origin[0]}, latitude {origin[1]} ({LONLAT}), but the "
+            f"network's axes do not point east and north there (its projection is {projection!r}): "
+            f"positions from a satellite receiver would be up to {error:.0f} m off, so no datum is "
+            "given; for such a probe import the streets from OpenStreetMap"
+        )
+        return None
+
+
+def _open_to_cars(lane: ET.Element) -> bool:
+    allow, disallow = (lane.get(key, "").split() for key in ("allow", "disallow"))
+    if allow:
+        return CAR in allow or "all" in allow
+    return CAR not in disallow and "all" not in disallow
+
+
+def _one_of(lane: str, lanes: set[int]) -> bool:
+    return not _is_index(lane) or int(lane) in lanes
+
+
+def _is_index(text: str) -> bool:
+    return text.isdecimal() and len(text) < 5
+
+
+def _shape(text: str) -> tuple[Point, ...]:
+    """Return the points of "x,y x,y …", () where it is not that."""
+    points: list[Point] = []
+    for word in text.split():
+        try:
+            x, y = map(float, word.split(",")[:2])
+        except ValueError:
+            return ()
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return ()
+        points.append((x, y))
+    return tuple(points)
+
+
+def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
+    """Return the line between the outer lanes, or one of the lanes where they do not match."""
+    first, last = shapes[0], shapes[-1]
+    if len(first) != len(last):
+        return shapes[len(shapes) // 2]
+    line = tuple(((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in zip(first, last, strict=True))
+    return line if length_of(line) > 0.0 else first
+
+
+def _corners(lines: list[tuple[Point, ...]]) -> list[Point]:
+    xs = [x for line in lines for x, _ in line]
+    ys = [y for line in lines for _, y in line]
+    return [(x, y) for x in (min(xs), max(xs)) for y in (min(ys), max(ys))]

@@ -1,0 +1,256 @@
+"""Road maps from a table of edges (CSV), with a table of nodes beside it where edges have no line.
+
+The columns are described in ``maps/README.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.topology.loaders.common import KMH, MPH, Draft, Drafts
+from gp_active_sensing.topology.loaders.table_rows import (
+    columns_of,
+    number_of,
+    plain_title,
+    read_table,
+)
+from gp_active_sensing.topology.loaders.values import shown
+from gp_active_sensing.topology.projection import LOCAL, LONLAT
+from gp_active_sensing.topology.segments import Point, RoadMap
+
+__all__ = ["COLUMNS", "load"]
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "edge", "edge_id", "segment"),
+    "from": ("from", "from_node", "u", "source"),
+    "to": ("to", "to_node", "v", "target"),
+    "length": ("length_m", "length"),
+    "line": ("wkt", "wkt_m", "geometry"),
+    "line_lonlat": ("wkt_lonlat",),
+    "lanes": ("lanes",),
+    "limit_mps": ("speed_limit_mps", "limit_mps"),
+    "limit_kmh": ("speed_limit_kmh", "limit_kmh", "maxspeed_kmh"),
+    "limit_mph": ("speed_limit_mph", "limit_mph", "maxspeed_mph"),
+    "oneway": ("oneway",),
+    "successors": ("successors",),
+    "class": ("class", "type", "highway"),
+    "name": ("name", "street"),
+    "from_x": ("from_x",),
+    "from_y": ("from_y",),
+    "to_x": ("to_x",),
+    "to_y": ("to_y",),
+}
+"""What a column means -> its names; the first that is there counts. A name may hold a
+word besides that says it is guessed, as `lanes_guess` does."""
+
+_NODES: Mapping[str, tuple[str, ...]] = {
+    "node": ("node", "id", "node_id"),
+    "x": ("x_m", "x"),
+    "y": ("y_m", "y"),
+    "lon": ("lon", "longitude"),
+    "lat": ("lat", "latitude"),
+}
+_YES = {"1", "true", "yes"}
+_NO = {"0", "false", "no"}
+
+
+def load(path: Path, *, crs: str = "") -> RoadMap:
+    """Read a table of edges.
+
+    Args:
+        path: a CSV file with a header line; `NAME_nodes.csv` or so beside it is read when needed.
+        crs: of the coordinates; "" = metres, or what the names of the columns say.
+
+    Raises:
+        MapError: with every problem found (the first ten in words), each with its line.
+        MissingDependencyError: coordinates are not metres, and pyproj is missing.
+    """
+    header, rows = read_table(path)
+    reader = _Reader(path, header)
+    for number, row in rows:
+        reader.row(number, row)
+    return reader.finish(crs)
+
+
+class _Reader:
+    """Collects the rows of a table of edges."""
+
+    def __init__(self, path: Path, header: Sequence[str]) -> None:
+        self.path = path
+        self.drafts = Drafts(path)
+        self._columns = columns_of(header, COLUMNS)
+        missing = [name for name in ("from", "to") if name not in self._columns]
+        if missing:
+            hint = suggest(missing[0], header)
+            msg = (
+                f"{path}, line 1: expected columns from and to, got {', '.join(header)[:200]}."
+                f"{hint} See the columns in maps/README.md"
+            )
+            raise MapError(msg)
+        guessed = sorted(title for title in self._columns.values() if plain_title(title) != title)
+        if guessed:
+            self.drafts.notes.append(f"guessed, as the file says: {', '.join(guessed)}")
+        used = set(self._columns.values())
+        self._others = [name for name in header if name not in used and name]
+        self._text = set[str]()
+        self._lonlat = False
+        self._nodes: dict[str, Point] | None = None
+        self._lines: list[str] = []
+        self._row = 0
+
+    def _cell(self, row: Mapping[str, str], key: str) -> str:
+        title = self._columns.get(key)
+        return row[title].strip() if title else ""
+
+    def row(self, number: int, row: Mapping[str, str]) -> None:
+        """Take an edge."""
+        drafts = self.drafts
+        before = len(drafts.problems)
+        identity = self._cell(row, "id") or ("" if "id" in self._columns else f"e{self._row}")
+        self._row += 1
+        where = f"line {number} (id {identity!r})"
+        identity = drafts.text(identity, "id", where)
+        start, end = (drafts.text(self._cell(row, key), key, where) for key in ("from", "to"))
+        length = self._number(row, "length", where)
+        lanes = self._number(row, "lanes", where)
+        line = self._line(row, start, end, where)
+        limit = self._limit(row, where)
+        successors = None
+        if "successors" in self._columns:
+            successors = tuple(self._cell(row, "successors").split())
+        two_way = self._two_way(row, where)
+        extra = self._extra(row, where)
+        if len(drafts.problems) > before:
+            return
+        title, road_class = self._cell(row, "name"), self._cell(row, "class")
+        drafts.add(
+            Draft(
+                where,
+                identity,
+                start,
+                end,
+                line,
+                length,
+                lanes,
+                limit,
+                successors,
+                title,
+                road_class,
+                extra,
+                two_way,
+            )
+        )
+
+    def _number(self, row: Mapping[str, str], key: str, where: str) -> float | None:
+        text = self._cell(row, key)
+        if not text:
+            return None
+        value = number_of(text)
+        return self.drafts.number(text if value is None else value, self._columns[key], where)
+
+    def _limit(self, row: Mapping[str, str], where: str) -> float | None:
+        for key, unit in (("limit_mps", 1.0), ("limit_kmh", KMH), ("limit_mph", MPH)):
+            value = self._number(row, key, where)
+            if value is not None:
+                return value * unit
+        return None
+
+    def _two_way(self, row: Mapping[str, str], where: str) -> bool:
+        word = self._cell(row, "oneway").lower()
+        if word and word not in _YES | _NO:
+            self.drafts.problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
+        return word in _NO
+
+    def _extra(self, row: Mapping[str, str], where: str) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for name in self._others:
+            text = (row.get(name) or "").strip()
+            value = number_of(text)
+            if text and value is None:
+                self._text.add(name)
+            elif value is not None:
+                values[name] = value
+        return self.drafts.extra(values, where)
+
+    # -- geometry --------------------------------------------------------------------------------
+
+    def _line(self, row: Mapping[str, str], start: str, end: str, where: str) -> tuple[Point, ...]:
+        for key in ("line", "line_lonlat"):
+            if key in self._columns:
+                self._lonlat = key == "line_lonlat"
+                return self.drafts.wkt(self._cell(row, key), self._columns[key], where)
+        keys = ("from_x", "from_y", "to_x", "to_y")
+        if all(key in self._columns for key in keys):
+            values = [number_of(self._cell(row, key)) for key in keys]
+            if all(value is not None and math.isfinite(value) for value in values):
+                a, b, c, d = (float(value or 0.0) for value in values)
+                return ((a, b), (c, d))
+            self.drafts.problems.append(
+                f"{where}: expected numbers in {', '.join(keys)}, got {shown(values)}"
+            )
+            return ()
+        nodes = self._beside()
+        for key, node in (("from", start), ("to", end)):
+            if node and node not in nodes:
+                self.drafts.problems.append(f"{where}: {key}: no node {node!r} in the table beside")
+                return ()
+        return (nodes[start], nodes[end]) if start and end else ()
+
+    def _beside(self) -> dict[str, Point]:
+        """Return where the nodes are, from the table beside."""
+        if self._nodes is None:
+            path = _nodes_file(self.path)
+            header, rows = read_table(path)
+            columns = columns_of(header, _NODES)
+            metric = {"x", "y"} <= columns.keys()
+            keys = ("x", "y") if metric else ("lon", "lat")
+            if "node" not in columns or not set(keys) <= columns.keys():
+                msg = (
+                    f"{path}, line 1: expected columns node and x_m, y_m (or lon, lat), "
+                    f"got {', '.join(header)[:200]}"
+                )
+                raise MapError(msg)
+            self._lonlat = not metric
+            self._nodes = {}
+            for number, row in rows:
+                x, y = (number_of((row.get(columns[key]) or "").strip()) for key in keys)
+                node = (row.get(columns["node"]) or "").strip()
+                if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
+                    msg = f"{path}, line {number} (node {node!r}): expected two finite numbers"
+                    raise MapError(msg)
+                if node in self._nodes:
+                    msg = f"{path}, line {number}: node {node!r} is there already"
+                    raise MapError(msg)
+                self._nodes[node] = (x, y)
+            self.drafts.notes.append(f"edges are straight between the nodes of {path.name}")
+        return self._nodes
+
+    def finish(self, crs: str) -> RoadMap:
+        if self._text:
+            self.drafts.notes.append(
+                f"columns left out, since they hold text: {', '.join(sorted(self._text))}"
+            )
+        declared = LONLAT if self._lonlat else ""
+        return self.drafts.finish(
+            crs or declared or (LOCAL if "wkt_m" in self._columns.values() else ""),
+            nothing="expected a line an edge",
+        )
+
+
+def _nodes_file(path: Path) -> Path:
+    """Return the table of nodes beside a table of edges."""
+    names = [f"{path.stem}_nodes.csv", f"{path.stem}.nodes.csv", "nodes.csv"]
+    for word in ("edges", "segments", "links"):
+        if word in path.name:
+            names.insert(0, path.name.replace(word, "nodes"))
+    for name in dict.fromkeys(names):
+        if (path.parent / name).is_file():
+            return path.parent / name
+    msg = (
+        f"{path}: edges have neither a line (column wkt or wkt_lonlat) nor coordinates of their "
+        f"ends (from_x, from_y, to_x, to_y), and no table of nodes is beside: {', '.join(names)}"
+    )
+    raise MapError(msg)

@@ -1,0 +1,135 @@
+"""XML files of any size, element by element, with nothing in them expanded or loaded.
+
+A document type declaration is refused whole: no map format has one, and entities that expand to
+gigabytes are declared in it. What a gzip file expands to is limited as well.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import xml.etree.ElementTree as ET
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from gp_active_sensing.errors import MapError
+
+__all__ = ["MOST_BYTES", "elements", "tag_of"]
+
+MOST_BYTES = 2 << 30
+"""Largest size of a file once decompressed."""
+
+
+def elements(
+    path: Path, wanted: Collection[str], *, root: str, opened: Collection[str] = ()
+) -> Iterator[ET.Element]:
+    """Yield the elements of some names, whole, each when it ends; everything else is forgotten.
+
+    Args:
+        path: of an XML file, or of one compressed with gzip (ending in .gz).
+        wanted: names without their namespace; of those that lie within another only the outer one
+            is given.
+        root: name that the outermost element must have.
+        opened: names of elements that are given when they begin, with their attributes only.
+
+    Raises:
+        MapError: the file cannot be read, is damaged, cut short or too large, is no XML or another
+            kind of it, or declares a document type.
+    """
+    import defusedxml.ElementTree as safe
+    from defusedxml.common import DefusedXmlException
+
+    try:
+        with _opened(path) as stream:
+            events = safe.iterparse(stream, events=("start", "end"), forbid_dtd=True)
+            yield from _wanted(events, wanted, opened, root, path)
+    except DefusedXmlException as error:
+        msg = (
+            f"{path}: declares a document type or entities ({type(error).__name__}), which no map "
+            "needs and which may expand without end; it is not read"
+        )
+        raise MapError(msg) from error
+    except ET.ParseError as error:
+        msg = f"{path}: is not valid XML, perhaps truncated: {error}"
+        raise MapError(msg) from error
+    except EOFError as error:
+        msg = f"{path}: the gzip file is cut short; copy it again"
+        raise MapError(msg) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        msg = f"{path}: the gzip file is damaged ({error}); copy it again"
+        raise MapError(msg) from error
+    except (OSError, ValueError, LookupError) as error:  # also an encoding nobody knows
+        if isinstance(error, MapError):
+            raise
+        msg = f"{path}: cannot be read: {error}"
+        raise MapError(msg) from error
+
+
+def tag_of(element: ET.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def _wanted(
+    events: Any, wanted: Collection[str], opened: Collection[str], root: str, path: Path
+) -> Iterator[ET.Element]:
+    open_elements: list[ET.Element] = []
+    inside = 0
+    for event, element in events:
+        tag = tag_of(element)
+        if event == "start":
+            if not open_elements and tag != root:
+                msg = f"{path}: expected a file that begins with <{root}>, got <{tag}>"
+                raise MapError(msg)
+            open_elements.append(element)
+            inside += tag in wanted
+            if tag in opened:
+                yield element
+            continue
+        open_elements.pop()
+        inside -= tag in wanted
+        if inside:
+            continue
+        if tag in wanted:
+            yield element
+        if open_elements:  # it is the only child, since those before it are gone
+            open_elements[-1].remove(element)
+
+
+def _opened(path: Path) -> IO[bytes] | io.RawIOBase:
+    if path.name.lower().endswith(".gz"):
+        return _Limited(path)
+    return path.open("rb")
+
+
+class _Limited(io.RawIOBase):
+    """A gzip file that gives no more than `MOST_BYTES`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = gzip.open(path, "rb")
+        self._given = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            MapError: there are more than the limit.
+        """
+        data = self._file.read(size)
+        self._given += len(data)
+        if self._given > MOST_BYTES:
+            msg = (
+                f"{self._path}: expands to more than {MOST_BYTES / (1 << 30):.3g} GiB; "
+                "decompress it yourself if it is meant"
+            )
+            raise MapError(msg)
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._file.close()
+        super().close()

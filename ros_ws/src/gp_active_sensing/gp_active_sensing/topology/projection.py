@@ -1,0 +1,289 @@
+"""From the coordinates of a map file to local metres.
+
+Longitude and latitude, and every other coordinate system that PROJ knows, end in one frame: a
+transverse Mercator projection of WGS 84 about the middle of the map, scale 1 there. It is
+conformal, so headings and the angles of turns are true, and 50 km from its middle lengths are off
+by 3 in 100 000. Universal Transverse Mercator has neither its middle nor its north in the map.
+
+[Snyder1987, section 8]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.topology.segments import Point, length_of
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["LOCAL", "LONLAT", "Placed", "frame_error", "geographic_of", "place"]
+
+LOCAL = "local"
+"""Metres in a frame of the map's own."""
+LONLAT = "EPSG:4326"
+"""Longitude and latitude, in this order, whatever the order of the system's own axes."""
+
+_SMALL = 1.0
+"""A map with less extent is no map in metres [m]."""
+_FACTOR = 50.0
+"""Stated lengths that are so many times as long as drawn ones are in another unit."""
+_LONGEST = 100e3
+"""Segments that are mostly longer are no segments in degrees [m]."""
+_FAR = 500e3
+"""Maps of more extent are distorted by more than one in a thousand [m]."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Lines in local metres.
+
+    Args:
+        lines: in metres, as many as came.
+        crs: the system they came in, `LOCAL` when they were in metres of their own.
+        datum: longitude and latitude of the origin, None for `LOCAL`.
+        notes: what was taken for granted.
+    """
+
+    lines: list[tuple[Point, ...]]
+    crs: str
+    datum: tuple[float, float] | None
+    notes: tuple[str, ...]
+
+
+def place(
+    lines: Sequence[Sequence[Point]],
+    crs: str,
+    *,
+    where: str,
+    lengths: Sequence[float | None] = (),
+    allow_small: bool = False,
+) -> Placed:
+    """Bring lines into local metres, and refuse those in another unit than declared.
+
+    Args:
+        lines: two or more points each.
+        crs: `LOCAL`, any name that PROJ knows ("EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"), or ""
+            when nothing was declared: then what looks like degrees is taken for `LONLAT`.
+        where: the file, for messages.
+        lengths: of the lines as stated [m], None where nothing is; empty = nowhere.
+        allow_small: a map of less than a metre is meant.
+
+    Raises:
+        MapError: unknown system; degrees declared as metres, or the reverse.
+        MissingDependencyError: pyproj is needed and missing.
+    """
+    points = np.array([point for line in lines for point in line], dtype=np.float64)
+    degrees = not allow_small and _look_like_degrees(points, lines, lengths)
+    if crs == LOCAL or (not crs and not degrees):
+        if degrees:
+            msg = (
+                f"{where}: coordinates look like longitude and latitude ({_extent(points)}); "
+                'expected metres in a local frame. Declare them with "crs": "EPSG:4326" (or leave '
+                'the declaration out), or set "allow_small": true in the header of a map that is '
+                "this small in metres"
+            )
+            raise MapError(msg)
+        notes = _disagreement(lines, lengths)
+        return Placed([tuple(line) for line in lines], LOCAL, None, notes)
+    notes = ()
+    if not crs:
+        crs = LONLAT
+        note = (
+            f"no coordinate system is declared; {_extent(points)} look like longitude and latitude "
+            f"and were taken as {LONLAT}"
+        )
+        notes = (note,)
+    system = _system(crs, where)
+    if system.is_geographic:
+        _check_range(points, where, crs)
+    elif degrees:
+        msg = (
+            f"{where}: coordinates are declared as {crs}, whose unit is metres, but look like "
+            f"longitude and latitude ({_extent(points)}); declare them as {LONLAT}"
+        )
+        raise MapError(msg)
+    lonlat = _transform(system, LONLAT, points, where)
+    datum = _middle(lonlat)
+    metres = np.round(_transform(LONLAT, _local_system(datum), lonlat, where), 3)
+    placed = _cut(metres, lines)
+    _check_lengths(placed, lengths, where, crs, points)
+    extent = float(np.ptp(metres, axis=0).max())
+    if extent > _FAR:
+        note = (
+            f"the map is {extent / 1000:.0f} km across; in a local frame lengths far from its "
+            "middle are off by more than one in a thousand"
+        )
+        notes += (note,)
+    return Placed(placed, crs, datum, notes)
+
+
+def geographic_of(
+    points: Sequence[Point], crs: str, *, where: str
+) -> tuple[FloatArray, tuple[float, float]]:
+    """Return (n, 2) longitude and latitude of points, and the middle of their box.
+
+    Raises:
+        MapError: unknown system, or points outside of where it is defined.
+        MissingDependencyError: pyproj is missing.
+    """
+    lonlat = _transform(
+        _system(crs, where), LONLAT, np.array(points, dtype=np.float64).reshape(-1, 2), where
+    )
+    return lonlat, _middle(lonlat)
+
+
+def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
+    """Return by how much a frame differs from the local one about its own origin, at most [m].
+
+    Args:
+        points: in the coordinates of `crs`, where to look.
+        crs: the system that the frame is a shift of.
+        datum_at: the frame's origin in the coordinates of `crs`.
+        where: the file, for messages.
+    """
+    lonlat, _ = geographic_of([datum_at, *points], crs, where=where)
+    origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))
+    local = _transform(LONLAT, _local_system(origin), lonlat[1:], where)
+    shifted = np.array(points, dtype=np.float64) - np.array(datum_at)
+    return float(np.hypot(*(local - shifted).T).max())
+
+
+def _proj() -> Any:
+    try:
+        import pyproj
+    except ImportError as error:
+        msg = (
+            "longitude and latitude are projected with pyproj, which is not installed: "
+            "pip install 'gp_active_sensing[maps]'"
+        )
+        raise MissingDependencyError(msg) from error
+    return pyproj
+
+
+def _system(crs: str, where: str) -> Any:
+    pyproj = _proj()
+    try:
+        return pyproj.CRS.from_user_input(crs)
+    except pyproj.exceptions.CRSError as error:
+        msg = (
+            f'{where}: unknown coordinate system {crs!r}; expected "{LOCAL}" for metres, or a name '
+            f"that PROJ knows, such as {LONLAT} (longitude, latitude) or EPSG:32633"
+        )
+        raise MapError(msg) from error
+
+
+def _local_system(datum: tuple[float, float]) -> str:
+    longitude, latitude = datum
+    return f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m +no_defs"
+
+
+def _transform(source: Any, target: Any, points: FloatArray, where: str) -> FloatArray:
+    pyproj = _proj()
+    change = pyproj.Transformer.from_crs(source, target, always_xy=True)
+    done = np.column_stack(change.transform(points[:, 0], points[:, 1]))
+    bad = np.flatnonzero(~np.isfinite(done).all(axis=1))
+    if len(bad):
+        x, y = points[bad[0]]
+        msg = (
+            f"{where}: ({x:g}, {y:g}) lies outside the area of its coordinate system; "
+            "is the system the right one?"
+        )
+        raise MapError(msg)
+    return np.asarray(done, dtype=np.float64)
+
+
+def _middle(lonlat: FloatArray) -> tuple[float, float]:
+    """Return the middle of the box of points, rounded to 0.1 m so that it can be written down."""
+    longitude, latitude = (lonlat.min(axis=0) + lonlat.max(axis=0)) / 2.0
+    return round(float(longitude), 6), round(float(latitude), 6)
+
+
+def _cut(points: FloatArray, lines: Sequence[Sequence[Point]]) -> list[tuple[Point, ...]]:
+    flat = [(x, y) for x, y in points.tolist()]
+    placed: list[tuple[Point, ...]] = []
+    start = 0
+    for line in lines:
+        placed.append(tuple(flat[start : start + len(line)]))
+        start += len(line)
+    return placed
+
+
+def _totals(
+    lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
+) -> tuple[float, float]:
+    """Return the sums of drawn and of stated lengths, of the lines that have both."""
+    pairs = [
+        (length_of(line), stated)
+        for line, stated in zip(lines, lengths or [None] * len(lines), strict=True)
+        if stated is not None
+    ]
+    both = [(drawn, stated) for drawn, stated in pairs if drawn > 0.0 and stated > 0.0]
+    return math.fsum(drawn for drawn, _ in both), math.fsum(stated for _, stated in both)
+
+
+def _look_like_degrees(
+    points: FloatArray, lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
+) -> bool:
+    if np.abs(points[:, 0]).max() > 180.0 or np.abs(points[:, 1]).max() > 90.0:
+        return False
+    drawn, stated = _totals(lines, lengths)
+    return float(np.ptp(points, axis=0).max()) < _SMALL or stated > _FACTOR * drawn
+
+
+def _check_range(points: FloatArray, where: str, crs: str) -> None:
+    x, y = np.abs(points).max(axis=0)
+    if x <= 180.0 and y <= 90.0:
+        return
+    swapped = x <= 90.0 and y <= 180.0
+    hint = (
+        "latitude and longitude may have changed places; the first number is the longitude"
+        if swapped
+        else f'metres are declared as "{LOCAL}", or with the name of their projection'
+    )
+    msg = (
+        f"{where}: coordinates are declared as {crs} (longitude, latitude), "
+        f"but {_extent(points)} are no degrees; {hint}"
+    )
+    raise MapError(msg)
+
+
+def _check_lengths(
+    placed: Sequence[Sequence[Point]],
+    lengths: Sequence[float | None],
+    where: str,
+    crs: str,
+    points: FloatArray,
+) -> None:
+    """Refuse metres declared as degrees: every one of them would be 100 km long."""
+    drawn, stated = _totals(placed, lengths)
+    usual = float(np.median([length_of(line) for line in placed]))
+    if (stated > 0.0 and drawn > _FACTOR * stated) or usual > _LONGEST:
+        msg = (
+            f"{where}: coordinates are declared as {crs}, but then a segment is usually "
+            f"{usual / 1000:.0f} km long; {_extent(points)} look like metres, which are declared "
+            f'as "{LOCAL}"'
+        )
+        raise MapError(msg)
+
+
+def _disagreement(
+    lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
+) -> tuple[str, ...]:
+    drawn, stated = _totals(lines, lengths)
+    if stated > 0.0 and not 1.0 / _FACTOR < drawn / stated < _FACTOR:
+        note = (
+            f"segments are {drawn / stated:.3g} times as long as they say: are coordinates and "
+            "lengths both in metres?"
+        )
+        return (note,)
+    return ()
+
+
+def _extent(points: FloatArray) -> str:
+    (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
+    return f"x {x0:g} … {x1:g}, y {y0:g} … {y1:g}"

@@ -1,0 +1,197 @@
+"""Searches along directed moves, in plain lists: the cheapest way, what is near, the way home."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gp_active_sensing.types import Cost, Route
+
+__all__ = ["Move", "Moves", "Ways", "cheapest", "nearest_ring", "reached", "ways_to", "within"]
+
+
+class Move(NamedTuple):
+    """A legal move: the place it leads to, and what it costs."""
+
+    to: int
+    metres: float
+    seconds: float
+
+
+Moves = Sequence[Sequence[Move]]
+"""(n,) the moves out of each place."""
+_Came = dict[int, tuple[int, Move]]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The cheapest way to one place from every other, whatever is crossed.
+
+    Args:
+        goal: where they lead.
+        costs: (n,) what each costs, None where there is none; nothing from the goal itself.
+        following: (n,) the place that comes next, -1 where there is none and at the goal.
+    """
+
+    goal: int
+    costs: tuple[Cost | None, ...]
+    following: tuple[int, ...]
+
+    def route(self, at: int) -> Route | None:
+        """Return the way from `at`: () at the goal, None where there is none."""
+        cost = self.costs[at]
+        if cost is None:
+            return None
+        path: list[int] = []
+        while at != self.goal:
+            at = self.following[at]
+            path.append(at)
+        return Route(tuple(path), cost)
+
+
+def nearest_ring(
+    following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
+) -> list[int]:
+    """Return the unobserved places the fewest moves away through crossable ones, sorted.
+
+    Args:
+        following: (n,) the places one move after each.
+        at: where the search begins.
+        crossable: (n,) 1 where a probe may pass without observing.
+    """
+    seen = bytearray(len(following))
+    ring = [at]
+    while ring:
+        found: list[int] = []
+        further: list[int] = []
+        for a in ring:
+            for b in following[a]:
+                if not seen[b]:
+                    seen[b] = 1
+                    (further if crossable[b] else found).append(b)
+        if found:
+            return sorted(found)
+        ring = further
+    return []
+
+
+def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> Route | None:
+    """Return the fastest way through crossable places, None when there is none.
+
+    Dijkstra in seconds from `at`, whose own place is entered only when it is the goal.
+    """
+    best: dict[int, float] = {}
+    came: _Came = {}
+    heap: list[tuple[float, int]] = []
+
+    def expand(a: int, seconds: float) -> None:
+        for move in moves[a]:
+            b = move.to
+            total = seconds + move.seconds
+            if (crossable[b] or b == goal) and (b not in best or total < best[b]):
+                best[b] = total
+                came[b] = (a, move)
+                heapq.heappush(heap, (total, b))
+
+    expand(at, 0.0)
+    while heap:
+        seconds, a = heapq.heappop(heap)
+        if a == goal:
+            return _path(at, goal, came)
+        if seconds <= best[a] and a != at:
+            expand(a, seconds)
+    return None
+
+
+def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
+    """Return the shortest way to every place within so many metres, whatever is crossed.
+
+    Dijkstra in metres; `at` itself is among them when a loop that short leads back to it.
+    """
+    best: dict[int, float] = {}
+    came: _Came = {}
+    heap: list[tuple[float, int]] = []
+    done: set[int] = set()
+
+    def expand(a: int, driven: float) -> None:
+        for move in moves[a]:
+            total = driven + move.metres
+            if total <= metres and (move.to not in best or total < best[move.to]):
+                best[move.to] = total
+                came[move.to] = (a, move)
+                heapq.heappush(heap, (total, move.to))
+
+    expand(at, 0.0)
+    while heap:
+        driven, a = heapq.heappop(heap)
+        if a not in done:
+            done.add(a)
+            if a != at:
+                expand(a, driven)
+    return {goal: _path(at, goal, came) for goal in sorted(done)}
+
+
+def reached(moves: Moves, sources: Sequence[int], metres: float) -> set[int]:
+    """Return the places within so many metres of some of the sources, whatever is crossed."""
+    best: dict[int, float] = {}
+    heap = [(0.0, a) for a in sources]
+    found: set[int] = set()
+    while heap:
+        driven, a = heapq.heappop(heap)
+        if driven > best.get(a, driven):
+            continue
+        for move in moves[a]:
+            total = driven + move.metres
+            if total <= metres and total < best.get(move.to, float("inf")):
+                best[move.to] = total
+                found.add(move.to)
+                heapq.heappush(heap, (total, move.to))
+    return found
+
+
+def ways_to(moves: Moves, goal: int, by: str) -> Ways:
+    """Return the cheapest way to a place from every other, whatever is crossed.
+
+    One Dijkstra from the goal against the moves, O(moves log places).
+
+    Args:
+        moves: out of each place.
+        goal: where they lead.
+        by: what is least, "metres" or "seconds".
+    """
+    n = len(moves)
+    into: list[list[tuple[int, Move]]] = [[] for _ in range(n)]
+    for a, out in enumerate(moves):
+        for move in out:
+            into[move.to].append((a, move))
+    costs: list[Cost | None] = [None] * n
+    following = [-1] * n
+    least = [float("inf")] * n
+    least[goal], costs[goal] = 0.0, Cost(0.0, 0.0)
+    heap = [(0.0, goal)]
+    while heap:
+        total, b = heapq.heappop(heap)
+        rest = costs[b]
+        if total > least[b] or rest is None:
+            continue
+        for a, move in into[b]:
+            cost = rest.plus(Cost(move.metres, move.seconds))
+            value = cost.metres if by == "metres" else cost.seconds
+            if value < least[a]:
+                least[a], costs[a], following[a] = value, cost, b
+                heapq.heappush(heap, (value, a))
+    return Ways(goal, tuple(costs), tuple(following))
+
+
+def _path(at: int, goal: int, came: _Came) -> Route:
+    path: list[int] = []
+    metres = seconds = 0.0
+    place = goal
+    while not path or place != at:
+        path.append(place)
+        place, move = came[place]
+        metres += move.metres
+        seconds += move.seconds
+    return Route(tuple(reversed(path)), Cost(metres, seconds))

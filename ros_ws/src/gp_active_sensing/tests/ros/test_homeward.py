@@ -1,0 +1,183 @@
+"""Missions of the node that have to end somewhere, without threads and without rclpy."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.ros.driving import way_to
+from gp_active_sensing.ros.player import Player
+from gp_active_sensing.sim import Truth, World
+from gp_active_sensing.sim.scenario import SensorConfig
+from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import Budget
+from tests.ros.worlds import Rig, chain, grid, place
+
+
+def go(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
+    """Put the probe on a grid's place, with a reading."""
+    x, y = rig.topology.positions[target]
+    rig.pose(t, float(x), float(y))
+    if read:
+        rig.reading(t, 5.0)
+    rig.step(t)
+
+
+def started(topology: Topology, **options: object) -> Rig:
+    rig = Rig(topology, **options)  # type: ignore[arg-type]
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    return rig
+
+
+def test_the_last_waypoint_is_the_end_place_and_arriving_there_ends_it() -> None:
+    rig = started(grid(5), budget=Budget(readings=3, end=0))
+    t = 1.0
+    while rig.mission.stages.home is None:
+        t += 1.0
+        go(rig, t, rig.sent[-1])
+    assert rig.mission.state == "running"
+    assert rig.mission.reason.endswith("is spent; on the way to the end place")
+    assert rig.sent[-1] == 0
+    assert rig.mission.stages.target == 0
+    assert len(rig.observed) == 3
+    go(rig, t + 1, 1)
+    assert rig.mission.state == "running"
+    assert not rig.over
+    go(rig, t + 5, 0)
+    assert rig.over
+    assert (rig.mission.state, rig.mission.reason) == ("ended", "the budget of readings is spent")
+    kinds = [event["event"] for event in rig.events]
+    assert kinds[-2:] == ["moved", "end"]
+    assert kinds.count("home") == 1
+    assert kinds.count("decision") == rig.mission.stages.number
+    home = next(event for event in rig.events if event["event"] == "home")
+    assert home["path"][-1] == 0
+    driven = sum(event["metres"] for event in rig.events if event["event"] == "moved")
+    assert driven == pytest.approx(rig.mission.stages.driven.metres)
+
+
+def test_where_it_stands_already_nothing_is_sent() -> None:
+    rig = started(grid(3), budget=Budget(readings=1, end=0))
+    assert rig.sent == [0]
+    go(rig, 2.0, 0)
+    assert rig.mission.state == "ended"
+    assert rig.sent == [0]
+
+
+def test_back_to_where_it_began() -> None:
+    rig = Rig(grid(5), budget=Budget(readings=2), back_to_start=True)
+    rig.mission.start()
+    rig.pose(0.5, 500.0)
+    rig.step(0.5)
+    assert rig.sent == [], "the start must be known: off the map it waits"
+    rig.pose(1.0, 20.0)
+    rig.step(1.0)
+    assert rig.loop.remaining.end == 2
+    for t in range(2, 10):
+        if rig.mission.stages.home is None:
+            go(rig, float(t), rig.sent[-1])
+    assert rig.sent[-1] == 2
+
+
+def test_after_a_pause_the_way_home_goes_on() -> None:
+    rig = started(grid(5), budget=Budget(readings=2, end=0))
+    t = 1.0
+    while rig.mission.stages.home is None:
+        t += 1.0
+        go(rig, t, rig.sent[-1])
+    sent = len(rig.sent)
+    before = rig.mission.stages.driven.metres
+    rig.mission.pause()
+    rig.pose(t + 1, 40.0)  # carried away, free of charge
+    rig.step(t + 1)
+    assert rig.mission.resume() == ""
+    rig.step(t + 2)
+    assert rig.sent[sent:] == [0], "sent again"
+    go(rig, t + 3, 0)
+    assert rig.mission.state == "ended"
+    assert rig.mission.stages.driven.metres == pytest.approx(before + 40.0)
+
+
+def test_new_places_on_the_way_home_are_not_used_when_readings_are_spent() -> None:
+    rig = started(grid(6), budget=Budget(readings=1, end=5))
+    go(rig, 2.0, rig.sent[-1])
+    assert rig.sent[-1] == 5
+    go(rig, 3.0, 3)
+    go(rig, 4.0, 4)
+    assert rig.intake.rejected == {"budget_spent": 2}
+    go(rig, 5.0, 5, read=False)
+    assert rig.mission.state == "ended"
+    assert len(rig.observed) == 1
+
+
+def test_half_a_segment_is_still_to_be_driven_when_the_next_is_chosen() -> None:
+    """a1 a2 a3 there and b3 b2 b1 back, 100 m each; decisions fall in the middle of a segment."""
+    roads = chain()
+    a2, b1 = (place(roads, name) for name in ("a2", "b1"))
+    for metres, sent in ((589.0, []), (590.0, [a2])):
+        rig = Rig(roads, budget=Budget(metres=metres, end=b1))
+        rig.mission.start()
+        rig.pose(1.0, 10.0)
+        # 90 m to the end of a1, and 500 m back to b1: there is no turning before the dead end.
+        if not sent:
+            with pytest.raises(PlanningError, match="to 'b1' takes 500 m and 50 s, 499 m are left"):
+                rig.step(1.0)
+        else:
+            rig.step(1.0)
+        assert rig.sent == sent
+
+
+def test_what_takes_longer_than_planned_is_said_and_it_goes_home(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig(grid(5), budget=Budget(seconds=30.0, end=0))
+    rig.mission.start()
+    rig.pose(1.0, 20.0)
+    rig.step(1.0)
+    with caplog.at_level(logging.WARNING):
+        go(rig, 61.0, rig.sent[-1])  # stood in a jam
+    assert "more than is left of the budget: something took longer than planned" in caplog.text
+    assert rig.sent[-1] == 0
+    assert rig.mission.stages.home is not None
+
+
+# -- the simulated probe ---------------------------------------------------------------------------
+
+
+def world(topology: Topology, start: int, budget: Budget) -> World:
+    truth = Truth(np.zeros(topology.n))
+    sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
+    return World(topology, truth, sensor, start, 10.0, budget=budget)
+
+
+def test_the_simulated_probe_takes_the_way_that_was_planned_with() -> None:
+    topology = grid(3, 3)
+    here = world(topology, 0, Budget(metres=100.0, end=8))
+    passed = np.zeros(9, dtype=np.bool_)
+    passed[[0, 1, 2, 5]] = True
+    route = way_to(here, 0, 8, passed)
+    assert route is not None
+    assert route.path == (1, 2, 5, 8), "known places, where that is no longer"
+    passed[1] = False
+    home = way_to(here, 0, 8, passed)
+    assert home is not None
+    assert home.cost.metres == 40.0, "anything, on the way home"
+    other = way_to(here, 0, 7, passed)
+    assert other is not None
+    assert other.path[-1] == 7
+    assert way_to(world(topology, 0, Budget()), None, 4, passed) == ((4,), (0.0, 0.0))
+
+
+def test_the_player_drives_home_across_what_it_has_not_passed() -> None:
+    topology = grid(3, 3)
+    player = Player(world(topology, 0, Budget(metres=100.0, end=8)))
+    player.go_to(8)
+    for _ in range(20):
+        moment = player.step(0.5)
+    assert moment.pose[:2] == (20.0, 20.0)

@@ -1,0 +1,269 @@
+"""A truth known for slots of time: tables with several columns, and SUMO's edgeData."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.metrics import rmspe
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.report.steps import replay
+from gp_active_sensing.sim import (
+    FieldConfig,
+    Truth,
+    build_truth,
+    build_world,
+    load_scenario,
+    run_scenario,
+)
+from gp_active_sensing.sim.slots import Slot, slot_in
+from gp_active_sensing.topology import make_line
+from tests.unit.sim.scenarios import GRID, scenario
+
+LINE = make_line(3, 1.0)
+TABLE = "id,v_0_10,v_10_20,v_20_30,v_all\n0,1,3,5,2\n1,10,30,50,20\n2,100,300,500,200\n"
+XML = """<meandata>
+<interval begin="0.00" end="10.00" id="x"><edge id="0" speed="1"/><edge id="1" speed="10"/>
+<edge id="2" speed="100" density="3"/><edge id="elsewhere" speed="7"/></interval>
+<interval begin="10.00" end="20.00" id="x"><edge id="0" speed="3"/><edge id="1" speed="30"/>
+<edge id="2" density="0"/></interval>
+</meandata>"""
+
+
+def truth_of(path: Path, text: str | bytes, **more: Any) -> Truth:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return build_truth(FieldConfig(kind="table", file=str(path), **more), LINE, 0)
+
+
+def slotted(tmp_path: Path, text: str = TABLE, **more: Any) -> Truth:
+    return truth_of(tmp_path / "t.csv", text, **{"value_columns": ("v_[0-9]*",), **more})
+
+
+@pytest.mark.parametrize(
+    ("name", "slot"),
+    [
+        ("v_900_1800", Slot(900.0, 1800.0)),
+        ("v_0.5_1.5_mps", Slot(0.5, 1.5)),
+        ("speed 10_20", Slot(10.0, 20.0)),
+        ("v_all", None),
+        ("v_900", None),
+    ],
+)
+def test_the_slot_in_a_name(name: str, slot: Slot | None) -> None:
+    assert slot_in(name) == slot
+
+
+def test_steps(tmp_path: Path) -> None:
+    truth = slotted(tmp_path)
+    assert truth.changes
+    times = (0.0, 9.99, 10.0, 25.0, 30.0, 1e6, -5.0)
+    assert [truth.at(t)[0] for t in times] == [1, 1, 3, 5, 5, 5, 1]
+    np.testing.assert_array_equal(truth.at(12.0), [3, 30, 300])
+    with pytest.raises(ValueError, match="read-only"):
+        truth.at(3.0)[0] = 9.0
+
+
+def test_linear_from_middle_to_middle(tmp_path: Path) -> None:
+    truth = slotted(tmp_path, between="linear")
+    times = (0.0, 5.0, 7.5, 15.0, 22.5, 25.0, 99.0)
+    np.testing.assert_allclose([truth.at(t)[0] for t in times], [1, 1, 1.5, 3, 4.5, 5, 5])
+
+
+def test_the_mission_may_begin_later_in_the_table(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert slotted(tmp_path, start_time=20.0).at(0.0)[0] == 5
+    assert slotted(tmp_path, start_time=5.0).at(5.0)[0] == 3
+    assert not caplog.records
+    assert slotted(tmp_path, start_time=99.0).at(0.0)[0] == 5
+    assert "start_time 99 s is outside its slots, 0 to 30 s" in caplog.text
+
+
+def test_columns_are_ordered_by_time_and_scaled(tmp_path: Path) -> None:
+    names = ("v_20_30", "v_0_10", "v_10_20")
+    truth = slotted(tmp_path, value_columns=names, scale=2.0, offset=-1.0)
+    assert [truth.at(t)[0] for t in (0.0, 10.0, 20.0)] == [1, 5, 9]
+
+
+def test_slots_in_the_configuration(tmp_path: Path) -> None:
+    text = TABLE.replace("v_0_10,v_10_20", "night,day")
+    truth = slotted(tmp_path, text, value_columns=("night", "day"), slots=(100.0, 160.0))
+    assert [truth.at(t)[1] for t in (0.0, 59.0, 60.0, 500.0)] == [10, 10, 30, 30]
+
+
+def test_one_column_stands_still(tmp_path: Path) -> None:
+    assert not slotted(tmp_path, value_columns=("v_0_10",)).changes
+    assert not slotted(tmp_path, value_columns=(), value_column="v_all").changes
+
+
+def test_empty_cells_come_from_the_nearest_slot(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = TABLE.replace("1,10,30,50", "1,,30,").replace("2,100,300,500", "2,100,,500")
+    truth = slotted(tmp_path, text)
+    np.testing.assert_array_equal(truth.at(0.0), [1, 30, 100])
+    np.testing.assert_array_equal(truth.at(10.0), [3, 30, 100])  # the earlier of two equally near
+    np.testing.assert_array_equal(truth.at(20.0), [5, 30, 500])
+    assert "3 of 9 cells are empty and filled from other slots of the same place" in caplog.text
+
+
+def test_a_place_without_any_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = TABLE.replace("1,10,30,50", "1,,,")
+    with pytest.raises(MapError, match=r"no value in columns 'v_0_10', .* for 1 of 3 .*: 1; give"):
+        slotted(tmp_path, text)
+    np.testing.assert_array_equal(slotted(tmp_path, text, fill=-4.0).at(15.0), [3, -4, 300])
+    assert "for 1 of 3 places of map 'line': 1; filled with -4" in caplog.text
+    with pytest.raises(MapError, match="for 3 of 3 places"):
+        slotted(tmp_path, "id,v_0_10,v_10_20\n7,1,1\n", fill=1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        (TABLE, {"value_columns": ("w_*",)}, "expected a column 'w_"),
+        (TABLE, {"value_columns": ("v_*",)}, "column 'v_all' .* does not say its time slot"),
+        (TABLE, {"value_columns": ("v_[0-9]*",), "slots": (1.0, 2.0)}, "for each of 3 columns"),
+        (TABLE.replace("v_10_20", "v_5_20"), {}, "do not overlap, got 0 to 10 s and then 5 to 20"),
+        (TABLE.replace("v_10_20", "v_20_10"), {}, "has no length"),
+        (TABLE.replace("30,50", "thirty,50"), {}, "line 3 .*finite number, got 'thirty'"),
+    ],
+)
+def test_tables_that_cannot_be_used(
+    tmp_path: Path, text: str, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(MapError, match=message):
+        slotted(tmp_path, text, **more)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"slots": (1.0,)}, "slots: needs value_columns"),
+        ({"value_columns": ("a", "b"), "slots": (2.0, 1.0)}, "slots: expected times that increase"),
+        ({"value_columns": ("a", "b"), "slots": (2.0,)}, "one for each of 2 columns, got 1"),
+        ({"kind": "raster", "between": "linear"}, "between: is for a field of kind table"),
+    ],
+)
+def test_configurations_that_make_no_sense(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FieldConfig(**{"kind": "table", "file": "x.csv", **more})
+
+
+# -- SUMO's edgeData ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["e.xml", "e.xml.gz"])
+def test_edgedata(tmp_path: Path, name: str) -> None:
+    text = gzip.compress(XML.encode()) if name.endswith("gz") else XML
+    truth = truth_of(tmp_path / name, text, value_column="speed", scale=2.0)
+    np.testing.assert_array_equal(truth.at(0.0), [2, 20, 200])
+    np.testing.assert_array_equal(truth.at(10.0), [6, 60, 200])  # no car on 2: from before
+
+
+def test_edgedata_of_one_interval_stands_still(tmp_path: Path) -> None:
+    text = XML[: XML.index('<interval begin="10')] + "</meandata>"
+    truth = truth_of(tmp_path / "e.xml", text, value_column="speed")
+    assert not truth.changes
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE m [<!ENTITY a "aaaaaaaaaa">'
+    + "".join(f'<!ENTITY a{i} "{f"&a{i - 1 or str()};" * 10}">' for i in range(1, 9))
+    + "]><meandata>&a8;</meandata>"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("e.xml", XML[:200], "cannot be read as SUMO's edgeData: ParseError"),
+        ("e.xml.gz", gzip.compress(XML.encode())[:-20], "cannot be read as SUMO's edgeData"),
+        ("e.xml.gz", XML, "cannot be read as SUMO's edgeData: BadGzipFile"),
+        ("e.xml", BOMB, "cannot be read as SUMO's edgeData: DTDForbidden"),
+        ("e.xml", "<net><edge id='0'/></net>", "<meandata> with <interval>s, got <net>"),
+        ("e.xml", XML.replace("speed=", "speeds="), "no edge has an attribute 'speed'.*'speeds'"),
+        ("e.xml", XML.replace('speed="30"', 'speed="nan"'), "edge '1' of interval 2: expected a"),
+        ("e.xml", XML.replace('"elsewhere"', '"0"'), "edge '0' of interval 1 is there twice"),
+        ("e.xml", XML.replace('end="10.00"', 'end="soon"'), "expected numbers as begin and end"),
+        ("e.xml", XML.replace('begin="10.00"', 'begin="5"'), "do not overlap"),
+        ("e.xml", XML.replace('id="elsewhere" ', ""), "an edge of interval 1 has no id"),
+    ],
+)
+def test_edgedata_that_cannot_be_used(
+    tmp_path: Path, name: str, text: str | bytes, message: str
+) -> None:
+    with pytest.raises(MapError, match=message):
+        truth_of(tmp_path / name, text, value_column="speed")
+
+
+def test_columns_are_not_for_edgedata(tmp_path: Path) -> None:
+    with pytest.raises(MapError, match="are for CSV tables"):
+        truth_of(tmp_path / "e.xml", XML, value_columns=("speed",))
+
+
+# -- in a mission ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("moving")
+    names = build_world(scenario(GRID)).topology.names
+    table = ["id,v_0_20,v_20_40,v_40_60"]
+    table += [f"{name},{k},{k + 10},{k - 10}" for k, name in enumerate(names)]
+    (folder / "slots.csv").write_text("\n".join(table) + "\n")
+    field = {
+        "kind": "table",
+        "file": str(folder / "slots.csv"),
+        "value_columns": ["v_*_*"],
+        "between": "linear",
+    }
+    base = {k: v for k, v in GRID.items() if k != "field"}
+    what = scenario({**base, "field": field})
+    return what, folder, run_scenario(what, folder / "run")
+
+
+def test_records_compare_with_the_field_of_their_time(moving: Any) -> None:
+    what, folder, _ = moving
+    data = load_run(folder / "run")
+    assert data.truth is not None
+    found = replay(data)
+    assert found.truth is not None
+    assert np.abs(found.truth[0] - found.truth[-1]).max() > 1.0
+    records = RunDirectory.open(folder / "run").records()
+    assert len(records) == what.budget.readings
+    for step in found.steps[1:]:
+        now = data.truth.at(step.record["truth_seconds"])
+        assert step.record["truth_seconds"] == step.record["driven_seconds"]
+        mean = found.mean[found.shown.index(step.number)]
+        seen = np.zeros(len(now), dtype=bool)
+        for earlier in found.steps[: step.number + 1]:
+            seen[[place for place, _, _ in earlier.readings]] = True
+        assert step.rmspe == pytest.approx(rmspe(mean, now, seen))
+
+
+def test_resumed_it_is_the_same(moving: Any, tmp_path: Path) -> None:
+    what, folder, summary = moving
+    shutil.copytree(folder / "run", tmp_path / "cut")
+    journal = tmp_path / "cut" / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-900])
+    again = run_scenario(what, tmp_path / "cut", resume=True)
+    assert (again.rmspe, again.nlpd, again.seconds) == (
+        summary.rmspe,
+        summary.nlpd,
+        summary.seconds,
+    )
+
+
+def test_the_shipped_scenario() -> None:
+    truth = build_world(load_scenario("town_slots")).truth
+    first, last = truth.at(0.0), truth.at(3600.0)
+    assert truth.changes
+    assert 1.0 < np.sqrt(np.mean(np.square(first - last))) < 6.0, "km/h"
+    np.testing.assert_array_equal(truth.at(9e9), last)

@@ -1,0 +1,258 @@
+"""Simulated missions that have to end somewhere, within budgets of every kind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.events import home_event, home_of
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.report import write_report
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.report.steps import replay
+from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
+from gp_active_sensing.types import Cost, Plan
+from tests.unit.sim.scenarios import GRID, LINE, scenario
+from tests.unit.sim.test_resume import cut, final, without_times
+
+CORNER = 11
+
+
+def journal(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+
+
+def way(events: list[dict[str, Any]], start: int) -> list[int]:
+    """Return every place driven, from the decisions and the way home."""
+    places = [start]
+    for event in events:
+        if event["event"] in ("decision", "home"):
+            places += event["path"]
+    return places
+
+
+@pytest.mark.parametrize("policy", ["random", "ie", "bal"])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"readings": None, "metres": 90.0},
+        {"readings": None, "seconds": 40.0},
+        {"readings": 5, "metres": 200.0},
+        {"readings": 6, "metres": 95.0, "seconds": 44.0},
+    ],
+)
+@pytest.mark.parametrize("reach", [0.0, 25.0])
+def test_it_is_back_within_the_budget(
+    tmp_path: Path, policy: str, budget: dict[str, Any], reach: float
+) -> None:
+    for end, place in (("start", 0), (CORNER, CORNER), ("c1r1", 5)):
+        what = scenario(
+            GRID,
+            probe={"start": 0, "speed": 2.0, "end": end},
+            map={"reach": reach},
+            budget=budget,
+            policy={"name": policy},
+        )
+        out = tmp_path / f"{place}"
+        summary = run_scenario(what, out)
+        events = journal(out)
+        assert way(events, 0)[-1] == place
+        assert events[-1] == {"event": "end", "reason": summary.reason}
+        driven = [e for e in events if e["event"] == "moved"]
+        assert summary.metres == pytest.approx(sum(e["metres"] for e in driven))
+        assert summary.metres <= (budget.get("metres") or np.inf) + 1e-9
+        assert summary.seconds <= (budget.get("seconds") or np.inf) + 1e-9
+        assert summary.observed <= (budget["readings"] or np.inf)
+        assert summary.observed >= 2
+        assert summary.rejected == 0
+        steps = [
+            abs(np.subtract(divmod(a, 4), divmod(b, 4))).sum()
+            for a, b in zip(way(events, 0), way(events, 0)[1:], strict=False)
+        ]
+        assert max(steps) <= 1, "from cell to cell"
+
+
+def homeward() -> Scenario:
+    """A mission that has to drive home across places that nobody has read."""
+    return scenario(
+        GRID,
+        probe={"start": 0, "speed": 2.0, "end": 0},
+        policy={"name": "random"},
+        budget={"readings": 9},
+        sensor={"readings": 2, "dropout": 0.3},
+        seed=5,
+    )
+
+
+def test_the_way_home_is_an_event_and_no_stage(tmp_path: Path) -> None:
+    summary = run_scenario(homeward(), tmp_path / "run")
+    events = journal(tmp_path / "run")
+    kinds = [event["event"] for event in events]
+    first = kinds.index("home")
+    assert kinds[first + 1] == "moved"
+    assert kinds[-1] == "end"
+    assert "decision" not in kinds[first:]
+    assert (
+        summary.stages
+        == kinds.count("decision")
+        == len(RunDirectory.open(tmp_path / "run").records())
+    )
+    home = events[first]
+    assert home["at"] == way(events[:first], 0)[-1]
+    assert home["path"][-1] == 0
+    assert home["reason"] == summary.reason == "the budget of readings is spent"
+    read = {event["location"] for event in events[:first] if event["event"] == "reading"}
+    later = [event["location"] for event in events[first:] if event["event"] == "reading"]
+    assert set(later) <= read, "only what costs no reading more is read"
+    assert set(later) == {p for p in home["path"] if p in read} - dropped(events[first:])
+
+
+def dropped(events: list[dict[str, Any]]) -> set[int]:
+    """Return the places where the sensor gave nothing at all."""
+    read = {event["location"] for event in events if event["event"] == "reading"}
+    return {e["location"] for e in events if e["event"] == "dropout"} - read
+
+
+def test_the_goal_alone_is_read_when_told_so(tmp_path: Path) -> None:
+    what = scenario(
+        GRID,
+        probe={"start": 0, "end": 0},
+        policy={"name": "random"},
+        budget={"readings": 9},
+        sensor={"on_the_way": False},
+    )
+    run_scenario(what, tmp_path / "run")
+    events = journal(tmp_path / "run")
+    kinds = [event["event"] for event in events]
+    assert kinds[kinds.index("home") :] == ["home", "moved", "end"]
+
+
+def test_a_run_killed_anywhere_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    for number, what in enumerate(
+        (
+            homeward(),
+            scenario(
+                GRID,
+                map={"reach": 20.0},
+                probe={"start": 0, "speed": 2.0, "end": "start"},
+                budget={"readings": None, "metres": 90.0},
+            ),
+        )
+    ):
+        out = tmp_path / f"whole{number}"
+        summary = run_scenario(what, out).to_mapping()
+        data = (out / "journal.jsonl").read_bytes()
+        ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+        for size in {0, *ends[::5], *ends[-4:], *(end - 5 for end in ends[-4:])}:
+            target = tmp_path / f"{number}-{size}"
+            cut(out, target, size)
+            again = run_scenario(what, target, resume=True).to_mapping()
+            assert without_times(again) == without_times(summary), f"cut at byte {size}"
+            assert final(target) == final(out), f"cut at byte {size}"
+
+
+def test_a_way_home_out_of_order_is_refused(tmp_path: Path) -> None:
+    what = homeward()
+    run_scenario(what, tmp_path / "run")
+    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines()
+    home = next(line for line in lines if '"home"' in line)
+    for number, (place, line, message) in enumerate(
+        (
+            (2, home, "does not follow"),
+            (lines.index(home), '{"event": "home", "path": "x"}', "is not a way home"),
+        )
+    ):
+        target = tmp_path / str(number)
+        shutil.copytree(tmp_path / "run", target)
+        changed = [*lines[:place], line, *lines[place + 1 :]]
+        (target / "journal.jsonl").write_text("\n".join(changed) + "\n")
+        with pytest.raises(RunError, match=message):
+            run_scenario(what, target, resume=True)
+
+
+def test_the_event_and_the_plan_are_the_same() -> None:
+    plan = Plan(
+        (), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=(3, 2), cost=Cost(4.0, 2.0), reason="over"
+    )
+    assert home_of(json.loads(json.dumps(home_event(plan)))) == plan
+
+
+# -- where it is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"probe": {"start": 0, "end": "c9r9"}}, r"probe\.end: no place 'c9r9' on map 'grid'\."),
+        ({"probe": {"start": 0, "end": 12}}, r"probe\.end: map 'grid' has places 0 … 11, got 12"),
+        (
+            {"probe": {"start": 0, "end": 11}, "budget": {"metres": 49.0}},
+            r"probe\.end: the way from 'c0r0' to 'c3r2' takes 50 m and 25 s, 49 m are left",
+        ),
+        (
+            {"probe": {"start": 0, "end": 11}, "budget": {"seconds": 24.0}},
+            r"probe\.end: .* takes 50 m and 25 s, 24 s are left; raise the budget",
+        ),
+        (
+            {"probe": {"start": None, "end": "start"}},
+            r"probe\.end: start is where the probe begins, and it has no start; set probe\.start",
+        ),
+    ],
+)
+def test_a_mission_that_cannot_end_does_not_begin(sections: Any, message: str) -> None:
+    sections["probe"].setdefault("speed", 2.0)
+    with pytest.raises(ConfigError, match=message):
+        build_world(scenario(GRID, **sections))
+
+
+def test_a_random_start_is_one_that_it_can_come_back_to() -> None:
+    for seed in range(8):
+        what = scenario(
+            GRID, probe={"start": "random", "end": "start"}, seed=seed, budget={"metres": 20.0}
+        )
+        world = build_world(what)
+        assert world.budget.end == world.start
+        # One end for all: starts from which it is too far are passed over.
+        what = scenario(
+            GRID, probe={"start": "random", "end": 0}, seed=seed, budget={"metres": 40.0}
+        )
+        world = build_world(what)
+        assert world.start is not None
+        assert sum(divmod(world.start, 4)) <= 4
+        assert build_loop(what, world.topology).remaining == world.budget
+
+
+def test_from_nowhere_the_first_place_is_one_that_it_can_come_back_from(tmp_path: Path) -> None:
+    what = scenario(
+        LINE,
+        map={"moves": "adjacent"},
+        probe={"start": None, "end": 3},
+        budget={"readings": None, "metres": 4.0},
+    )
+    summary = run_scenario(what, tmp_path / "run")
+    assert way(journal(tmp_path / "run"), 3)[-1] == 3
+    assert summary.metres <= 4.0
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+def test_the_report_shows_the_way_home(tmp_path: Path) -> None:
+    summary = run_scenario(homeward(), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    last = replay(data).steps[-1]
+    assert last.plan is not None
+    assert last.plan.waypoint is None
+    assert last.plan.path[-1] == 0
+    assert last.number == summary.stages + 1
+    assert last.metres == pytest.approx(summary.metres)
+    assert last.seconds == pytest.approx(summary.seconds)
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "Nothing more was chosen: the budget of readings is spent. The way to c0r0" in page
+    assert f"<b>{summary.metres:.0f} m</b>" in page or f"{summary.metres:.0f} m" in page

@@ -1,0 +1,198 @@
+"""The probe as a car: what it measures, and what may happen to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.sim import build_world
+from gp_active_sensing.sim.traffic import LiveTraffic, ProbeVehicle, Visit
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Cost, Plan
+from tests.sumo import flow, parked_at, ring, write_cars
+
+pytestmark = pytest.mark.usefixtures("sumo")
+
+ROUND = ("ab", "bc", "cd", "da")
+
+
+def traffic_of(**more: object) -> LiveTraffic:
+    traffic = build_world(ring(**more)).traffic  # type: ignore[arg-type]
+    assert traffic is not None
+    traffic.start()
+    return traffic
+
+
+def places(topology: Topology, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(topology.names.index(name) for name in names)
+
+
+def plan(traffic: LiveTraffic, path: Sequence[str], then: Sequence[str] = ()) -> Plan:
+    steps = places(traffic.topology, path)
+    waypoints = (steps[-1], *places(traffic.topology, then))
+    return Plan(waypoints, 0.0, 0.0, 0, 0.0, False, path=steps, cost=Cost(100.0, 1.0))
+
+
+def until_done(vehicle: ProbeVehicle, most: int = 500) -> list[Visit]:
+    visits: list[Visit] = []
+    while not vehicle.done and most > 0:
+        visits += vehicle.step()
+        most -= 1
+    assert vehicle.done
+    return visits
+
+
+@pytest.mark.parametrize("step", [1.0, 0.5, 0.1])
+def test_a_steady_car_measures_its_speed(step: float) -> None:
+    """It enters at the beginning at full speed; what comes before the junction slows it down."""
+    traffic = traffic_of(step_length=step)
+    trip = traffic.drive(plan(traffic, ["eb"], ["ba"]))
+    ((place, stamp, value),) = trip.visits
+    assert traffic.topology.names[place] == "eb"
+    assert value is not None
+    # 142.8 m at about 20 m/s, without a driver who is perfect.
+    assert 60.0 < value < 72.5
+    assert trip.cost.metres == 100.0
+    assert trip.cost.seconds == pytest.approx(1e-9 * stamp, abs=step)
+    assert trip.notes == ()
+
+
+def test_measured_times_do_not_depend_on_the_step_much() -> None:
+    """Entering and leaving are timed within the steps: long ones give what short ones give."""
+    values = []
+    for step in (1.0, 0.1):
+        traffic = traffic_of(step_length=step)
+        # A driver who is perfect: SUMO's others dawdle by the step.
+        traffic._running().api.vehicletype.setImperfection(traffic.vehicle._kind, 0.0)
+        values.append([v for _, _, v in traffic.drive(plan(traffic, ROUND, ["ab"])).visits])
+    for coarse, fine in zip(*values, strict=True):
+        assert coarse == pytest.approx(fine, rel=0.03)
+
+
+def test_length_over_time_adds_up() -> None:
+    """The edges' times and those of the junctions between are the whole time."""
+    traffic = traffic_of()
+    visits = traffic.drive(plan(traffic, ROUND, ["ab"])).visits
+    lengths = traffic.vehicle._lengths
+    on_edges = sum(3.6 * lengths[name] / v for name, (_, _, v) in zip(ROUND, visits, strict=True))  # type: ignore[operator]
+    whole = 1e-9 * visits[-1][1]
+    assert 0.0 < whole - on_edges < 3 * 4.0, "three corners"
+
+
+def test_it_drives_on_without_a_stop_where_it_was_expected_to() -> None:
+    traffic = traffic_of()
+    traffic.drive(plan(traffic, ["ab"], ["bc"]))
+    name = traffic.vehicle._name
+    assert name is not None
+    trip = traffic.drive(plan(traffic, ["bc"], ["cd"]))
+    assert traffic.vehicle._name == name, "the same car"
+    straight = trip.cost.seconds
+    traffic.drive(plan(traffic, ["cd", "da", "ab"], ["be"]))
+    trip = traffic.drive(plan(traffic, ["bc"], ["cd"]))
+    assert traffic.vehicle._name != name, "it was queueing for the other road"
+    assert trip.cost.seconds == pytest.approx(straight, abs=8.0)
+    assert trip.visits[0][2] is not None
+
+
+def test_it_turns_at_a_dead_end() -> None:
+    traffic = traffic_of()
+    trip = traffic.drive(plan(traffic, ["ab", "be", "eb", "ba"]))
+    assert [v is not None for _, _, v in trip.visits] == [True] * 4
+
+
+def test_it_waits_for_a_gap() -> None:
+    """A column of cars passes where it enters."""
+    traffic = traffic_of(begin=60.0)
+    cars = traffic._running().api
+    for k in range(6):
+        cars.route.add(f"r{k}", ["ab", "bc"])
+        cars.vehicle.add(f"c{k}", f"r{k}", depart="now", departPos="base")
+    trip = traffic.drive(plan(traffic, ["ab"], ["bc"]))
+    assert trip.cost.seconds > 289.6 / 10.0 + 5.0
+    assert trip.visits[0][2] is not None
+    assert trip.notes == ()
+
+
+def test_a_jam_is_teleported_over(tmp_path: Path) -> None:
+    """A car stands in the way for ever; SUMO moves the probe on to a later edge."""
+    routes = [write_cars(tmp_path / "r.xml", parked_at("bc"))]
+    traffic = traffic_of(routes=routes, begin=60.0, teleport_after=30.0)
+    trip = traffic.drive(plan(traffic, ROUND, ["ab"]))
+    values = {traffic.topology.names[p]: v for p, _, v in trip.visits}
+    assert list(values) == list(ROUND)
+    assert values["ab"] is not None
+    assert values["bc"] is None, "it did not drive bc to its end"
+    assert values["da"] is not None
+    assert any("stood on bc and was teleported on" in note for note in trip.notes)
+
+
+def test_patience_ends(tmp_path: Path) -> None:
+    routes = [write_cars(tmp_path / "r.xml", parked_at("bc"))]
+    traffic = traffic_of(routes=routes, begin=60.0, patience=120.0)
+    trip = traffic.drive(plan(traffic, ["ab", "bc", "cd"], ["da"]))
+    assert [v is None for _, _, v in trip.visits] == [False, True, True]
+    assert 120.0 < trip.cost.seconds <= 122.0
+    assert "took longer than 120 s" in trip.notes[-1]
+    after = traffic.drive(plan(traffic, ["da"], ["ab"]))
+    assert after.visits[0][2] is not None, "the mission goes on from the waypoint"
+
+
+def test_a_car_that_is_taken_away_enters_again() -> None:
+    traffic = traffic_of()
+    vehicle = traffic.vehicle
+    vehicle.drive(["ab", "bc", "cd"], ["da"])
+    visits: list[Visit] = []
+    while vehicle.progress < 1.3:
+        visits += vehicle.step()
+    traffic._running().api.vehicle.remove(vehicle._name)
+    visits += until_done(vehicle)
+    assert [visit.index for visit in visits] == [0, 1, 2]
+    assert [visit.speed is None for visit in visits] == [False, True, False]
+    assert any("was taken off the road at bc" in note for note in vehicle.notes)
+
+
+def test_the_end_of_a_road_that_leads_nowhere() -> None:
+    traffic = traffic_of()
+    old = traffic.vehicle
+    vehicle = ProbeVehicle.__new__(ProbeVehicle)
+    vehicle.__dict__.update(old.__dict__, _onward={})
+    vehicle.drive(["ab", "be"])
+    visits = until_done(vehicle)
+    assert [visit.speed is None for visit in visits] == [False, False]
+    assert vehicle.notes == []
+    vehicle.drive(["eb"])
+    assert until_done(vehicle)[0].speed is not None
+
+
+def test_parked_it_is_in_nobodys_way(tmp_path: Path) -> None:
+    routes = [write_cars(tmp_path / "r.xml", flow("ab bc cd da", period=20.0))]
+    traffic = traffic_of(routes=routes)
+    traffic.drive(plan(traffic, ["ab"], ["bc"]))
+    assert traffic.step() == ()
+    api = traffic._running().api
+    assert not [name for name in api.vehicle.getIDList() if "probe" in name]
+
+
+def test_planning_takes_time_where_it_is_told_to() -> None:
+    traffic = traffic_of(planning_time=40.0)
+    first = traffic.drive(plan(traffic, ["ab"], ["bc"]))
+    ((_, stamp, value),) = first.visits
+    assert value is not None
+    assert 1e-9 * stamp > 40.0
+    assert first.cost.seconds == pytest.approx(40.0 + 289.6 / 10.0, abs=8.0)
+    assert traffic.seconds == first.cost.seconds
+
+
+def test_progress_goes_from_0_to_the_number_of_places() -> None:
+    traffic = traffic_of()
+    vehicle = traffic.vehicle
+    vehicle.drive(["ab", "bc"], ["cd"])
+    seen = [vehicle.progress]
+    while not vehicle.done:
+        vehicle.step()
+        seen.append(vehicle.progress)
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (0.0, 2.0)
+    assert len({round(p, 1) for p in seen}) > 15

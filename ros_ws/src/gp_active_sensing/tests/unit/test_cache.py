@@ -1,0 +1,85 @@
+"""What is kept on disk between runs, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.cache import cache_folder, cached_arrays
+
+
+class Counted:
+    """Computes twice a number, and counts how often."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, key: float, **more: object) -> float:
+        def compute() -> dict[str, np.ndarray]:
+            self.calls += 1
+            return {"twice": np.array([2.0 * key])}
+
+        found = cached_arrays("test", 1, {"key": key, **more}, compute)
+        return float(found["twice"][0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "gp_active_sensing"
+
+
+def test_computed_once(folder: Path) -> None:
+    twice = Counted()
+    assert [twice(3.0), twice(3.0), twice(4.0)] == [6.0, 6.0, 8.0]
+    assert twice.calls == 2
+    assert len(list(folder.glob("test-1-*.npz"))) == 2
+    assert twice(3.0, more=np.arange(3)) == 6.0
+    assert twice(3.0, more=np.arange(3.0)) == 6.0
+    assert twice.calls == 4
+
+
+def test_a_new_version_is_computed_again(folder: Path) -> None:
+    for version in (1, 2, 2):
+        cached_arrays("test", version, {}, lambda v=version: {"v": np.array([float(v)])})
+    assert sorted(p.name[:6] for p in folder.iterdir()) == ["test-1", "test-2"]
+
+
+def test_what_is_not_worth_keeping(folder: Path) -> None:
+    assert cached_arrays("test", 1, {}, lambda: {"a": np.zeros(1)}, keep=False)
+    assert not folder.exists()
+
+
+def test_a_damaged_file_is_computed_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    twice = Counted()
+    twice(3.0)
+    (path,) = folder.glob("*.npz")
+    for damage in (b"", b"PK\x03\x04 nonsense", path.read_bytes()[:50]):
+        path.write_bytes(damage)
+        assert twice(3.0) == 6.0
+    assert twice.calls == 4
+    assert f"{path} cannot be read" in caplog.text
+    assert twice(3.0) == 6.0
+    assert twice.calls == 4
+
+
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("not a folder", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    twice = Counted()
+    with caplog.at_level(logging.INFO):
+        assert [twice(3.0), twice(3.0)] == [6.0, 6.0]
+    assert twice.calls == 2
+    assert "is not kept" in caplog.text
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", os.sep + "home")
+    assert cache_folder() == Path(os.sep, "home", ".cache", "gp_active_sensing")

@@ -1,0 +1,148 @@
+"""The commands `gp-active-sensing maps …`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gp_active_sensing import cli
+from gp_active_sensing.topology import load_roads
+from tests.unit.topology.loaders.nets import net, write_net
+from tests.unit.topology.road_maps import segment, street, write
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(cli._cli, ["maps", *map(str, words)])
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    """A map of two parts."""
+    far = segment("far", "x", "y", [(900, 0), (950, 0)], speed_limit_mps=9.0, lanes=1)
+    return write(tmp_path / "split.geojson", [*street(), far])
+
+
+def test_import_writes_a_map(tmp_path: Path) -> None:
+    done = call("import", write_net(tmp_path, net()), tmp_path / "out.geojson")
+    assert done.exit_code == 0, done.output
+    assert "out.geojson: 3 segments between 3 junctions, 0.3 km" in done.output
+    assert "note: left out: edges closed to passenger cars (1)" in done.output
+    assert "warning: 3 of 3" not in done.output
+    first = load_roads(tmp_path / "small.net.xml")
+    assert load_roads(tmp_path / "out.geojson").segments == tuple(first.segments)
+
+
+def test_import_drops_nothing_unless_asked(tmp_path: Path, split: Path) -> None:
+    done = call("import", split, tmp_path / "all.geojson")
+    assert done.exit_code == 0
+    assert "warning: 1 of 7 segments lie outside the largest part" in done.output
+    assert len(load_roads(tmp_path / "all.geojson").segments) == 7
+    done = call("import", split, tmp_path / "one.geojson", "--largest-component")
+    assert done.exit_code == 0
+    assert "6 of 7 segments; 1 (0.1 km) were dropped" in done.output
+    assert "warning" not in done.output
+    assert len(load_roads(tmp_path / "one.geojson").segments) == 6
+
+
+def test_import_into_a_graph_for_nav2(tmp_path: Path, split: Path) -> None:
+    done = call("import", split, tmp_path / "graph.geojson", "--to", "nav2")
+    assert done.exit_code == 0
+    assert "startid" in (tmp_path / "graph.geojson").read_text("utf-8")
+    assert len(load_roads(tmp_path / "graph.geojson").segments) == 7
+
+
+def test_import_says_what_is_wrong(tmp_path: Path, split: Path) -> None:
+    done = call("import", split, split)
+    assert done.exit_code == 1
+    assert "is the map that is read; write to another file" in done.output
+    done = call("import", split, tmp_path / "out.png")
+    assert done.exit_code == 2
+    assert "expected a name that ends in .geojson, got 'out.png'" in done.output
+    done = call("import", split, tmp_path / "no" / "folder.geojson")
+    assert done.exit_code == 1
+    assert "cannot write" in done.output
+
+
+def test_a_coordinate_system_can_be_given(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    feature = segment("ab", "a", "b", [(391499.3, 5817852.8), (391607.9, 5817850.4)])
+    path = write(tmp_path / "utm.geojson", [feature], header=None)
+    done = call("import", path, tmp_path / "out.geojson", "--crs", "EPSG:32633")
+    assert done.exit_code == 0
+    assert load_roads(tmp_path / "out.geojson").datum == pytest.approx((13.4025, 52.5), abs=1e-3)
+    done = call("inspect", tmp_path / "out.geojson")
+    assert "(pose.datum: [52.4" in done.output or "(pose.datum: [52.5" in done.output
+    done = call("validate", path, "--crs", "EPSG:1")
+    assert done.exit_code == 1
+    assert "unknown coordinate system 'EPSG:1'" in done.output
+
+
+def test_inspect_a_shipped_map() -> None:
+    done = call("inspect", "town")
+    assert done.exit_code == 0
+    for line in (
+        "segments       705, 121.4 km",
+        "one-way        17 (2 %)",
+        "junctions      250, 41 dead ends",
+        "parts          one, with a way from each segment to each",
+        "limits         20 … 70 km/h",
+        "features       x, y, direction, length, lanes, speed_limit",
+    ):
+        assert line in done.output
+
+
+def test_inspect_as_json(split: Path) -> None:
+    data = json.loads(call("inspect", split, "--json").output)
+    assert (data["file"], data["segments"], data["outside"]) == (str(split), 7, 1)
+    assert "lie outside the largest part" in data["warnings"][0]
+
+
+def test_inspect_says_what_is_odd(tmp_path: Path) -> None:
+    features = [
+        segment("round", "a", "a", [(0, 0), (9, 9), (9, 0), (0, 0)], successors=["ab"]),
+        segment("ab", "a", "b", [(0, 0), (9000, 0)], surface="tar"),
+    ]
+    done = call("inspect", write(tmp_path / "odd.geojson", features))
+    assert "1 loops back to where they begin; 1 list what may follow them" in done.output
+    assert "parts          all joined; the largest with a way from each segment to each has" in (
+        done.output
+    )
+    assert "limits         none known" in done.output
+    assert "extent         9.00 km × 9.0 m" in done.output
+    assert "note: left out: 'surface', which is no number (1)" in done.output
+
+
+def test_validate(tmp_path: Path, split: Path) -> None:
+    done = call("validate", split)
+    assert done.exit_code == 0
+    assert f"{split}: valid, 7 segments" in done.output
+    assert "warning: 1 of 7 segments lie outside" in done.output
+    bad = write(tmp_path / "bad.geojson", [*street(), *street()])
+    done = call("validate", bad)
+    assert done.exit_code == 1
+    assert "4 problems in the map" not in done.output  # twins are taken as well
+    assert "id 'ab' is taken by feature 0" in done.output
+    assert "Traceback" not in done.output
+    done = call("validate", tmp_path / "missing.geojson")
+    assert done.exit_code == 1
+    assert "no file" in done.output
+
+
+def test_show(tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("show", split)
+    assert (done.exit_code, done.output.strip()) == (0, "split.svg")
+    assert (tmp_path / "split.svg").read_text("utf-8").startswith("<svg")
+    done = call("show", split, "--out", "map.gif")
+    assert done.exit_code == 2
+    assert "expected a name that ends in .svg or .png, got 'map.gif'" in done.output
+
+
+def test_show_a_png(tmp_path: Path, split: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [experiments] is not installed")
+    done = call("show", split, "--out", tmp_path / "map.png")
+    assert done.exit_code == 0
+    assert (tmp_path / "map.png").stat().st_size > 1000

@@ -1,0 +1,168 @@
+"""Graphs as osmnx saves them, and others of that shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology import load_roads
+
+KEYS = {
+    "graph": ("crs", "created_with", "simplified"),
+    "node": ("x", "y", "street_count"),
+    "edge": (
+        *("osmid", "highway", "name", "oneway", "reversed", "length", "maxspeed", "lanes"),
+        *("speed_kph", "travel_time", "geometry", "ref"),
+    ),
+}
+NODES = {"5": (0.0, 0.0), "7": (100.0, 0.0), "9": (100.0, 50.0)}
+STREET = {
+    "osmid": "[17, 19]",
+    "highway": "['residential', 'tertiary']",
+    "name": "High Street",
+    "oneway": "False",
+    "reversed": "[False, True]",
+    "length": "101.5",
+    "maxspeed": "['50', '30 mph']",
+    "lanes": "4",
+    "speed_kph": "49.1",
+    "travel_time": "7.3",
+    "geometry": "LINESTRING (0 0, 50 2, 100 0)",
+}
+
+
+def text_of(
+    edges: list[tuple[str, str, str, dict[str, str]]],
+    crs: str = "",
+    nodes: dict[str, tuple[float, float]] = NODES,
+    default: str = "directed",
+) -> str:
+    """Return a graph in the shape that networkx writes."""
+    names = {(kind, key): f"d{k}" for k, (kind, key) in enumerate(_pairs())}
+    keys = "".join(
+        f'<key id="{identity}" for="{kind}" attr.name="{name}" attr.type="string" />'
+        for (kind, name), identity in names.items()
+    )
+
+    def data(kind: str, values: dict[str, str]) -> str:
+        return "".join(
+            f'<data key="{names[kind, key]}">{value}</data>' for key, value in values.items()
+        )
+
+    points = "".join(
+        f'<node id="{node}">{data("node", {"x": str(x), "y": str(y), "street_count": "3"})}</node>'
+        for node, (x, y) in nodes.items()
+    )
+    lines = "".join(
+        f'<edge source="{a}" target="{b}" id="{key}">{data("edge", values)}</edge>'
+        for a, b, key, values in edges
+    )
+    about = data("graph", {"crs": crs, "created_with": "a test"} if crs else {})
+    return (
+        "<?xml version='1.0' encoding='utf-8'?>\n"
+        f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}'
+        f'<graph edgedefault="{default}">{about}{points}{lines}</graph></graphml>'
+    )
+
+
+def _pairs() -> list[tuple[str, str]]:
+    return [(kind, name) for kind, names in KEYS.items() for name in names]
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "quarter.graphml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_reads_edges_and_their_attributes(tmp_path: Path) -> None:
+    edges = [("5", "7", "0", STREET), ("7", "9", "0", {"length": "50", "oneway": "True"})]
+    road_map = load_roads(write(tmp_path, text_of(edges)))
+    first, second = road_map.segments
+    assert (road_map.name, road_map.crs) == ("quarter", "local")
+    assert (first.id, first.start, first.end) == ("5_7_0", "5", "7")
+    assert first.line == ((0.0, 0.0), (50.0, 2.0), (100.0, 0.0))
+    assert (first.length, first.lanes) == (101.5, 2.0)  # four in both directions
+    assert first.speed_limit == pytest.approx(30 * 1609.344 / 3600)
+    assert (first.name, first.road_class) == ("High Street", "residential")
+    assert first.extra == {"travel_time": 7.3}
+    assert second.line == ((100.0, 0.0), (100.0, 50.0))
+    assert (second.lanes, second.speed_limit, second.extra) == (None, None, {})
+    assert road_map.notes == ("the lowest of several limits was taken (1)",)
+
+
+def test_parallel_edges_and_loops(tmp_path: Path) -> None:
+    loop = {"geometry": "LINESTRING (0 0, 9 9, 9 0, 0 0)"}
+    edges = [("5", "7", "0", {}), ("5", "7", "1", STREET), ("5", "5", "0", loop)]
+    road_map = load_roads(write(tmp_path, text_of(edges)))
+    assert [s.id for s in road_map.segments] == ["5_7_0", "5_7_1", "5_5_0"]
+
+
+def test_edges_of_other_programs(tmp_path: Path) -> None:
+    edges = [("5", "7", "", {"speed_kph": "36"}), ("5", "7", "", {}), ("7", "9", "m", {})]
+    first, second, third, *_ = load_roads(write(tmp_path, text_of(edges))).segments
+    assert [first.id, second.id, third.id] == ["5_7_0", "5_7_1", "m"]
+    assert first.speed_limit == pytest.approx(10.0)
+    both = load_roads(write(tmp_path, text_of(edges[:1], default="undirected")))
+    assert [s.id for s in both.segments] == ["5_7_0", "-5_7_0"]
+
+
+@pytest.mark.parametrize("crs", ["epsg:4326", ""])
+def test_longitude_and_latitude(tmp_path: Path, crs: str) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    nodes = {"5": (103.940, 1.350), "7": (103.950, 1.350)}
+    path = write(tmp_path, text_of([("5", "7", "0", {"length": "1112.9"})], crs, nodes))
+    road_map = load_roads(path)
+    assert road_map.datum == (103.945, 1.35)
+    assert road_map.segments[0].line[1] == pytest.approx((556.5, 0.0), abs=0.2)
+    assert len(road_map.notes) == (not crs)
+
+
+def test_a_projected_graph(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    nodes = {"5": (391499.3, 5817852.8), "7": (391607.9, 5817850.4)}
+    road_map = load_roads(write(tmp_path, text_of([("5", "7", "0", {})], "EPSG:32633", nodes)))
+    assert road_map.datum == pytest.approx((13.4025, 52.5000), abs=1e-3)
+    assert road_map.segments[0].length == pytest.approx(108.67, abs=0.1)
+
+
+def test_edges_without_length_are_joined(tmp_path: Path) -> None:
+    nodes = {**NODES, "8": (100.0, 0.0)}
+    edges = [
+        ("5", "7", "0", {}),
+        ("7", "8", "0", {"length": "0.0"}),
+        ("8", "9", "0", {}),
+        ("5", "5", "0", {"length": "4"}),
+    ]
+    road_map = load_roads(write(tmp_path, text_of(edges, nodes=nodes)))
+    assert [(s.start, s.end) for s in road_map.segments] == [("5", "7"), ("7", "9")]
+    assert road_map.notes == ("2 segment(s) without length were left out and their ends joined",)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([("5", "6", "0", {})], "edge '5_6_0': no node '6'"),
+        ([("5", "7", "0", {"length": "-1"})], "edge '5_7_0': length: expected a number above 0"),
+        ([("5", "7", "0", {"length": "long"})], "length: expected a number above 0, got 'long'"),
+        ([("5", "7", "0", {"travel_time": "nan"})], "travel_time: expected a finite number"),
+        ([("5", "7", "0", {"geometry": "POINT (1 2)"})], "geometry: expected LINESTRING"),
+        ([("5", "7", "0", {"geometry": "LINE (("})], "edge '5_7_0': geometry: "),
+        ([("5", "7", "0", {})] * 2, "edge '5_7_0': id '5_7_0' is taken by edge '5_7_0'"),
+        ([], "has no segments; expected nodes and edges"),
+    ],
+)
+def test_broken_graphs(
+    tmp_path: Path, edges: list[tuple[str, str, str, dict[str, str]]], message: str
+) -> None:
+    with pytest.raises(MapError, match=message) as caught:
+        load_roads(write(tmp_path, text_of(edges)))
+    assert "quarter.graphml" in str(caught.value)
+
+
+def test_nodes_without_a_place(tmp_path: Path) -> None:
+    text = text_of([("5", "7", "0", {})], nodes={"5": (0.0, 0.0), "7": (float("nan"), 1.0)})
+    with pytest.raises(MapError, match="node '7': expected finite numbers x and y, got 'nan'"):
+        load_roads(write(tmp_path, text))

@@ -1,0 +1,137 @@
+"""Graphs of the Nav2 route server, read and written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology import RoadMap, load_roads
+from gp_active_sensing.topology.loaders import map_text
+from tests.unit.topology.road_maps import segment, street, write
+
+
+def node(identity: Any, x: float, y: float, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "Feature",
+        "properties": {"id": identity, "frame": "map", **properties},
+        "geometry": {"type": "Point", "coordinates": [x, y]},
+    }
+
+
+def edge(identity: Any, start: Any, end: Any, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "Feature",
+        "properties": {"id": identity, "startid": start, "endid": end, **properties},
+        "geometry": {"type": "MultiLineString"},  # as the server's own saver leaves it
+    }
+
+
+def room() -> list[dict[str, Any]]:
+    """Return a graph as the route server has it, in a room of half a metre."""
+    return [
+        node(0, 0.0, 0.0),
+        node(1, 0.4, 0.0),
+        node(2, 0.4, 0.3, operations={"stop": {"type": "stop", "trigger": "NODE"}}),
+        edge(3, 0, 1, metadata={"abs_speed_limit": 0.5, "speed_limit": 0.85, "aisle": 14}),
+        edge(4, 1, 2, cost=10.0, overridable=False, metadata={"name": "door", "region": {"a": 1}}),
+        edge(5, 2, 0),
+    ]
+
+
+def load(tmp_path: Path, features: list[Any], **members: Any) -> RoadMap:
+    path = tmp_path / "graph.geojson"
+    data = {"type": "FeatureCollection", "features": features, **members}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return load_roads(path)
+
+
+def test_reads_nodes_and_edges(tmp_path: Path) -> None:
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::3857"}}
+    road_map = load(tmp_path, room(), crs=crs)
+    first, second, third = road_map.segments
+    assert (road_map.name, road_map.frame, road_map.crs) == ("graph", "map", "local")
+    assert (first.id, first.start, first.end) == ("3", "0", "1")
+    assert first.line == ((0.0, 0.0), (0.4, 0.0))
+    assert first.speed_limit == 0.5
+    assert first.extra == {"speed_share": 0.85, "aisle": 14.0}
+    assert second.extra == {"cost": 10.0}
+    assert third.length == pytest.approx(0.5)
+    assert road_map.notes == (
+        "left out: 'name', which is no number (1)",
+        "left out: 'operations' of a node (1)",
+        "left out: 'region', which is no number (1)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (edge(9, 0, 7), r"feature 6 \(edge 9\): endid: no node '7'"),
+        (edge(9, None, 1), "startid: expected text, got None"),
+        (edge(3, 0, 2), r"id '3' is taken by feature 3 \(edge 3\)"),
+        (edge(9, 0, 1, metadata=[1]), r"metadata: expected an object, got \[1\]"),
+        (edge(9, 0, 1, metadata={"abs_speed_limit": 0}), "abs_speed_limit: expected a number abov"),
+        (edge(9, 0, 1, metadata={"aisle": float("nan")}), "aisle: expected a finite number"),
+        (node(2, 5.0, 5.0), "id '2' is taken by another node"),
+        (node(8, float("nan"), 5.0), r"feature 6 \(node 8\): expected two finite numbers"),
+        (node(8, 1.0, 1.0) | {"geometry": {"type": "Polygon"}}, "a MultiLineString or a LineStri"),
+        (node(8, 1.0, 1.0, frame="odom"), r"nodes are in 2 frames \(map, odom\)"),
+        (node(7, 0.4, 0.3), None),
+    ],
+)
+def test_broken_graphs(tmp_path: Path, change: Any, message: str | None) -> None:
+    features = [*room(), change]
+    if message is None:  # two nodes at one place, and an edge between them
+        features.append(edge(9, 2, 7))
+        message = r"feature 7 \(edge 9\): has zero length"
+    with pytest.raises(MapError, match=message):
+        load(tmp_path, features)
+
+
+def test_what_is_written_is_a_graph_for_nav2(tmp_path: Path) -> None:
+    roads = load_roads(write(tmp_path / "street.geojson", street()))
+    text, lost = map_text(roads, "nav2")
+    features = json.loads(text)["features"]
+    nodes = [f for f in features if f["geometry"]["type"] == "Point"]
+    edges = [f for f in features if f["geometry"]["type"] == "MultiLineString"]
+    assert len(nodes) + len(edges) == len(features)
+    identities = [f["properties"]["id"] for f in features]
+    assert identities == list(range(len(features)))  # whole, not negative, nowhere twice
+    known = {f["properties"]["id"]: f["geometry"]["coordinates"] for f in nodes}
+    for feature in edges:
+        properties = feature["properties"]
+        (line,) = feature["geometry"]["coordinates"]
+        assert line == [known[properties["startid"]], known[properties["endid"]]]
+    assert len(edges) == 7  # the bend of dc is a node
+    assert edges[0]["properties"]["metadata"]["abs_speed_limit"] == 10.0
+    assert lost == ()
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    features = [*street(), segment("ca", "c", "a", [(200, 0), (0, 0)], slope=0.5, name="Loop")]
+    roads = load_roads(write(tmp_path / "street.geojson", features))
+    (tmp_path / "graph.geojson").write_text(map_text(roads, "nav2")[0], encoding="utf-8")
+    again = load_roads(tmp_path / "graph.geojson")
+    assert again.segments == roads.segments
+
+
+def test_turn_rules_that_nav2_does_not_know_are_said(tmp_path: Path) -> None:
+    features = [*street(), segment("ca", "c", "a", [(200, 0), (0, 0)], successors=["ab"])]
+    _, lost = map_text(load_roads(write(tmp_path / "street.geojson", features)), "nav2")
+    assert lost[0].startswith("1 segment(s) list which may follow them; a Nav2 graph knows no")
+
+
+def test_a_segment_that_lost_a_part(tmp_path: Path) -> None:
+    roads = load_roads(write(tmp_path / "street.geojson", street()))
+    data = json.loads(map_text(roads, "nav2")[0])
+    del data["features"][-2]  # the first leg of dc
+    road_map = load(tmp_path, data["features"])
+    assert "segment 'dc' is not whole any more" in road_map.notes[0]
+    last = road_map.segments[-1]
+    assert last.id not in {"dc", "bd"}
+    assert last.line == ((200.0, 50.0), (200.0, 0.0))
+    assert last.length == 50.0

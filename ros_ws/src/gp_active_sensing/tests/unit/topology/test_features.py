@@ -1,0 +1,177 @@
+"""What a covariance or a mean of a road map may be a function of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology import (
+    MapConfig,
+    RoadMap,
+    Roads,
+    build_topology,
+    load_roads,
+    make_grid,
+)
+from gp_active_sensing.topology.features import available
+from tests.unit.topology.road_maps import street, write
+
+
+@pytest.fixture
+def road_map(tmp_path: Path) -> RoadMap:
+    """Six segments; each has a slope of its own and a grip that is the same everywhere."""
+    found = load_roads(write(tmp_path / "street.geojson", street()))
+    segments = [
+        replace(s, extra={"slope": 0.01 * k, "grip": 0.8}) for k, s in enumerate(found.segments)
+    ]
+    return replace(found, segments=tuple(segments))
+
+
+def without(road_map: RoadMap, **changes: Any) -> RoadMap:
+    """Return the map with something else at its third segment."""
+    segments = list(road_map.segments)
+    segments[2] = replace(segments[2], **changes)
+    return replace(road_map, segments=tuple(segments))
+
+
+def test_columns_by_name(road_map: RoadMap) -> None:
+    roads = Roads(road_map, features=("slope", "x", "lanes"))
+    assert roads.feature_names == ("slope", "x", "lanes")
+    np.testing.assert_allclose(roads.features[:, 0], 0.01 * np.arange(6))
+    values, titles = roads.columns(["speed_limit", "direction"])
+    assert titles == ("speed_limit", "direction_cos", "direction_sin")
+    assert values.shape == (6, 3)
+    np.testing.assert_array_equal(roads.columns()[0], roads.features)
+
+
+def test_what_a_map_has(road_map: RoadMap) -> None:
+    everything = ("x", "y", "direction", "length", "lanes", "speed_limit", "slope", "grip")
+    assert available(road_map) == everything
+    assert "lanes" not in available(without(road_map, lanes=None))
+    assert "slope" not in available(without(road_map, extra={"slope": float("nan")}))
+
+
+def test_a_feature_that_a_segment_lacks(road_map: RoadMap) -> None:
+    third = road_map.segments[2].id
+    message = rf"feature 'lanes' was asked for, but segment '{third}' has none \(1 of 6 segments"
+    with pytest.raises(MapError, match=message):
+        Roads(without(road_map, lanes=None), features=("x", "lanes"))
+    with pytest.raises(MapError, match=rf"'slope' was asked for, but segment '{third}' has nan"):
+        Roads(without(road_map, extra={"slope": float("nan")}), features=("slope",))
+    with pytest.raises(MapError, match="'lanes' was asked for"):
+        Roads(without(road_map, lanes=None), features=("relational",), relational=("lanes",))
+
+
+def test_names_that_are_no_features(road_map: RoadMap) -> None:
+    with pytest.raises(
+        ConfigError, match=r"features: expected some of x, .*, slope, grip, got 'sl"
+    ):
+        Roads(road_map, features=("slop",))
+    with pytest.raises(ConfigError, match="Did you mean 'slope'"):
+        Roads(road_map, features=("relational",), relational=("slop",))
+    with pytest.raises(
+        ConfigError, match=r"relational: expected some of .*, road_distance, got 'z'"
+    ):
+        Roads(road_map, features=("relational",), relational=("z",))
+    with pytest.raises(ConfigError, match="relational stands alone, got x, relational"):
+        Roads(road_map, features=("x", "relational"))
+
+
+def test_where_the_value_of_a_segment_belongs(road_map: RoadMap) -> None:
+    middle, end = Roads(road_map), Roads(road_map, anchor=1.0)
+    np.testing.assert_allclose(end.features, [s.line[-1] for s in road_map.segments])
+    np.testing.assert_array_equal(end.positions, middle.positions)
+    assert end.links.metres.min() < middle.links.metres.min()
+
+
+def test_relational_features(road_map: RoadMap, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        roads = Roads(road_map, features=("relational",))
+    d = roads.features.shape[1]
+    assert roads.feature_names == tuple(f"mds_{k + 1}" for k in range(d))
+    assert "relational features made of length, lanes, speed_limit, direction: 6" in caplog.text
+    assert roads.embedding is not None
+    assert roads.embedding.correlation > 0.8
+    assert Roads(road_map).embedding is None
+    # A linear mean is of what they are made of.
+    assert roads.columns()[1] == (
+        "length", "lanes", "speed_limit", "direction_cos", "direction_sin"
+    )  # fmt: skip
+
+
+def test_relational_features_of_what_the_map_has(
+    road_map: RoadMap, caplog: pytest.LogCaptureFixture
+) -> None:
+    roads = Roads(without(road_map, lanes=None), features=("relational",))
+    assert "not every segment has lanes; the relational features are made of length" in caplog.text
+    assert "lanes" not in roads.columns()[1]
+
+
+def test_road_distance(road_map: RoadMap) -> None:
+    """On the street a -> b -> c the places are where their middles are."""
+    roads = Roads(road_map, features=("relational",), relational=("road_distance",), share=0.99)
+    index = {s.id: i for i, s in enumerate(road_map.segments)}
+    ab, bc = roads.features[[index["ab"], index["bc"]]]
+    assert np.linalg.norm(ab - bc) == pytest.approx(100.0, rel=0.15)
+    assert roads.columns()[1] == ("x", "y")
+    mixed = Roads(road_map, features=("relational",), relational=("road_distance", "lanes"))
+    assert mixed.columns()[1] == ("lanes",)
+    assert not np.allclose(np.ptp(mixed.features), np.ptp(roads.features))
+
+
+def test_constant_features_are_said_and_harmless(
+    road_map: RoadMap, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = Roads(road_map, features=("relational",), relational=("slope", "grip"))
+    assert "'grip' is the same for all segments" in caplog.text
+    alone = Roads(road_map, features=("relational",), relational=("slope",))
+    np.testing.assert_allclose(both.features, alone.features, atol=1e-12)
+    hops = Roads(road_map, features=("relational",), relational=("grip",))
+    assert np.isfinite(hops.features).all()
+    assert np.ptp(hops.features) > 0.0
+
+
+def test_parts_are_said(road_map: RoadMap, caplog: pytest.LogCaptureFixture) -> None:
+    lone = replace(
+        road_map.segments[0], id="far", start="p", end="q", line=((900.0, 0.0), (950.0, 0.0))
+    )
+    apart = replace(road_map, segments=(*road_map.segments, lone))
+    roads = Roads(apart, features=("relational",))
+    assert "no move joins its 2 parts" in caplog.text
+    assert np.isfinite(roads.features).all()
+    # As far as the gap is wide, in links.
+    distance = np.linalg.norm(roads.features - roads.features[-1], axis=1)[:-1]
+    inside = np.linalg.norm(roads.features[0] - roads.features[1:-1], axis=1)
+    assert distance.min() > inside.min()
+
+
+def test_one_segment() -> None:
+    one = load_roads_of_one()
+    assert Roads(one, features=("relational",)).features.tolist() == [[0.0]]
+
+
+def load_roads_of_one() -> RoadMap:
+    from gp_active_sensing.topology import Segment
+
+    return RoadMap("one", "map", (Segment("s", "a", "b", ((0.0, 0.0), (9.0, 0.0)), 9.0),))
+
+
+def test_from_configuration() -> None:
+    made = MapConfig(kind="roads", file="town", features=("relational",), relational=("length",))
+    topology = build_topology(made)
+    assert topology.feature_names[0] == "mds_1"
+    end = MapConfig(kind="roads", file="town", anchor=1.0)
+    assert not np.allclose(build_topology(end).features, topology.positions)
+
+
+def test_columns_of_other_maps() -> None:
+    grid = make_grid(3, 2, 10.0)
+    assert grid.columns(["y"])[0][:, 0].tolist() == [0, 0, 0, 10, 10, 10]
+    assert grid.columns()[1] == ("x", "y")
+    with pytest.raises(ConfigError, match="features: expected some of x, y, got 'lanes'"):
+        grid.columns(["lanes"])

@@ -1,0 +1,118 @@
+"""Networks of real places, where GPAS_DATA names the folder that has them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.topology import MapConfig, RoadMap, build_topology, load_roads
+from gp_active_sensing.topology.inspection import survey
+from gp_active_sensing.topology.loaders import map_text
+from gp_active_sensing.topology.segments import length_of
+
+
+@pytest.mark.parametrize(
+    ("net", "table"),
+    [
+        ("town.net.xml", "town.edges.csv"),
+        ("tampines.net.xml.gz", "tampines.edges.csv"),
+        ("monaco.net.xml.gz", "monaco.edges.csv"),
+    ],
+)
+def test_a_network_and_its_table_are_the_same_map(
+    shared_data: Path, tmp_path: Path, net: str, table: str
+) -> None:
+    first, second = (load_roads(shared_data / "sumo" / name) for name in (net, table))
+    assert first.name == second.name
+    by_id = {segment.id: segment for segment in second.segments}
+    assert set(by_id) == {segment.id for segment in first.segments}
+    for segment in first.segments:
+        other = by_id[segment.id]
+        assert (segment.start, segment.end, segment.name) == (other.start, other.end, other.name)
+        assert segment.length == pytest.approx(other.length, abs=0.01)
+        assert segment.lanes == other.lanes
+        assert segment.speed_limit == other.speed_limit
+        assert set(segment.successors or ()) == set(other.successors or ())
+    drawn = sorted(abs(length_of(s.line) / s.length - 1.0) for s in first.segments)
+    assert drawn[int(0.98 * len(drawn))] < 0.01
+    # The table takes another lane where those of an edge have different numbers of points.
+    apart = [math.dist(s.line[0], by_id[s.id].line[0]) for s in first.segments]
+    assert sorted(apart)[int(0.98 * len(apart))] < 0.1
+    written = tmp_path / "map.geojson"
+    written.write_text(map_text(first)[0], encoding="utf-8")
+    again = load_roads(written)
+    assert [replace(s, line=(), length=0) for s in again.segments] == [
+        replace(s, line=(), length=0, speed_limit=round(s.speed_limit or 0, 4))
+        for s in first.segments
+    ]
+
+
+def test_monaco_hangs_together_in_parts(shared_data: Path) -> None:
+    path = str(shared_data / "sumo" / "monaco.net.xml.gz")
+    figures = survey(load_roads(Path(path)))
+    assert (figures.segments, figures.junctions, figures.parts) == (2405, 1161, 2)
+    config = MapConfig(kind="roads", file=path, largest_component=True)
+    assert build_topology(config).n == figures.largest == 2113
+
+
+def test_san_jose_in_degrees(shared_data: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    folder = shared_data / "pems_sanjose"
+    road_map = load_roads(folder / "edges.csv")
+    assert (len(road_map.segments), road_map.crs) == (848, "EPSG:4326")
+    drawn = [length_of(segment.line) / segment.length for segment in road_map.segments]
+    assert max(abs(share - 1.0) for share in drawn) < 0.02
+    assert math.fsum(s.length for s in road_map.segments) == pytest.approx(471e3, rel=0.01)
+
+
+def test_lines_in_metres_and_in_degrees_agree(shared_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    metric = load_roads(shared_data / "roads" / "tampines_segments.csv")
+    assert len(metric.segments) == 720 + 357  # both sides of what is not one-way
+    assert "guessed, as the file says: class_guess" in metric.notes[0]
+    degrees = load_roads(_without(shared_data / "roads" / "tampines_segments.csv", tmp_path))
+    assert degrees.crs == "EPSG:4326"
+    _same_shape(metric, degrees)
+
+
+def test_edges_without_lines_lie_between_their_nodes(shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "roads"
+    path = _without(source / "tampines_segments.csv", tmp_path, "wkt_m", "wkt_lonlat")
+    (tmp_path / "tampines_nodes.csv").write_bytes((source / "tampines_nodes.csv").read_bytes())
+    straight = load_roads(path)
+    curved = load_roads(source / "tampines_segments.csv")
+    ends = [(s.line[0], s.line[-1]) for s in curved.segments if s.start != s.end]
+    found = [(s.line[0], s.line[-1]) for s in straight.segments]
+    assert len(found) <= len(ends)
+    for (a, b), (c, d) in zip(ends, found, strict=False):
+        assert math.dist(a, c) < 0.2
+        assert math.dist(b, d) < 0.2
+
+
+def _without(source: Path, folder: Path, *columns: str) -> Path:
+    """Copy a table without some columns (wkt_m unless others are named)."""
+    dropped = columns or ("wkt_m",)
+    with source.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    titles = [title for title in rows[0] if title not in dropped]
+    kept = [r for r in rows if "wkt_lonlat" not in dropped or r["from"] != r["to"]]
+    path = folder / source.name
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, titles, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(kept)
+    return path
+
+
+def _same_shape(first: RoadMap, second: RoadMap) -> None:
+    """Compare two maps up to a shift."""
+    a, b = first.segments[0].line[0], second.segments[0].line[0]
+    dx, dy = a[0] - b[0], a[1] - b[1]
+    for one, other in zip(first.segments, second.segments, strict=True):
+        for p, q in zip(one.line, other.line, strict=True):
+            assert math.dist(p, (q[0] + dx, q[1] + dy)) < 30.0
+        assert one.id == other.id
