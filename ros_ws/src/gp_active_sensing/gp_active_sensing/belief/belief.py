@@ -236,8 +236,9 @@ class Belief:
 
     def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the latent field under each λ."""
+        everywhere = locations is None
         where = np.arange(self.n) if locations is None else np.asarray(locations, dtype=np.int64)
-        mean, W, R = self._project(where)
+        mean, W, R = self._project(where, everywhere=everywhere)
         variance: FloatArray = self.covariance.variance(where) - (W * W).sum(axis=1)
         if R.shape[2]:
             variance += ((R @ self._data.coefficient_covariance) * R).sum(axis=2)
@@ -278,11 +279,16 @@ class Belief:
         spread = (mean - mixture_mean) ** 2
         return mixture_mean, weights @ (variance + spread)
 
-    def _project(self, where: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _project(
+        self, where: IntArray, *, everywhere: bool = False
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q)."""
         data = self._updated
         factor = data.factor
-        W = factor.solve(self.covariance.between(factor.place, where))
+        if everywhere:
+            W = data.everywhere()
+        else:
+            W = factor.solve(self.covariance.between(factor.place, where))
         Wt = np.swapaxes(W, 1, 2)
         R = factor.basis[where] - Wt @ factor.U
         mean = data.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]

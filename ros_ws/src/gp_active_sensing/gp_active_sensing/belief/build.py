@@ -49,9 +49,7 @@ def belief_on(config: BeliefConfig, topology: Topology) -> Belief:
         except ConfigError as error:
             raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
     links = topology.links if config.kernel in graph_kernels else None
-    return build_belief(
-        config, topology.features, topology.feature_names, links=links, trend=trend
-    )
+    return build_belief(config, topology.features, topology.feature_names, links=links, trend=trend)
 
 
 def build_belief(

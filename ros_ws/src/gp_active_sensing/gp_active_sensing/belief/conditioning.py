@@ -10,6 +10,7 @@ from gp_active_sensing.belief.covariance import LocationCovariance
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.places import Places
+from gp_active_sensing.belief.projection import Projection
 from gp_active_sensing.belief.scale import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
 
@@ -65,6 +66,7 @@ class Conditioning:
         least = LEAST_NOISE * np.array([h.signal_std**2 for h in candidates])
         self.floored_noise: FloatArray = np.maximum(self.noise, least)
         self.factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
+        self._everywhere = Projection(covariance.n)
         self._stale = dict.fromkeys(self.order)
 
     def copy(self) -> Conditioning:
@@ -74,6 +76,7 @@ class Conditioning:
         other.places = self.places.copy()
         other.order = list(self.order)
         other.factor = self.factor.copy()
+        other._everywhere = Projection(self.places.count.size)
         other._stale = dict(self._stale)
         return other
 
@@ -90,6 +93,14 @@ class Conditioning:
         self.mean = replace(self.mean, offset=offset)
         self.factor.offset = offset
 
+    def everywhere(self) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, n) for every place; call `update` first."""
+        return self._everywhere.of(self.factor)
+
+    def _truncate(self, rows: int) -> None:
+        self.factor.truncate(rows)
+        self._everywhere.truncate(rows)
+
     def update(self) -> None:
         """Bring factors, evidence and mean coefficients up to date with the readings."""
         if not self._stale:
@@ -103,13 +114,13 @@ class Conditioning:
         again: list[int] = []
         if first >= factor.rows - _TAIL:
             again = list(dict.fromkeys(factor.place[first:].tolist()))
-            factor.truncate(first)
+            self._truncate(first)
             # A place cut off may keep an earlier row; then it counts as an old place below.
             row_of = {p: r for p, r in row_of.items() if r < first}
         fresh = list(dict.fromkeys([*again, *stale]))
         old = [p for p in fresh if p in row_of]
         if factor.rows + len(fresh) - len(self.order) > max(8, len(self.order) // 4):
-            factor.truncate(0)
+            self._truncate(0)
             fresh, old = list(self.order), []
         new = [p for p in fresh if p not in set(old)]
         if new:

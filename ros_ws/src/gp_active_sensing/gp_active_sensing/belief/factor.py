@@ -103,14 +103,19 @@ class Factor:
         """Forget all rows from number `rows` on."""
         self.rows = min(self.rows, rows)
 
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return ``C⁻¹ B`` for B (L, R, m)."""
+    @property
+    def C(self) -> FloatArray:
+        """(L, R, R) the lower factors."""
+        return self._C[:, : self.rows, : self.rows]
+
+    def solve(self, right: FloatArray, first: int = 0) -> FloatArray:
+        """Return ``C⁻¹ B`` for B (L, R, m), or that of the corner of C from row `first` on."""
         R = self.rows
-        if R == 0:
+        if R == first:
             return np.zeros_like(right)
         return np.stack(
             [
-                solve_triangular(C[:R, :R], b, lower=True, check_finite=False)
+                solve_triangular(C[first:R, first:R], b, lower=True, check_finite=False)
                 for C, b in zip(self._C, right, strict=True)
             ]
         )

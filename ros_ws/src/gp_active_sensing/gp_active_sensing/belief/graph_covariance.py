@@ -85,7 +85,7 @@ class GraphCovariance:
         if len(k) < len(self._scale):
             k = k[self._scale]
         k *= self._signal[:, None, None]
-        return k
+        return np.asarray(k)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
@@ -127,4 +127,4 @@ class GraphCovariance:
             k[s] *= scale[columns]
         # Exactly one where a place meets itself, whatever the rounding.
         k[:, rows[:, None] == columns] = 1.0
-        return k
+        return np.asarray(k)

@@ -1,0 +1,56 @@
+"""``C⁻¹ K_D*`` for every place of the map, kept from one prediction to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gp_active_sensing.belief.factor import Factor
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["Projection"]
+
+_MOST = 256e6
+"""Bytes that may be kept; a larger map is solved for anew each time."""
+_GROWTH = 1.5
+"""Factor by which the room for rows grows."""
+
+
+class Projection:
+    """Grows with the rows of a factor: a new row costs O(L R n), not a solve of O(L R² n).
+
+    Args:
+        n: number of places.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._everything = np.arange(n)
+        self._kept: FloatArray = np.empty((0, 0, n))
+        self._rows = 0
+
+    def truncate(self, rows: int) -> None:
+        """Forget the rows from number `rows` on: the factor's are others now."""
+        self._rows = min(self._rows, rows)
+
+    def of(self, factor: Factor) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; not to be changed."""
+        R, n = factor.rows, self._everything.size
+        L = factor.C.shape[0]
+        if 8.0 * _GROWTH * L * R * n > _MOST:
+            self._kept, self._rows = np.empty((0, 0, n)), 0
+            return factor.solve(factor.covariance.between(factor.place, self._everything))
+        if self._kept.shape[0] != L or self._kept.shape[1] < R:
+            grown = np.empty((L, int(_GROWTH * R) + 1, n))
+            if self._rows:
+                grown[:, : self._rows] = self._kept[:, : self._rows]
+            self._kept = grown
+        if self._rows < R:
+            self._extend(factor)
+        return self._kept[:, :R]
+
+    def _extend(self, factor: Factor) -> None:
+        old, R = self._rows, factor.rows
+        new = factor.covariance.between(factor.place[old:], self._everything)
+        if old:
+            new = new - factor.C[:, old:, :old] @ self._kept[:, :old]
+        self._kept[:, old:R] = factor.solve(new, old)
+        self._rows = R
