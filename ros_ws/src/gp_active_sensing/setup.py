@@ -88,7 +88,7 @@ setup(
         "test": ["pytest>=7.4", "pytest-timeout", "hypothesis", "joblib"],
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
-        "learn": ["torch", "gpytorch"],
+        "learn": ["torch==2.13.0", "gpytorch"],
         "maps": ["pyproj>=3.5", "osmium>=4.0"],
         "experiments": ["joblib", "dask", "distributed", "matplotlib"],
         "sumo": ["libsumo>=1.28"],

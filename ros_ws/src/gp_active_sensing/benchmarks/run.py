@@ -21,6 +21,8 @@ BENCHMARKS = (
     "curves",
     "policies",
     "untuned",
+    "networks",
+    "scale",
     "demo",
     "ahead",
     "report",

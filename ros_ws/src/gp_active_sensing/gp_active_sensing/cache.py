@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ def cached_arrays(
     kind: str,
     version: int,
     key: Mapping[str, object],
+    names: Sequence[str],
     compute: Callable[[], Arrays],
     *,
     keep: bool = True,
@@ -45,6 +46,7 @@ def cached_arrays(
         kind: first part of the file's name.
         version: of the computation; raise it when the same input gives another result.
         key: everything the result depends on: arrays, numbers, text.
+        names: of the arrays that `compute` returns.
         compute: called when the cache has nothing.
         keep: False where computing takes no longer than reading.
     """
@@ -53,12 +55,12 @@ def cached_arrays(
     path = cache_folder() / f"{kind}-{version}-{_digest(key)}.npz"
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
-            found = {name: np.asarray(kept[name], dtype=np.float64) for name in kept.files}
+            found = {name: np.asarray(kept[name], dtype=np.float64) for name in names}
         logger.info("%s taken from %s", kind, path)
         return found
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         logger.warning("%s cannot be read (%s); computing again", path, error)
     found = compute()
     _write(path, found)

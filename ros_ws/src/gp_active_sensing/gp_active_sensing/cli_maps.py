@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from gp_active_sensing.topology.embedding import Embedding
     from gp_active_sensing.topology.inspection import Survey
     from gp_active_sensing.topology.segments import RoadMap
 
@@ -79,21 +80,38 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
 @maps.command()
 @click.argument("file", metavar="FILE")
 @_crs
+@click.option("--relational", is_flag=True, help="Embed the road graph, and say how well.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def inspect(file: str, crs: str, as_json: bool) -> None:
+def inspect(file: str, crs: str, relational: bool, as_json: bool) -> None:
     """Say what is on the map FILE: segments, parts, dead ends, units, limits, features."""
     from gp_active_sensing.topology.inspection import survey
 
     path, road_map = _load(file, crs)
     figures = survey(road_map)
+    embeddings = _embeddings(road_map) if relational else {}
     if as_json:
         data = {"file": str(path), **figures.to_mapping()}
+        if relational:
+            data["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
         click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
         return
     click.secho(f"{figures.name}  ({path})", bold=True)
     for what, text in _lines(figures):
         click.echo(f"  {what:<14} {text}")
+    for what, made in embeddings.items():
+        click.echo(f"  {what:<14} {made}")
     _say(figures)
+
+
+def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
+    """Return the embeddings that `map.features: [relational]` may use, by what they are made of."""
+    from gp_active_sensing.topology.features import RELATIONAL, ROAD_DISTANCE
+    from gp_active_sensing.topology.roads import Roads
+
+    of_features = Roads(road_map, features=(RELATIONAL,)).embedding
+    of_metres = Roads(road_map, features=(RELATIONAL,), relational=(ROAD_DISTANCE,)).embedding
+    found = {RELATIONAL: of_features, ROAD_DISTANCE: of_metres}
+    return {name: made for name, made in found.items() if made is not None}
 
 
 @maps.command()

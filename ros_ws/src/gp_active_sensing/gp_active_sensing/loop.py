@@ -93,6 +93,8 @@ class SensingLoop:
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
         self.policy_state: PolicyState = None
+        self._way: tuple[int, ...] = ()
+        """Of the last plan with a waypoint."""
         self._misses: Counter[int] = Counter()
         self._newest_ns: int | None = None
         self._clip_said = False
@@ -112,16 +114,15 @@ class SensingLoop:
         for reading in readings:
             try:
                 location = place_of(reading, self.topology, self.snap_distance)
-                self._check_wanted(location)
+                if not self.wants(location):
+                    raise ReadingError("budget_spent", self._not_wanted(location))
                 is_new = not bool(self.belief.observed[location])
                 self.belief.observe(location, float(reading.value), reading.noise_variance)
             except ReadingError as error:
                 rejected.append(Rejection(reading, error.reason, str(error)))
                 self.counts[f"rejected_{error.reason}"] += 1
-                expected = error.reason == "budget_spent"
-                logger.log(
-                    logging.DEBUG if expected else logging.WARNING, "reading rejected: %s", error
-                )
+                level = logging.DEBUG if error.reason == "budget_spent" else logging.WARNING
+                logger.log(level, "reading rejected: %s", error)
                 continue
             accepted += 1
             if self._newest_ns is not None and reading.stamp_ns < self._newest_ns:
@@ -142,20 +143,19 @@ class SensingLoop:
     def wants(self, location: int) -> bool:
         """Say whether a reading of a place would be used now.
 
-        On the way to the end place every place crossed may be read; a new one only while the
-        budget of readings lasts.
+        Once decisions are taken, the budget of readings is never exceeded: the last readings are
+        kept for what lies on the way that was planned, whatever else is read there. A place that
+        is observed already costs nothing.
         """
         left = self.remaining.readings
-        spent = self.homeward and left is not None and left <= 0
-        return not spent or bool(self.belief.observed[location])
+        if left is None or self.belief.observed[location] or not (self.decisions or self.homeward):
+            return True
+        promised = [p for p in self._way if not self.belief.observed[p] and p not in self.set_aside]
+        return left > (0 if location in promised else len(promised))
 
-    def _check_wanted(self, location: int) -> None:
-        if not self.wants(location):
-            msg = (
-                f"a reading of {self.topology.names[location]} on the way to the end place: the "
-                "budget of readings is spent"
-            )
-            raise ReadingError("budget_spent", msg)
+    def _not_wanted(self, location: int) -> str:
+        spent = "the budget of readings is spent, or kept for where the probe is going"
+        return f"a reading of {self.topology.names[location]}: {spent}"
 
     def miss(self, location: int) -> bool:
         """Count a visit that gave no reading.
@@ -234,6 +234,7 @@ class SensingLoop:
                 unavailable=frozenset(self.set_aside),
                 clock=self.clock,
             )
+        self._way = plan.path if plan.waypoints else ()
         if plan.waypoints:
             self.decisions += 1
         elif at is not None and remaining.end is not None:
@@ -257,14 +258,16 @@ class SensingLoop:
         reads = sum(not self.belief.observed[place] for place in set(plan.path))
         return allowance.allows(plan.waypoints[0], plan.cost.plus(after), reads=max(reads, 1))
 
-    def replay_decision(self, state: PolicyState) -> None:
-        """Count a decision taken before a restart, with the policy state it left."""
+    def replay_decision(self, state: PolicyState, path: tuple[int, ...] = ()) -> None:
+        """Count a decision taken before a restart, with the policy state it left and its way."""
         self.decisions += 1
+        self._way = path
         self.policy_state = state
 
     def replay_way_home(self) -> None:
         """Take note that the last plan before a restart led to the end place."""
         self.homeward = True
+        self._way = ()
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
         """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`.
@@ -284,7 +287,7 @@ class SensingLoop:
         """Count the decision that a snapshot took as this loop's own."""
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
-        self.homeward = snapshot.homeward
+        self.homeward, self._way = snapshot.homeward, snapshot._way
         self._clip_said = snapshot._clip_said
 
     def _say_clipped_horizon(self) -> None:

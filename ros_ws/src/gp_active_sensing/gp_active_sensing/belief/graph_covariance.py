@@ -13,8 +13,10 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["GraphCovariance"]
 
-_TABLE = 50_000_000
-"""Numbers (n² for each length-scale) up to which correlations are kept as tables."""
+_TABLE = 1000
+"""Number of places up to which correlations are kept as tables, made in O(n³) at first use,"""
+_NUMBERS = 50_000_000
+"""and of their entries, n² for each length-scale."""
 
 
 class GraphCovariance:
@@ -58,7 +60,7 @@ class GraphCovariance:
         distinct = list(dict.fromkeys(scales))
         self._scale = np.array([distinct.index(ell) for ell in scales])
         self._parts = [self._part(ell) for ell in distinct]
-        self._keep = len(distinct) * self.n**2 <= _TABLE
+        self._keep = self.n <= _TABLE and len(distinct) * self.n**2 <= _NUMBERS
         self._tables: dict[int, FloatArray] = {}
 
     @property

@@ -80,7 +80,8 @@ def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
         values, vectors = _eigen(links, exact)
         return {"values": values, "vectors": vectors, "size": np.array(_size(links))}
 
-    kept = cached_arrays("spectrum", VERSION, key, compute, keep=links.n >= KEPT)
+    names = ("values", "vectors", "size")
+    kept = cached_arrays("spectrum", VERSION, key, names, compute, keep=links.n >= KEPT)
     spacing, extent = kept["size"].tolist()
     if kept["values"].size < links.n:
         logger.info(

@@ -122,11 +122,13 @@ class Allowance:
         Args:
             at: where the probe stands; None = nowhere yet.
             observed: (n,) places observed, or on their way to be.
-            unavailable: places not to be chosen; crossing one may bring a reading all the same.
+            unavailable: places not to be chosen; they have no reading, so crossing costs none.
             left: of the budget; None = all of it.
         """
         left = self.budget if left is None else left
-        flags = observed.tobytes()
+        flags = bytearray(observed.tobytes())
+        for place in unavailable:
+            flags[place] = 1
         found: list[Drive] = []
         for place in self.topology.candidates(at, observed, unavailable).tolist():
             route = self.topology.route(at, place, observed, unavailable)

@@ -12,7 +12,7 @@ import yaml
 
 from gp_active_sensing.files import write_whole
 from gp_active_sensing.report.frame import PAGE, build_page, tile
-from gp_active_sensing.report.payload import build_payload, scale_labels
+from gp_active_sensing.report.payload import build_payload, scale_labels, scale_unit
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Replay, replay
 
@@ -128,7 +128,7 @@ def _time(seconds: float) -> str:
 def _most_probable(data: RunData, done: Replay) -> tuple[str, float]:
     total = done.steps[-1].masses
     best, weight = max(total.items(), key=lambda item: item[1])
-    return scale_labels(data.topology, [best])[0], weight
+    return scale_labels(scale_unit(data), [best])[0], weight
 
 
 _COLUMNS = (

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gp_active_sensing.kernels import graph_kernels
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.packing import pack, pack_integers
 from gp_active_sensing.report.sentences import called, outcome, why
@@ -15,7 +16,7 @@ from gp_active_sensing.report.steps import Replay, Step
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, Plan
 
-__all__ = ["MAP_BYTES", "build_payload", "is_line", "scale_labels"]
+__all__ = ["MAP_BYTES", "build_payload", "is_line", "scale_labels", "scale_unit"]
 
 MAP_BYTES = 3_000_000
 """Most that the packed maps may take; beyond, fewer steps keep theirs."""
@@ -51,7 +52,7 @@ def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
         "valueUnit": _value_unit(data.policy),
         "places": _places(data.topology),
         "scales": {
-            "labels": [_group_label(data.topology, group) for group in groups],
+            "labels": [_group_label(scale_unit(data), group) for group in groups],
             "prior": _shares(done.prior, groups),
         },
         "steps": [_step(data, step, groups, kept) for step in done.steps],
@@ -72,13 +73,16 @@ def is_line(topology: Topology) -> bool:
     return bool(spread.min() <= 1e-9 * max(float(spread.max()), 1e-9))
 
 
-def scale_labels(topology: Topology, scales: Sequence[tuple[float, ...]]) -> list[str]:
-    """Return each length-scale as text, with its unit where the map's features have one."""
-    unit = " m" if set(topology.feature_names) <= {"x", "y"} else ""
-    return [
-        (f"{s[0]:.4g}" if len(set(s)) == 1 else " × ".join(f"{part:.4g}" for part in s)) + unit
-        for s in scales
-    ]
+def scale_unit(data: RunData) -> str:
+    """Return the unit of the length-scales: metres on a map or along its roads, else none."""
+    on_map = set(data.topology.feature_names) <= {"x", "y"}
+    return "m" if on_map or data.belief.kernel in graph_kernels else ""
+
+
+def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
+    """Return each length-scale as text, with its unit."""
+    distinct = [scale[:1] if len(set(scale)) == 1 else scale for scale in scales]
+    return [f"{' × '.join(f'{v:.4g}' for v in scale)} {unit}".rstrip() for scale in distinct]
 
 
 def _groups(done: Replay) -> list[list[Scale]]:
@@ -96,8 +100,8 @@ def _groups(done: Replay) -> list[list[Scale]]:
     return [group for group in groups if group]
 
 
-def _group_label(topology: Topology, group: Sequence[Scale]) -> str:
-    first, last = scale_labels(topology, [group[0]])[0], scale_labels(topology, [group[-1]])[0]
+def _group_label(unit: str, group: Sequence[Scale]) -> str:
+    first, last = scale_labels(unit, [group[0], group[-1]])
     return first if first == last else f"{first.removesuffix(' m')} to {last}"
 
 
@@ -149,15 +153,15 @@ def _step(
 
 def _way_home(data: RunData, step: Step, plan: Plan) -> dict[str, Any]:
     """Return the step that leads to the end place: no decision, no place of its own."""
-    names = data.topology.names
+    end = called(data.topology.names[plan.path[-1]])
     read = len(step.readings)
     return {
         "home": True,
         "at": step.at,
         "path": list(plan.path),
         "metres": _significant(step.metres),
-        "why": f"Nothing more was chosen: {plan.reason}. The way to {called(names[plan.path[-1]])}, "
-        f"where the mission had to end: {plan.cost.metres:.0f} m.",
+        "why": f"Nothing more was chosen: {plan.reason}. The way to {end}, where the mission had "
+        f"to end: {plan.cost.metres:.0f} m.",
         "outcome": f"{read} place{'' if read == 1 else 's'} read on the way." if read else "",
     }
 

@@ -153,7 +153,7 @@ class Mission:
             decided = plan_of(event)
             if plan is not None or not decided.path:
                 raise self._out_of_order(event)
-            self.loop.replay_decision(event["policy_state"])
+            self.loop.replay_decision(event["policy_state"], decided.path)
             self._begin_stage(decided)
         elif kind == "moved":
             if plan is None or self._to_read is not None:
@@ -281,7 +281,7 @@ class Mission:
         self._skip_unwanted()
 
     def _skip_unwanted(self) -> None:
-        """Pass by the places that are not to be read on the way home."""
+        """Pass by the places whose readings the budget does not allow."""
         while self._to_read and not self.loop.wants(self._to_read[0][0]):
             self._to_read = self._to_read[1:]
 

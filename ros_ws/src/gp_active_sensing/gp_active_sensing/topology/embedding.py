@@ -46,6 +46,16 @@ class Embedding:
     correlation: float
     landmarks: int
 
+    def to_mapping(self) -> dict[str, float]:
+        """Return the figures as plain data."""
+        return {
+            "dimensions": self.points.shape[1],
+            "share": self.share,
+            "stress": self.stress,
+            "correlation": self.correlation,
+            "landmarks": self.landmarks,
+        }
+
     def __str__(self) -> str:
         n, d = self.points.shape
         paths = "all pairs" if self.landmarks == n else f"{self.landmarks} landmarks"
@@ -173,7 +183,8 @@ def embed(
         numbers = np.array([made.share, made.stress, made.correlation, made.landmarks])
         return {"points": made.points, "numbers": numbers}
 
-    kept = cached_arrays("embedding", VERSION, key, compute, keep=links.n >= KEPT)
+    names = ("points", "numbers")
+    kept = cached_arrays("embedding", VERSION, key, names, compute, keep=links.n >= KEPT)
     explained, stress, correlation, landmarks = kept["numbers"].tolist()
     return Embedding(kept["points"], explained, stress, correlation, int(landmarks))
 

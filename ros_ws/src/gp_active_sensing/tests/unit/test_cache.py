@@ -23,7 +23,7 @@ class Counted:
             self.calls += 1
             return {"twice": np.array([2.0 * key])}
 
-        found = cached_arrays("test", 1, {"key": key, **more}, compute)
+        found = cached_arrays("test", 1, {"key": key, **more}, ["twice"], compute)
         return float(found["twice"][0])
 
 
@@ -45,12 +45,12 @@ def test_computed_once(folder: Path) -> None:
 
 def test_a_new_version_is_computed_again(folder: Path) -> None:
     for version in (1, 2, 2):
-        cached_arrays("test", version, {}, lambda v=version: {"v": np.array([float(v)])})
+        cached_arrays("test", version, {}, ["v"], lambda v=version: {"v": np.array([float(v)])})
     assert sorted(p.name[:6] for p in folder.iterdir()) == ["test-1", "test-2"]
 
 
 def test_what_is_not_worth_keeping(folder: Path) -> None:
-    assert cached_arrays("test", 1, {}, lambda: {"a": np.zeros(1)}, keep=False)
+    assert cached_arrays("test", 1, {}, ["a"], lambda: {"a": np.zeros(1)}, keep=False)
     assert not folder.exists()
 
 
@@ -58,13 +58,15 @@ def test_a_damaged_file_is_computed_again(folder: Path, caplog: pytest.LogCaptur
     twice = Counted()
     twice(3.0)
     (path,) = folder.glob("*.npz")
-    for damage in (b"", b"PK\x03\x04 nonsense", path.read_bytes()[:50]):
+    other = folder / "other.npz"
+    np.savez(other, thrice=np.zeros(1))
+    for damage in (other.read_bytes(), b"", b"PK\x03\x04 nonsense", path.read_bytes()[:50]):
         path.write_bytes(damage)
         assert twice(3.0) == 6.0
-    assert twice.calls == 4
+    assert twice.calls == 5
     assert f"{path} cannot be read" in caplog.text
     assert twice(3.0) == 6.0
-    assert twice.calls == 4
+    assert twice.calls == 5
 
 
 def test_a_folder_that_cannot_be_written(

@@ -265,7 +265,7 @@ def test_on_the_way_home_new_places_are_read_while_readings_last() -> None:
     assert not loop.wants(18)
     report = loop.tell([Reading(1, 18, 1.0), Reading(1, 14, 2.0)])
     assert [r.reason for r in report.rejected] == ["budget_spent"]
-    assert "c3r3 on the way to the end place" in report.rejected[0].message
+    assert "a reading of c3r3: the budget of readings is spent" in report.rejected[0].message
     assert report.accepted == 1, "what is observed costs nothing"
     loop = make("random", budget=Budget(3, metres=14.0, end=0))
     plan = loop.ask(19)
@@ -275,6 +275,25 @@ def test_on_the_way_home_new_places_are_read_while_readings_last() -> None:
     assert loop.ask(19).path[-1] == 0
     report = loop.tell([Reading(1, place, 1.0) for place in (14, 9, 4, 3)])
     assert report.new_places == (14, 9), "the budget counts within one call, too"
+
+
+def test_the_last_readings_are_kept_for_where_the_probe_is_going() -> None:
+    loop = make("random", budget=Budget(readings=2))
+    loop.tell([Reading(0, 0, 1.0)])
+    for _ in range(3):
+        loop.miss(1)
+    goal = loop.ask(0).waypoint
+    assert goal is not None
+    assert [loop.wants(place) for place in (0, goal, 19, 1)] == [True, True, False, False]
+    report = loop.tell([Reading(1, 19, 1.0), Reading(1, goal, 1.0), Reading(1, 18, 1.0)])
+    assert report.new_places == (goal,)
+    assert [r.reason for r in report.rejected] == ["budget_spent"] * 2
+    # Without decisions nothing is kept: readings of a bag, or of a program that plans by itself.
+    loop = make("random", budget=Budget(readings=2))
+    assert loop.tell([Reading(0, place, 1.0) for place in range(4)]).accepted == 4
+    loop = make("random", budget=Budget(readings=3))
+    loop.replay_decision(None, (5, 6))
+    assert loop.tell([Reading(0, place, 1.0) for place in (9, 10, 5, 6)]).new_places == (9, 5, 6)
 
 
 def test_without_an_end_place_nothing_changes_on_the_last_plan() -> None:

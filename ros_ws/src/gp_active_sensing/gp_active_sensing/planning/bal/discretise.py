@@ -40,6 +40,12 @@ class Successors:
     weights: FloatArray
     reward: FloatArray
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that the arrays take."""
+        arrays = (self.values, self.probability, self.weights, self.reward)
+        return sum(array.nbytes for array in arrays)
+
 
 def by_cells(
     weights: FloatArray,

@@ -99,6 +99,12 @@ class Bal:
         help="visiting sequences enumerated for exact per-λ bounds; greedy bounds beyond",
         low=1,
     )
+    memory: float = param(
+        1000.0,
+        help="memory of a decision's tree at which its search ends, whatever time is left",
+        unit="MB",
+        above=0.0,
+    )
 
     def plan(
         self,
@@ -150,7 +156,9 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 return 0
             most = _ANY if limit.expansions is None else limit.expansions
-            return most if tree is None else most - tree.expanded
+            if tree is None:
+                return most
+            return 0 if tree.nbytes > 1e6 * self.memory else most - tree.expanded
 
         try:
             if room() > 0:

@@ -79,6 +79,8 @@ class Problem:
         self.reference = reference
         self.cap = cap
         self.check = check
+        self.nbytes = 0
+        """Memory that the sequences' covariances take, about."""
         self.delicate = False
         """Noise is near rounding: covariances are then kept from exceeding what variances allow."""
         self._enumerated: dict[Hashable, Outlook] = {}

@@ -131,6 +131,8 @@ class Sequence:
         self.gain = rows / self.variance[:, :, None]
         self._rows = rows
         self._prepared = True
+        kept = 0 if callable(self._covariance) else self._covariance.nbytes
+        self.problem.nbytes += kept + rows.nbytes + self.gain.nbytes
 
     def child(self, a: int) -> Sequence:
         """Return the state after visiting candidate number `a`."""

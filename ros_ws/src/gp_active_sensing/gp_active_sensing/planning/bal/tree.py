@@ -85,6 +85,7 @@ class Tree:
         self.values = values
         self.sequence = sequence
         self.expanded = 0
+        self._nbytes = 0
         self.root: Block | None = None
         self._mean, self._weights = mean, weights
         fixed, best = chain_rule(sequence)
@@ -100,6 +101,11 @@ class Tree:
     def upper(self) -> float:
         """Upper bound on the root's value [nat]."""
         return self._upper if self.root is None else float(self.root.upper[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the states and their covariances take, about."""
+        return self._nbytes + self.sequence.problem.nbytes
 
     @property
     def gap(self) -> float:
@@ -165,6 +171,7 @@ class Tree:
         self.expanded += len(block.row)
         sequence = block.sequence
         sequence.prepare()
+        self._nbytes += block.mean.nbytes + block.weights.nbytes
         if not len(sequence.candidates):  # a dead end: no reading to come
             block.q_lower = block.q_upper = np.zeros((len(block.row), 1))
         elif sequence.k == 1:
@@ -173,6 +180,7 @@ class Tree:
             found = self.values.discretise(block)
             low, up = self.values.branch_bounds(block, found)
             block.successors, block.branch_lower, block.branch_upper = found, low, up
+            self._nbytes += found.nbytes + 2 * low.nbytes
             block.taken = np.zeros(low.shape, dtype=bool)
             block.q_lower = found.reward + (found.probability * low).sum(axis=2)
             block.q_upper = found.reward + (found.probability * up).sum(axis=2)

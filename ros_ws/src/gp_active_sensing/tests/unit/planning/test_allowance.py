@@ -60,8 +60,8 @@ def test_what_may_be_read_on_the_way_counts() -> None:
     observed = NOTHING.copy()
     observed[1] = True
     assert places(Allowance(line, Budget(readings=2)), 0, observed) == [0, 2, 3]
-    # A place set aside may still give a reading when it is crossed.
-    assert places(Allowance(line, Budget(readings=1)), 0, observed, unavailable=(2,)) == [0]
+    # A place set aside gives no reading when it is crossed.
+    assert places(Allowance(line, Budget(readings=1)), 0, observed, unavailable=(2,)) == [0, 3]
     assert Allowance(line, Budget(readings=9)).restricts
 
 
@@ -139,21 +139,29 @@ def test_why_nothing_is_chosen(budget: Budget, more: str) -> None:
     assert "every reachable place is observed" in found.reason
 
 
-def test_readings_that_do_not_last_for_what_is_crossed() -> None:
-    aside = make_line(3, 1.0)
-    allowance = Allowance(aside, Budget(readings=1))
-    observed = np.array([True, False, False])
-    assert allowance.drives(0, observed, (1,)) == []
+def test_readings_that_do_not_last() -> None:
+    allowance = Allowance(make_line(3, 1.0, reach=2.0), Budget(readings=0))
+    assert allowance.drives(0, np.array([True, False, False])) == []
     assert allowance.why_none() == "no reachable place is within the budget of readings"
 
 
 @pytest.mark.parametrize(
     ("budget", "at", "speed", "message"),
     [
-        (Budget(metres=11.0, end=7), 1, None, "takes 12 m and 3 s, 11 m are left; raise the budget"),
+        (
+            Budget(metres=11.0, end=7),
+            1,
+            None,
+            "takes 12 m and 3 s, 11 m are left; raise the budget",
+        ),
         (Budget(seconds=2.0, end=7), 1, None, "takes 12 m and 3 s, 2 s are left; raise the budget"),
         (Budget(seconds=5.0, end=7), 1, 2.0, "takes 12 m and 6 s, 5 s are left; raise the budget"),
-        (Budget(metres=1.0, seconds=5.0, end=7), 1, None, "takes 12 m and 3 s, 1 m and 5 s are left; raise"),
+        (
+            Budget(metres=1.0, seconds=5.0, end=7),
+            1,
+            None,
+            "takes 12 m and 3 s, 1 m and 5 s are left; raise",
+        ),
     ],
 )
 def test_a_mission_that_cannot_end_is_refused(

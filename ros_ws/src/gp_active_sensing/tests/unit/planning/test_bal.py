@@ -70,6 +70,30 @@ def test_more_expansions_never_widen_the_bounds_on_a_road_map() -> None:
         belief.observe(at, float(np.random.default_rng(stage).normal(33, 7)))
 
 
+@pytest.mark.parametrize("discretisation", ["cells", "draws"])
+def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
+    """What is counted is about what the process takes; the answer is a plan like any other."""
+    settings = {"horizon": 4, "alpha": 0.0, "discretisation": discretisation}
+    found = []
+    for memory in (0.5, 2.0, 1000.0):
+        policy = build_policy({"name": "bal", **settings, "memory": memory})
+        topology = build_topology(MapConfig(kind="line", count=60, moves="free"))
+        prior = BeliefConfig(length_scales=(1.0, 5.0, 20.0), signal_std=(3.0,), noise_std=(0.3,))
+        belief = build_belief(prior, topology.features)
+        belief.observe(30, 1.0)
+        plan, _ = policy.plan(
+            belief, topology, None, limit=PlanLimit(expansions=400), rng=np.random.default_rng(1)
+        )
+        found.append(plan)
+    small, more, all_of_it = found
+    assert small.expanded < more.expanded < all_of_it.expanded
+    assert small.deadline_hit
+    assert small.waypoint is not None
+    assert small.lower <= small.upper
+    if discretisation == "cells":
+        assert small.gap >= more.gap >= all_of_it.gap
+
+
 def test_horizon_is_clipped_to_the_budget_and_to_what_is_left() -> None:
     topology, belief = line(5)
     assert plan(Bal(horizon=4), topology, belief, remaining=Budget(readings=2)).horizon == 2

@@ -12,7 +12,6 @@ from gp_active_sensing.report.payload import build_payload, scale_labels
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import load_scenario, run_scenario
-from gp_active_sensing.topology import MapConfig, build_topology
 from tests.unit.report.runs import bag_run
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
@@ -112,5 +111,5 @@ def test_readings_add_up(tmp_path: Path) -> None:
 
 
 def test_labels_of_length_scales() -> None:
-    grid = build_topology(MapConfig(kind="grid", columns=2, rows=2))
-    assert scale_labels(grid, [(5.0, 5.0), (5.0, 2.5)]) == ["5 m", "5 × 2.5 m"]
+    assert scale_labels("m", [(5.0, 5.0), (5.0, 2.5)]) == ["5 m", "5 × 2.5 m"]
+    assert scale_labels("", [(0.25,)]) == ["0.25"]

@@ -1,0 +1,96 @@
+"""`gp-active-sensing learn`, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from gp_active_sensing.cli import _cli
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.topology import build_topology
+
+needs_gpytorch = pytest.mark.usefixtures("gpytorch_or_skip")
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(_cli, ["learn", *arguments])
+
+
+@pytest.fixture
+def speeds(tmp_path: Path) -> Path:
+    """A hundred readings of the town, faster in the west."""
+    town = build_topology(load_scenario("town").map)
+    rows = [
+        f"{town.names[k]},{60.0 - 0.01 * town.positions[k, 0] + k % 3}"
+        for k in range(0, town.n, town.n // 100)
+    ]
+    path = tmp_path / "speeds.csv"
+    path.write_text("\n".join(["id,speed", *rows]), encoding="utf-8")
+    return path
+
+
+@needs_gpytorch
+def test_a_table_and_a_map(speeds: Path, tmp_path: Path) -> None:
+    out = tmp_path / "belief.yaml"
+    done = call(str(speeds), "--map", "town", "--set", "belief.kernel=matern32", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    text = out.read_text(encoding="utf-8")
+    assert text in done.stdout
+    assert "# kernel: matern32 of x, y" in text
+    assert "starts agree" in text
+    section = yaml.safe_load(text)
+    assert len(section["belief"]["length_scales"]) == 7
+    # What it wrote is a section that a scenario takes.
+    learned = load_scenario("town", overrides=[f"belief={json.dumps(section['belief'])}"])
+    assert learned.belief.kernel == "matern32"
+
+
+@needs_gpytorch
+def test_json_and_the_paper_s_candidates(speeds: Path) -> None:
+    done = call(
+        str(speeds), "--scenario", "town", "--set", "belief.kernel=graph_matern",
+        "--lambda", "paper", "--json", "--starts", "2", "--subset", "60",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    scales = found["belief"]["length_scales"]
+    assert [round(s / scales[0]) for s in scales] == [1, 4, 6, 8, 10, 12, 14]
+    assert found["places"] == 60
+    assert len(found["log_posterior"]) == 2
+
+
+@needs_gpytorch
+def test_a_scenario_of_its_own() -> None:
+    done = call("town", "--subset", "60", "--starts", "1")
+    assert done.exit_code == 0, done.output
+    assert "scenario 'town': 60 readings of 60 places" in done.stdout
+
+
+def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.csv"
+    few.write_text("id,value\n-6,1\n", encoding="utf-8")
+    for arguments, message in (
+        ((str(speeds),), "say whose map its places are of, with --scenario or with --map"),
+        ((str(few), "--map", "town"), "expected readings of 8 places or more"),
+        ((str(speeds), "--map", "twon"), "Did you mean 'town'"),
+        (("twon",), "Did you mean 'town'"),
+        ((str(speeds), "--map", "town", "--value", "sped"), "Did you mean 'speed'"),
+        ((str(speeds), "--map", "town", "--set", "belief.kernel=matern33"), "Did you mean"),
+    ):
+        done = call(*arguments)
+        assert done.exit_code == 1
+        assert message in done.stderr
+        assert "Traceback" not in done.output
+
+
+def test_without_the_extra(speeds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gp_active_sensing.learning.model", None)
+    done = call(str(speeds), "--map", "town")
+    assert done.exit_code == 1
+    assert "pip install 'gp_active_sensing[learn]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,120 @@
+"""Prior readings from tables, scenarios and runs, and what is said about bad ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.learning import gather, read_csv, read_scenario
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import Topology, build_topology, make_grid
+
+
+@pytest.fixture(scope="module")
+def grid() -> Topology:
+    return make_grid(4, 3, 10.0)
+
+
+def table(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "speeds.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(grid: Topology, count: int = 10) -> str:
+    return "".join(f"{name},{3 * k}.5\n" for k, name in enumerate(grid.names[:count]))
+
+
+def test_by_the_names_of_places(tmp_path: Path, grid: Topology) -> None:
+    path = table(tmp_path, f"\ufeffid, value\n{rows(grid)}")
+    found = read_csv(path, grid, scale=2.0)
+    assert found.places.tolist() == list(range(10))
+    assert found.values.tolist() == [6.0 * k + 1.0 for k in range(10)]
+    assert found.source == str(path)
+
+
+def test_by_positions(tmp_path: Path, grid: Topology, caplog: pytest.LogCaptureFixture) -> None:
+    lines = [f"{x + 1.0},{y - 2.0},{k}" for k, (x, y) in enumerate(grid.positions[:9].tolist())]
+    path = table(tmp_path, "\n".join(["x,y,speed", *lines, "500,500,1", "0,0,"]))
+    assert read_csv(path, grid, snap=5.0).places.tolist() == list(range(9))
+    assert "1 rows are more than 5 m from any place" in caplog.text
+    assert "1 rows have no speed and are passed over" in caplog.text
+
+
+def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
+    text = "where,morning,evening\n" + "".join(
+        f"{name},{k},{-k}\n" for k, name in enumerate(grid.names)
+    )
+    path = table(tmp_path, text)
+    found = read_csv(path, grid, place="where", value="evening")
+    assert found.values[:3].tolist() == [0.0, -1.0, -2.0]
+    with pytest.raises(ReadingError, match=r"expected a column with the names .* --place"):
+        read_csv(path, grid, value="evening")
+    with pytest.raises(ReadingError, match=r"which column has the values.*got morning, evening"):
+        read_csv(path, grid, place="where")
+    with pytest.raises(ReadingError, match=r"no column 'evning'\. Did you mean 'evening'"):
+        read_csv(path, grid, place="where", value="evning")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a column with the names of places .* got no columns"),
+        ("id,value\n", "expected readings of 8 places or more to learn from, got 0"),
+        ("id,value\nc0r0,high\n", r"line 2: value: expected a finite number, got 'high'"),
+        ("id,value\nc0r0,1\nc1r0,inf\n", r"line 3: value: expected a finite number, got 'inf'"),
+        ("id,value\nc0r0,1\nc9r9,2\nq,3\n", r"has 2 names that are no places .*line 3: 'c9r9'"),
+        ("x,y,value\n0,east,1\n", r"line 2: y: expected a finite number, got 'east'"),
+    ],
+)
+def test_tables_that_cannot_be_used(
+    tmp_path: Path, grid: Topology, text: str, message: str
+) -> None:
+    with pytest.raises(ReadingError, match=message) as caught:
+        read_csv(table(tmp_path, text), grid)
+    assert "speeds.csv" in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, grid: Topology) -> None:
+    with pytest.raises(ReadingError, match="cannot be read"):
+        read_csv(tmp_path / "nothing.csv", grid)
+    (tmp_path / "bytes.csv").write_bytes(b"id,value\n\xff\xfe,1\n")
+    with pytest.raises(ReadingError, match="cannot be read"):
+        read_csv(tmp_path / "bytes.csv", grid)
+
+
+def test_a_scenario_s_own_field() -> None:
+    scenario = load_scenario("town", overrides=["sensor.noise_std=0", "sensor.dropout=0"])
+    topology = build_topology(scenario.map)
+    found = read_scenario(scenario, topology)
+    assert len(found.places) == topology.n
+    assert found.source == "scenario 'town'"
+    assert 20.0 < found.values.mean() < 60.0
+
+
+def test_a_run(tmp_path: Path) -> None:
+    scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
+    run_scenario(scenario, tmp_path / "run")
+    job = gather(str(tmp_path / "run"))
+    assert len(np.unique(job.readings.places)) == 12
+    assert job.config == scenario.belief
+
+
+def test_what_is_asked_for(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    lines = "".join(f"{name},{k % 7}\n" for k, name in enumerate(town.names[:20]))
+    path = str(table(tmp_path, f"id,value\n{lines}"))
+    job = gather(path, scenario="town", overrides=["belief.kernel=graph_matern"])
+    assert (job.config.kernel, len(job.readings.places)) == ("graph_matern", 20)
+    job = gather(path, map_file="town", overrides=["map.features=[relational]"])
+    assert (job.config.kernel, job.topology.feature_names[0]) == ("se", "mds_1")
+    assert gather("town").topology.n == town.n
+    with pytest.raises(ConfigError, match="say whose map its places are of"):
+        gather(path)
+    with pytest.raises(ConfigError, match="not both"):
+        gather(path, scenario="town", map_file="town")
+    with pytest.raises(ConfigError, match="field: unknown section"):
+        gather(path, map_file="town", overrides=["field.mean=3"])

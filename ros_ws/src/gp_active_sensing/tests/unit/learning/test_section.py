@@ -1,0 +1,79 @@
+"""Λ and the `belief:` section made of an estimate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.learning import Estimate, belief_section, section_text
+from gp_active_sensing.learning.section import CANDIDATES, factors
+
+FOUND = Estimate(
+    length_scales=(123.4,),
+    signal_std=9.8765,
+    noise_std=0.45678,
+    errors=(0.5, 0.1, 0.1),
+    mean=(52.34,),
+    log_posterior=(0.0, -0.001, -7.0),
+    readings=75,
+    places=70,
+)
+
+
+def test_a_grid_about_the_estimate() -> None:
+    section = belief_section(FOUND, BeliefConfig(kernel="matern32"))
+    scales = section.length_scales
+    assert scales is not None
+    assert len(scales) == CANDIDATES
+    assert scales[CANDIDATES // 2] == 123.0
+    assert np.diff(np.log(np.array(scales))) == pytest.approx(1.0 / 3.0, abs=0.02)
+    assert (section.signal_std, section.noise_std) == ((9.88,), (0.457,))
+    assert (section.mean_value, section.mean_std) == (52.3, 9.88)
+    assert len(section.hyperparameters()) == CANDIDATES
+
+
+@pytest.mark.parametrize(("error", "reach"), [(0.01, 2.0), (0.6, math.exp(1.2)), (math.inf, 8.0)])
+def test_how_far_the_grid_reaches(error: float, reach: float) -> None:
+    found = factors(replace(FOUND, errors=(error, 0.1, 0.1)), "grid")
+    assert (found[0], found[-1]) == pytest.approx((1.0 / reach, reach))
+
+
+def test_the_paper_s_candidates() -> None:
+    assert factors(FOUND, "paper").tolist() == [1.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+    assert belief_section(FOUND, BeliefConfig(), "point").length_scales == (123.0,)
+    with pytest.raises(ConfigError, match="expected one of grid, paper, point, got 'all'"):
+        factors(FOUND, "all")
+
+
+def test_one_length_scale_per_feature() -> None:
+    section = belief_section(replace(FOUND, length_scales=(1.0, 20.0)), BeliefConfig(), "paper")
+    assert section.length_scales is not None
+    assert section.length_scales[1] == (4.0, 80.0)
+
+
+def test_a_linear_mean() -> None:
+    config = BeliefConfig(mean="linear", mean_features=("lanes",), weights=None)
+    section = belief_section(replace(FOUND, mean=(50.0, -17.0)), config)
+    assert (section.mean_value, section.mean_std) == (50.0, 17.0)
+
+
+@pytest.mark.parametrize("way", ["grid", "paper", "point"])
+def test_the_text_is_a_section_of_a_scenario(way: str) -> None:
+    config = BeliefConfig(
+        kernel="graph_matern", smoothness=2.5, mean="linear", mean_features=("speed_limit",)
+    )
+    section = belief_section(FOUND, config, way)
+    text = section_text(section, {"learned from": "a table"})
+    assert text.startswith("# learned from: a table\nbelief:\n")
+    assert from_mapping(BeliefConfig, yaml.safe_load(text)["belief"]) == section
+
+
+def test_how_many_starts_agree() -> None:
+    assert FOUND.agreeing == 2
