@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing.config import to_mapping
-from gp_active_sensing.files import write_whole
-from gp_active_sensing.kernels import graph_kernels
-
 if TYPE_CHECKING:
     from gp_active_sensing.learning import Estimate, Job
 
@@ -79,6 +75,8 @@ def learn(
     DATA is a CSV file with places (or x, y) and values, for the map of --scenario or --map; or a
     scenario, whose own field is then read; or the directory of a run.
     """
+    from gp_active_sensing.config import to_mapping
+    from gp_active_sensing.files import write_whole
     from gp_active_sensing.learning import belief_section, gather, section_text
     from gp_active_sensing.learning import learn as search
 
@@ -116,6 +114,8 @@ def learn(
 
 def _remarks(job: Job, estimate: Estimate) -> dict[str, str]:
     """Return what the section was learned from, and how sure it is."""
+    from gp_active_sensing.kernels import graph_kernels
+
     names = job.topology.feature_names
     graph = job.config.kernel in graph_kernels
     over = "the road graph" if graph else ", ".join(names if len(names) < 7 else [*names[:3], "…"])

@@ -110,8 +110,16 @@ def test_a_scenario_from_before_a_key_was_added_is_still_known() -> None:
     assert key_today({"nothing": 1}) == ""
 
 
+NEEDS_DATA = {"tampines"}
+"""Experiments on measured roads, which do not ship with the package."""
+
+
 @pytest.mark.parametrize("name", list_resources("experiments"))
-def test_shipped_experiments_can_run(name: str) -> None:
+def test_shipped_experiments_can_run(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if Path(name).stem in NEEDS_DATA:
+        monkeypatch.setenv("GPAS_DATA", str(request.getfixturevalue("shared_data")))
     experiment = load_experiment(name)
     assert experiment.config.description
     assert experiment.config.name == Path(name).stem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
 import math
 from pathlib import Path
@@ -167,7 +168,12 @@ EDGE_DATA = """<meandata>
 def test_converter(converter: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "town.net.xml").write_text(NET, encoding="utf-8")
     (tmp_path / "town.edgedata.xml").write_text(EDGE_DATA, encoding="utf-8")
+    trips = '<!-- generated on a day -->\n<trips><trip id="0" from="ab" to="bc"/></trips>\n'
+    (tmp_path / "town.trips.xml").write_text(trips, encoding="utf-8")
     converter.convert(tmp_path, tmp_path / "out")
+    packed = (tmp_path / "out" / "town.trips.xml.gz").read_bytes()
+    assert gzip.decompress(packed).decode() == trips.partition("\n")[2], "no date, or it changes"
+    assert load_roads(tmp_path / "out" / "town.net.xml.gz").segments[0].id == "ab"
     first, second, third = load_roads(tmp_path / "out" / "town.geojson").segments
     assert first.line == ((0.0, -1.0), (90.0, -1.0))
     assert (first.length, first.lanes, first.speed_limit) == (90.0, 2.0, 10.0)
