@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,9 +24,13 @@ def cache_folder() -> Path:
     """Return the folder of the cache; it need not exist.
 
     ``$XDG_CACHE_HOME/gp_active_sensing``, and without that variable ``~/.cache/gp_active_sensing``.
+    A relative path in the variable does not count, as its specification says: the cache would lie
+    in whatever folder a run is started in.
     """
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if given else Path(os.path.expanduser("~"), ".cache")
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = given if given.is_absolute() else Path(os.path.expanduser("~"), ".cache")
+    if not base.is_absolute():  # a user without a home, as in a container
+        base = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
     return base / "gp_active_sensing"
 
 

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 CANDIDATES = 24
 """Size of Λ where the length-scales come from the map."""
+_ODD = 3.0
+"""Length-scales that are all so many times beyond those are said to be of another map."""
 
 
 def belief_on(config: BeliefConfig, topology: Topology) -> Belief:
@@ -87,6 +89,7 @@ def build_belief(
             )
         else:
             covariance = family(config.hyperparameters())
+            _warn_of_scales(config.length_scales, suggested(3))
     except ValueError as error:
         msg = f"belief: {error}"
         raise ConfigError(msg) from error
@@ -132,6 +135,29 @@ def covariance_family(
         return partial(GraphCovariance, kernel, spectrum), partial(_graph_grid, spectrum)
     family = partial(FeatureCovariance, build_kernel(config.kernel), features)
     return family, partial(_feature_grid, features, tuple(names or ()))
+
+
+def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthScaleGrid) -> None:
+    """Say that given length-scales are of another map, such as metres on relational features."""
+    scales = [s if isinstance(s, tuple) else (s,) for s in given]
+    if fitting.shape or any(len(s) > 1 for s in scales):
+        return
+    low, high = min(scales)[0], max(scales)[0]
+    if low > _ODD * fitting.points[-1]:
+        what = "farther than the whole map reaches: the field would be a constant"
+    elif high < fitting.points[0] / _ODD:
+        what = "less than from place to place: no reading would tell of another place"
+    else:
+        return
+    logger.warning(
+        "belief.length_scales: all of %.3g … %.3g are much %s; length-scales between about %.3g "
+        "and %.3g fit the map's features or graph, null finds them",
+        low,
+        high,
+        what,
+        fitting.points[0],
+        fitting.points[-1],
+    )
 
 
 def _feature_grid(features: FloatArray, names: tuple[str, ...], count: int) -> LengthScaleGrid:

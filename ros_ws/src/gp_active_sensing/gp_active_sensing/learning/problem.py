@@ -112,9 +112,7 @@ def pose(
         raise ConfigError(msg)
     try:
         links = topology.links if graph else None
-        _, suggested = covariance_family(
-            config, topology.features, topology.feature_names, links
-        )
+        _, suggested = covariance_family(config, topology.features, topology.feature_names, links)
         grid = suggested(3)
     except ValueError as error:
         msg = f"belief: {error}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError, suggest
 from gp_active_sensing.sim.slots import Slot
+from gp_active_sensing.topology.loaders.xml_stream import elements, tag_of
 
 __all__ = ["is_xml", "read_edgedata"]
 
@@ -22,8 +21,6 @@ def is_xml(path: Path) -> bool:
 def read_edgedata(path: Path, attribute: str) -> tuple[tuple[Slot, ...], dict[str, list[float]]]:
     """Return the intervals and each edge's values of one attribute, NaN where it has none.
 
-    Parsed without document types and entities, so that nothing in it can expand or load anything.
-
     Args:
         path: ``.xml`` or ``.xml.gz``.
         attribute: of the ``edge`` elements, such as ``speed`` [m/s].
@@ -31,33 +28,17 @@ def read_edgedata(path: Path, attribute: str) -> tuple[tuple[Slot, ...], dict[st
     Raises:
         MapError: not such a file, damaged, or without that attribute.
     """
-    from defusedxml.common import DefusedXmlException
-    from defusedxml.ElementTree import ParseError, iterparse
-
     slots: list[Slot] = []
     rows: dict[str, list[float]] = {}
     seen: set[str] = set()
-    root = ""
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    try:
-        with opened(path, "rb") as stream:
-            for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
-                root = root or element.tag
-                if event == "start" and element.tag == "interval":
-                    slots.append(_slot(element, path))
-                if event == "end" and element.tag == "edge" and slots:
-                    seen.update(element.attrib)
-                    _take(rows, element, attribute, len(slots) - 1, path)
-                if event == "end" and element.tag == "interval":
-                    element.clear()
-    except (OSError, EOFError, zlib.error, ParseError, DefusedXmlException, ValueError) as error:
-        if isinstance(error, MapError):
-            raise
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        msg = f"{path}: cannot be read as SUMO's edgeData: {what}"
-        raise MapError(msg) from error
+    for element in elements(path, ("edge",), root="meandata", opened=("interval",)):
+        if tag_of(element) == "interval":
+            slots.append(_slot(element, path))
+        elif slots:
+            seen.update(element.attrib)
+            _take(rows, element, attribute, len(slots) - 1, path)
     if not slots:
-        msg = f"{path}: expected SUMO's edgeData, <meandata> with <interval>s, got <{root}>"
+        msg = f"{path}: expected SUMO's edgeData, <meandata> with <interval>s, got none of them"
         raise MapError(msg)
     if attribute not in seen:
         known = sorted(seen - {"id"})

@@ -30,12 +30,16 @@ LONLAT = "EPSG:4326"
 
 _SMALL = 1.0
 """A map with less extent is no map in metres [m]."""
+_TINY = 0.05
+"""Nor is one whose segments are mostly shorter: a large map in degrees [m]."""
 _FACTOR = 50.0
 """Stated lengths that are so many times as long as drawn ones are in another unit."""
 _LONGEST = 100e3
 """Segments that are mostly longer are no segments in degrees [m]."""
 _FAR = 500e3
 """Maps of more extent are distorted by more than one in a thousand [m]."""
+_BEYOND = 1e9
+"""Coordinates that no frame on Earth has, in any unit."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,9 @@ def place(
         MissingDependencyError: pyproj is needed and missing.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
+    if np.abs(points).max() > _BEYOND:
+        msg = f"{where}: coordinates ({_extent(points)}) lie outside the Earth; expected metres"
+        raise MapError(msg)
     degrees = not allow_small and _look_like_degrees(points, lines, lengths)
     if crs == LOCAL or (not crs and not degrees):
         if degrees:
@@ -168,13 +175,20 @@ def _proj() -> Any:
 def _system(crs: str, where: str) -> Any:
     pyproj = _proj()
     try:
-        return pyproj.CRS.from_user_input(crs)
+        system = pyproj.CRS.from_user_input(crs)
     except pyproj.exceptions.CRSError as error:
         msg = (
             f'{where}: unknown coordinate system {crs!r}; expected "{LOCAL}" for metres, or a name '
             f"that PROJ knows, such as {LONLAT} (longitude, latitude) or EPSG:32633"
         )
         raise MapError(msg) from error
+    if not (system.is_geographic or system.is_projected):
+        msg = (
+            f"{where}: coordinate system {crs!r} is a {system.type_name}; expected a geographic or "
+            f'projected one, such as {LONLAT}, or "{LOCAL}" for metres in a frame of your own'
+        )
+        raise MapError(msg)
+    return system
 
 
 def _local_system(datum: tuple[float, float]) -> str:
@@ -200,6 +214,9 @@ def _transform(source: Any, target: Any, points: FloatArray, where: str) -> Floa
 def _middle(lonlat: FloatArray) -> tuple[float, float]:
     """Return the middle of the box of points, rounded to 0.1 m so that it can be written down."""
     longitude, latitude = (lonlat.min(axis=0) + lonlat.max(axis=0)) / 2.0
+    if np.ptp(lonlat[:, 0]) > 180.0:  # it lies across the 180th meridian
+        east = lonlat[:, 0] % 360.0
+        longitude = (float(east.min() + east.max()) / 2.0 + 180.0) % 360.0 - 180.0
     return round(float(longitude), 6), round(float(latitude), 6)
 
 
@@ -232,7 +249,9 @@ def _look_like_degrees(
     if np.abs(points[:, 0]).max() > 180.0 or np.abs(points[:, 1]).max() > 90.0:
         return False
     drawn, stated = _totals(lines, lengths)
-    return float(np.ptp(points, axis=0).max()) < _SMALL or stated > _FACTOR * drawn
+    usual = float(np.median([length_of(line) for line in lines]))
+    small = float(np.ptp(points, axis=0).max()) < _SMALL or 0.0 < usual < _TINY
+    return small or stated > _FACTOR * drawn
 
 
 def _check_range(points: FloatArray, where: str, crs: str) -> None:

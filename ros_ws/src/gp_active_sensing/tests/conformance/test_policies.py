@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
 from gp_active_sensing.config import from_mapping, param_of, to_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
@@ -22,20 +22,27 @@ MAPS = {
     "line": {"kind": "line", "count": 12, "spacing": 1.0, "moves": "free"},
     "grid": {"kind": "grid", "columns": 4, "rows": 3, "spacing": 2.0, "neighbours": 8},
     "town": {"kind": "roads", "file": "town.geojson"},
+    "town_relational": {"kind": "roads", "file": "town.geojson", "features": ["relational"]},
+    "town_graph": {"kind": "roads", "file": "town.geojson", "anchor": 1.0},
 }
+SCALES = {"town": 300.0, "town_relational": 3.0, "town_graph": 300.0}
+"""Middle of the length-scales; 2 elsewhere."""
 
 
-REFUSED = {("ite", "grid"), ("ite", "town")}
+REFUSED = {("ite", name) for name in MAPS if name != "line"}
 """Policies that say that they cannot plan on a map; they are tested on the others."""
 
 
 def make_world(name: str) -> tuple[Topology, Belief, int]:
     topology = build_topology(from_mapping(MapConfig, MAPS[name]))
-    scale = 300.0 if name == "town" else 2.0
+    scale = SCALES.get(name, 2.0)
     config = BeliefConfig(
-        length_scales=(0.5 * scale, scale, 3 * scale), signal_std=(7.0,), noise_std=(1.0,)
+        kernel="graph_matern" if name == "town_graph" else "se",
+        length_scales=(0.5 * scale, scale, 3 * scale),
+        signal_std=(7.0,),
+        noise_std=(1.0,),
     )
-    belief = build_belief(config, topology.features)
+    belief = belief_on(config, topology)
     rng = np.random.default_rng(0)
     for place in (0, 1, 2):
         belief.observe(place, float(rng.normal(30, 7)))

@@ -85,3 +85,12 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", os.sep + "home")
     assert cache_folder() == Path(os.sep, "home", ".cache", "gp_active_sensing")
+    for odd in ("", "cache", "~/cache"):
+        monkeypatch.setenv("XDG_CACHE_HOME", odd)
+        assert cache_folder() == Path(os.sep, "home", ".cache", "gp_active_sensing")
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert cache_folder().is_absolute()

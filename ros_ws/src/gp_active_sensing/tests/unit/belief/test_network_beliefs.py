@@ -78,7 +78,7 @@ def test_length_scales_of_a_graph_follow_the_readings(town: Topology) -> None:
     made = belief(town, **GRAPH)
     first = made.grid.scales.points
     rng = np.random.default_rng(6)
-    for place in rng.permutation(town.n)[:200].tolist():
+    for place in rng.permutation(town.n)[:90].tolist():
         made.observe(place, float(rng.normal()) + (50.0 if town.positions[place, 0] < 900 else 0.0))
         made.adapt()
     assert made.grid.scales.points != first
@@ -97,6 +97,21 @@ def test_the_grid_of_a_graph_is_in_metres() -> None:
 def test_an_embedding_has_one_length_scale(town: Topology) -> None:
     assert belief(town).grid.scales.shape == ()
     assert all(len(h.length_scales) == 1 for h in belief(town).hyperparameters)
+
+
+def test_length_scales_of_another_map_are_said(
+    town: Topology, caplog: pytest.LogCaptureFixture
+) -> None:
+    metres: dict[str, Any] = {**KNOWN, "length_scales": [80.0, 1300.0]}
+    belief(town, **GRAPH, **metres)
+    belief(town, **KNOWN | {"length_scales": [2.0, 500.0]})
+    assert not caplog.records
+    belief(town, **metres)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "80 … 1.3e+03 are much farther than the whole map reaches" in record.getMessage()
+    belief(town, **GRAPH, **KNOWN | {"length_scales": [1.0, 3.0]})
+    assert "1 … 3 are much less than from place to place" in caplog.messages[-1]
 
 
 def test_smoothness() -> None:

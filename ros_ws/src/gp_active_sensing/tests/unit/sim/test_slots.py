@@ -183,11 +183,12 @@ BOMB = (
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("e.xml", XML[:200], "cannot be read as SUMO's edgeData: ParseError"),
-        ("e.xml.gz", gzip.compress(XML.encode())[:-20], "cannot be read as SUMO's edgeData"),
-        ("e.xml.gz", XML, "cannot be read as SUMO's edgeData: BadGzipFile"),
-        ("e.xml", BOMB, "cannot be read as SUMO's edgeData: DTDForbidden"),
-        ("e.xml", "<net><edge id='0'/></net>", "<meandata> with <interval>s, got <net>"),
+        ("e.xml", XML[:200], "is not valid XML, perhaps truncated"),
+        ("e.xml.gz", gzip.compress(XML.encode())[:-20], "the gzip file is cut short"),
+        ("e.xml.gz", XML, "the gzip file is damaged"),
+        ("e.xml", BOMB, "declares a document type or entities"),
+        ("e.xml", "<net><edge id='0'/></net>", "begins with <meandata>, got <net>"),
+        ("e.xml", "<meandata/>", "<meandata> with <interval>s, got none"),
         ("e.xml", XML.replace("speed=", "speeds="), "no edge has an attribute 'speed'.*'speeds'"),
         ("e.xml", XML.replace('speed="30"', 'speed="nan"'), "edge '1' of interval 2: expected a"),
         ("e.xml", XML.replace('"elsewhere"', '"0"'), "edge '0' of interval 1 is there twice"),

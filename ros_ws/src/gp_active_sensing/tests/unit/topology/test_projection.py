@@ -18,6 +18,8 @@ from tests.unit.topology.road_maps import HEADER, segment, write
 pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
 
 STREET = [((13.40, 52.50), (13.41, 52.50)), ((13.41, 52.50), (13.41, 52.51))]
+WIDE = [((10 + k / 100, 50.0), (10 + (k + 1) / 100, 50.0)) for k in range(200)]
+"""A country's roads: as metres it would be 2 m across, of segments of a centimetre."""
 ROOM = [((0.0, 0.0), (8.0, 3.0)), ((8.0, 3.0), (40.0, 30.0))]
 
 
@@ -79,6 +81,7 @@ def test_undeclared_degrees_are_seen_and_said() -> None:
     assert "look like longitude and latitude and were taken as EPSG:4326" in found.notes[0]
     small = placed(STREET, "", allow_small=True)
     assert small.crs == LOCAL
+    assert placed(WIDE, "").crs == LONLAT
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,12 @@ def test_undeclared_degrees_are_seen_and_said() -> None:
         ([((0, 0), (0.5, 0.3))] * 2, LONLAT, (0.6, 0.6), "look like metres"),
         (STREET, "EPSG:99999", (), "unknown coordinate system 'EPSG:99999'; expected"),
         (STREET, "the moon", (), "unknown coordinate system 'the moon'"),
-        ([((9e9, 9e9), (9e9, 9.1e9))], "EPSG:32633", (), "outside the area of its coordinate"),
+        ([((9e8, 9e8), (9e8, 9.1e8))], "EPSG:32633", (), "outside the area of its coordinate"),
+        ([((-1e308, 0), (1e308, 0))], LOCAL, (), "lie outside the Earth; expected metres"),
+        (WIDE, LOCAL, (), "look like longitude and latitude.*EPSG:4326"),
+        (STREET, "EPSG:4978", (), "is a Geocentric CRS; expected a geographic or projected one"),
+        (STREET, "EPSG:5714", (), "is a Vertical CRS; expected a geographic or projected one"),
+        (ROOM, 'LOCAL_CS["site"]', (), 'is a Engineering CRS.*"local" for metres'),
     ],
 )
 def test_units_that_do_not_fit(
@@ -106,6 +114,16 @@ def test_units_that_do_not_fit(
 def test_lengths_in_another_unit_are_said() -> None:
     (note,) = placed([((0, 0), (3000, 0))], LOCAL, lengths=[3.0]).notes
     assert note.startswith("segments are 1e+03 times as long as they say")
+
+
+def test_a_map_across_the_180th_meridian() -> None:
+    found = placed(
+        [((179.999, -16.0), (-179.999, -16.0)), ((-179.999, -16.0), (-179.998, -16.0))], LONLAT
+    )
+    assert found.datum == (-179.9995, -16.0)
+    ((x0, _), (x1, _)), (_, (x2, _)) = found.lines
+    assert (x1 - x0) / 2 == pytest.approx(x2 - x1, rel=1e-4)
+    assert x2 - x1 == pytest.approx(107.0, abs=0.1)
 
 
 def test_a_map_that_is_too_wide_is_said() -> None:
