@@ -120,7 +120,7 @@ def run() -> Section:
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         city = Path(folder) / "city.geojson"
-        city.write_text(map_text(make_city(SIZE), "roads"), encoding="utf-8")
+        city.write_text(map_text(make_city(SIZE), "roads")[0], encoding="utf-8")
         maps = [("city", city)]
         data = os.environ.get("GPAS_DATA")
         if data:
