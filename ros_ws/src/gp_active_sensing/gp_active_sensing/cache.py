@@ -17,6 +17,9 @@ __all__ = ["cache_folder", "cached_arrays"]
 
 logger = logging.getLogger(__name__)
 
+MOST = 1_000_000_000
+"""Bytes that the folder may hold."""
+
 Arrays = dict[str, npt.NDArray[np.float64]]
 
 
@@ -89,9 +92,22 @@ def _write(path: Path, arrays: Arrays) -> None:
         with beside.open("wb") as stream:
             np.savez(stream, **arrays)  # type: ignore[arg-type]
         os.replace(beside, path)
+        _make_room(path)
     except OSError as error:
         logger.info("%s is not kept: %s", path, error.strerror or error)
         try:
             beside.unlink(missing_ok=True)
         except OSError:
             pass
+
+
+def _make_room(newest: Path) -> None:
+    """Remove the files that were made longest ago, beyond so many bytes; never the newest."""
+    files = [(f.stat(), f) for f in newest.parent.glob("*.npz")]
+    total = sum(status.st_size for status, _ in files)
+    for status, file in sorted(files, key=lambda pair: pair[0].st_mtime):
+        if total <= MOST:
+            return
+        if file != newest:
+            total -= status.st_size
+            file.unlink(missing_ok=True)

@@ -103,7 +103,7 @@ def learn(
     if as_json:
         found = dataclasses.asdict(estimate) | {"belief": to_mapping(section)}
         click.echo(json.dumps(_finite(found), indent=2, allow_nan=False))
-    text = section_text(section, _remarks(job, estimate))
+    text = section_text(section, _remarks(job, estimate, overrides))
     if out is not None:
         write_whole(out, text)
     if not as_json:
@@ -112,7 +112,7 @@ def learn(
             click.echo(f"written: {out}", err=True)
 
 
-def _remarks(job: Job, estimate: Estimate) -> dict[str, str]:
+def _remarks(job: Job, estimate: Estimate, overrides: tuple[str, ...]) -> dict[str, str]:
     """Return what the section was learned from, and how sure it is."""
     from gp_active_sensing.kernels import graph_kernels
 
@@ -132,9 +132,12 @@ def _remarks(job: Job, estimate: Estimate) -> dict[str, str]:
     ]
     mean = " ".join(f"{value:.3g}" for value in estimate.mean)
     starts = len(estimate.log_posterior)
+    # What belongs to the section and is not in it: the map that its length-scales are of.
+    of_map = [given for given in overrides if given.startswith("map.")]
     return {
         "learned from": f"{job.readings.source}: {estimate.readings} readings of "
-        f"{estimate.places} places of map {job.topology.name!r}",
+        f"{estimate.places} places of map {job.topology.name!r}"
+        + (f", with {', '.join(of_map)}" if of_map else ""),
         "kernel": f"{job.config.kernel} of {over}",
         "found": ", ".join(shown),
         "mean": mean if job.config.mean == "constant" else f"{mean} (constant, then slopes)",

@@ -22,8 +22,11 @@ DATA_VARIABLE = "GPAS_DATA"
 """Environment variable: a folder of data of one's own, where files are looked for in the end."""
 
 _SHARE = Path("share", "gp_active_sensing")
-_SUFFIXES = {"experiments": (".yaml", ".yml")}
-"""Kinds whose folders hold something else besides: results and pictures of experiments."""
+_SUFFIXES = {
+    "experiments": (".yaml", ".yml"),
+    "maps": tuple(".asc .csv .geojson .graphml .gz .json .osm .pbf .xml".split()),
+}
+"""Kinds whose folders hold something else besides: results of experiments, makers of maps."""
 
 
 def resource_folders(kind: str) -> tuple[Path, ...]:

@@ -50,7 +50,9 @@ def belief_on(config: BeliefConfig, topology: Topology) -> Belief:
             trend = topology.columns(config.mean_features)[0]
         except ConfigError as error:
             raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
-    links = topology.links if config.kernel in graph_kernels else None
+    # On a large map they take a second: where nothing asks for them they are not made.
+    asked = config.kernel in graph_kernels or config.length_scales is None
+    links = topology.links if asked else None
     return build_belief(config, topology.features, topology.feature_names, links=links, trend=trend)
 
 
@@ -134,7 +136,7 @@ def covariance_family(
         kernel = build_graph_kernel(config.kernel, config.smoothness)
         return partial(GraphCovariance, kernel, spectrum), partial(_graph_grid, spectrum)
     family = partial(FeatureCovariance, build_kernel(config.kernel), features)
-    return family, partial(_feature_grid, features, tuple(names or ()))
+    return family, partial(_feature_grid, features, tuple(names or ()), links)
 
 
 def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthScaleGrid) -> None:
@@ -160,11 +162,13 @@ def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthS
     )
 
 
-def _feature_grid(features: FloatArray, names: tuple[str, ...], count: int) -> LengthScaleGrid:
+def _feature_grid(
+    features: FloatArray, names: tuple[str, ...], links: Links | None, count: int
+) -> LengthScaleGrid:
     if features.ndim != 2 or not len(features) or not np.isfinite(features).all():
         msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
         raise ValueError(msg)
-    return default_grid(features, names, count)
+    return default_grid(features, names, count, links)
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:

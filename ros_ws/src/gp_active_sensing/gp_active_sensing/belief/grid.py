@@ -13,6 +13,7 @@ from gp_active_sensing.belief.covariance import (
     HyperParameters,
     LocationCovariance,
 )
+from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["CandidateGrid", "LengthScaleGrid", "default_grid", "grid_between"]
@@ -25,6 +26,8 @@ _FINE = 1.15
 """Neighbours closer than this ratio are not resolved further."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Where the grid begins, in spacings of the places and in extents of the map."""
+_SAME = 1e-6
+"""Places that are closer, in extents of the map, are one place but for rounding."""
 _LEAST, _MOST = 0.25, 4.0
 """Length-scales never leave these multiples of spacing and extent: below, places are
 independent; above, the field is a constant. Readings cannot tell more."""
@@ -100,14 +103,20 @@ class LengthScaleGrid:
         return new, f"{why}: now {', '.join(f'{p:.3g}' for p in kept)}"
 
 
-def default_grid(features: FloatArray, names: tuple[str, ...], count: int) -> LengthScaleGrid:
+def default_grid(
+    features: FloatArray, names: tuple[str, ...], count: int, links: Links | None = None
+) -> LengthScaleGrid:
     """Return the grid for a map: log-spaced between the spacing of its places and its extent.
+
+    The spacing is the median distance of places that follow one another: the nearest of all is, on
+    a road, the opposite direction a few metres aside.
 
     Args:
         features: (n, p).
         names: of the features; unless they all are coordinates (x, y, z, or those of an embedding),
             each has a length-scale of its own, in proportion to its range.
         count: number of points.
+        links: which places follow one another; None = any may, the nearest of all counts.
     """
     span = np.ptp(features, axis=0)
     if all(name in ("x", "y", "z") or name.startswith("mds_") for name in names):
@@ -118,10 +127,17 @@ def default_grid(features: FloatArray, names: tuple[str, ...], count: int) -> Le
     extent = float(np.ptp(scaled, axis=0).max()) or 1.0
     spacing = extent
     if len(scaled) > 1:
-        distance = np.asarray(cKDTree(scaled).query(scaled, k=2)[0])[:, 1]
-        positive = distance[distance > 0.0]
+        distance = _steps(scaled, links)
+        positive = distance[distance > _SAME * extent]
         spacing = float(np.median(positive)) if positive.size else extent
     return grid_between(spacing, extent, count, shape)
+
+
+def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
+    """Return the distances of linked places (n, p), or of each to the nearest of all."""
+    if links is None or not links.metres.size:
+        return np.asarray(cKDTree(scaled).query(scaled, k=2)[0])[:, 1]
+    return np.asarray(np.linalg.norm(scaled[links.first] - scaled[links.second], axis=1))
 
 
 def grid_between(

@@ -194,13 +194,12 @@ class Roads(GraphTopology):
         parts = self.components
         if parts.outside:
             logger.warning(
-                "map %r: %d part(s) not joined to each other; %d of %d segments are outside the "
-                "largest set with a way from each to each; %d lead nowhere; "
-                "map.largest_component: true leaves them out",
+                "map %r: %d of %d segments lie outside the largest part with a way from each to "
+                "each (%s%d segments lead nowhere); map.largest_component: true leaves them out",
                 self.name,
-                parts.weak,
                 len(parts.outside),
                 self.n,
+                f"{parts.weak} parts are not joined at all; " if parts.weak > 1 else "",
                 len(parts.traps),
             )
 

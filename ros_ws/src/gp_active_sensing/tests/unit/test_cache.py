@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gp_active_sensing import cache
 from gp_active_sensing.cache import cache_folder, cached_arrays
 
 
@@ -94,3 +95,20 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert cache_folder().is_absolute()
+
+
+def test_the_oldest_go_when_there_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(cache, "MOST", 3 * 8_500)
+    for number in range(5):
+        cached_arrays("a", 1, {"k": number}, ["x"], lambda: {"x": np.zeros(1000)})
+        for file in cache_folder().glob("*.npz"):  # each a second older
+            made = file.stat().st_mtime - 1.0
+            os.utime(file, (made, made))
+    assert len(list(cache_folder().glob("*.npz"))) == 3
+    before = sorted(cache_folder().glob("*.npz"))
+    for number in (2, 3, 4):  # the newest are there still
+        cached_arrays("a", 1, {"k": number}, ["x"], lambda: pytest.fail("computed again"))
+    assert sorted(cache_folder().glob("*.npz")) == before

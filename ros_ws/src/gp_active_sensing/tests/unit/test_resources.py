@@ -77,7 +77,7 @@ def test_list_is_the_union_without_readme_and_hidden_files(
     put(prefixes[0], "maps/town.geojson")
     put(prefixes[2], "maps/town.geojson")
     put(prefixes[2], "maps/bay.csv")
-    for name in ("README.md", ".hidden", "__pycache__/x.pyc"):
+    for name in ("README.md", ".hidden", "__pycache__/x.pyc", "make_town.py"):
         put(prefixes[2], f"maps/{name}")
     assert list_resources("maps") == ("bay.csv", "town.geojson")
 

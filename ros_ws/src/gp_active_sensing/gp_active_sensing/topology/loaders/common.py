@@ -160,7 +160,10 @@ class Drafts(Values):
             pairs = self._joined(pairs)
         else:
             self.problems += [
-                f"{draft.where}: has zero length; join its junctions instead" for draft in empty
+                f"{draft.where}: has zero length; join its junctions instead"
+                if draft.start != draft.end
+                else f"{draft.where}: has zero length; a loop needs the line that it follows"
+                for draft in empty
             ]
         segments: list[Segment] = []
         for draft, line in pairs:

@@ -99,6 +99,16 @@ def test_an_embedding_has_one_length_scale(town: Topology) -> None:
     assert all(len(h.length_scales) == 1 for h in belief(town).hyperparameters)
 
 
+def test_twins_that_coincide_but_for_rounding_are_no_spacing() -> None:
+    """By road, the middles of a segment and of its reverse are one place."""
+    roads = MapConfig(
+        kind="roads", file="town", features=("relational",), relational=("road_distance",)
+    )
+    scales = belief(build_topology(roads)).grid.scales
+    assert 50.0 < scales.points[0] < 300.0  # m; segments are 70 to 286 m long
+    assert scales.points[-1] > 2000.0
+
+
 def test_length_scales_of_another_map_are_said(
     town: Topology, caplog: pytest.LogCaptureFixture
 ) -> None:

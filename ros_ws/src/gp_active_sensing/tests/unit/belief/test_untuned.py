@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
 from gp_active_sensing.belief.grid import LengthScaleGrid, default_grid
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology import MapConfig, build_topology
 
 GRID = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0), indexing="ij"), -1).reshape(-1, 2)
 
@@ -190,6 +191,27 @@ def test_features_in_different_units_have_length_scales_in_proportion() -> None:
     grid = default_grid(features, ("length", "speed_limit"), 8)
     first, second = grid.length_scales()[0]
     assert second / first == pytest.approx(1000.0)
+
+
+def test_the_opposite_direction_does_not_set_the_spacing_of_a_road() -> None:
+    """Segments and their twins lie a few metres apart; what matters is how far the next one is."""
+    roads = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    nearest = default_grid(roads.features, ("x", "y"), 24)
+    linked = default_grid(roads.features, ("x", "y"), 24, roads.links)
+    assert nearest.points[0] < 10.0
+    assert 50.0 < linked.points[0] < 150.0
+    assert linked.points[-1] == pytest.approx(nearest.points[-1])
+    belief = belief_on(BeliefConfig(), roads)
+    assert belief.hyperparameters[0].length_scales[0] == pytest.approx(linked.points[0], rel=0.5)
+
+
+@pytest.mark.parametrize("neighbours", [4, 8])
+def test_on_a_grid_both_spacings_are_the_cells(neighbours: int) -> None:
+    cells = build_topology(
+        MapConfig(kind="grid", columns=7, rows=5, spacing=2.5, neighbours=neighbours)
+    )
+    plain = default_grid(cells.features, ("x", "y"), 8)
+    assert default_grid(cells.features, ("x", "y"), 8, cells.links) == plain
 
 
 @pytest.mark.parametrize(

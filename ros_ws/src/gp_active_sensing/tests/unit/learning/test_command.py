@@ -66,9 +66,10 @@ def test_json_and_the_paper_s_candidates(speeds: Path) -> None:
 
 @needs_gpytorch
 def test_a_scenario_of_its_own() -> None:
-    done = call("town", "--subset", "60", "--starts", "1")
+    done = call("town", "--subset", "60", "--starts", "1", "--set", "map.anchor=1")
     assert done.exit_code == 0, done.output
     assert "scenario 'town': 60 readings of 60 places" in done.stdout
+    assert "of map 'town', with map.anchor=1\n" in done.stdout
 
 
 def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:

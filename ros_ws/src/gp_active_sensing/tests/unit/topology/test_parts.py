@@ -83,11 +83,11 @@ def test_a_scenario_asks_for_the_largest_part(
     path = str(write(tmp_path / "map.geojson", [FAR, *street()]))
     with caplog.at_level(logging.INFO):
         assert build_topology(MapConfig(kind="roads", file=path)).n == 7
-    assert "1 of 7 segments are outside the largest set" in caplog.text
+    assert "1 of 7 segments lie outside the largest part" in caplog.text
     assert "map.largest_component: true leaves them out" in caplog.text
     caplog.clear()
     with caplog.at_level(logging.INFO):
         config = MapConfig(kind="roads", file=path, largest_component=True)
         assert build_topology(config).n == 6
     assert "6 of 7 segments; 1 (0.1 km) were dropped" in caplog.text
-    assert "outside the largest set" not in caplog.text
+    assert "outside the largest part" not in caplog.text

@@ -56,7 +56,7 @@ def test_u_turns_always_and_never(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         never = Roads(road_map, u_turns="never")
     assert never.neighbours(1).size == 0
     assert never.components.traps == (1, 2)
-    assert "2 lead nowhere" in caplog.text
+    assert "2 segments lead nowhere" in caplog.text
 
 
 def test_a_way_round_a_block_is_no_u_turn(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_parts_that_are_not_joined_are_kept_and_said(
     parts = roads.components
     assert roads.n == 7
     assert (parts.weak, parts.largest, parts.outside, parts.traps) == (2, 6, (6,), (6,))
-    assert "2 part(s) not joined to each other; 1 of 7 segments are outside" in caplog.text
+    assert "1 of 7 segments lie outside the largest part" in caplog.text
 
 
 def test_the_frame_can_be_renamed(tmp_path: Path) -> None:

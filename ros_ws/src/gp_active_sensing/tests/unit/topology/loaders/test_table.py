@@ -114,7 +114,11 @@ def test_lines_in_degrees(tmp_path: Path) -> None:
         ([HEAD, ROWS[0].replace("0.5", "nan")], "slope: expected a finite number, got nan"),
         ([HEAD, ROWS[0].replace("ab,", ",")], r"line 2 \(id ''\): id: expected text, got ''"),
         ([HEAD, ROWS[0].replace("50,1,", "50,perhaps,")], "oneway: expected 0 or 1, got 'perhaps'"),
-        ([HEAD, ROWS[0].replace("100 0)", "0 0)")], "has zero length"),
+        ([HEAD, ROWS[0].replace("100 0)", "0 0)")], "has zero length; join its junctions"),
+        (
+            [HEAD, ROWS[0].replace("100 0)", "0 0)").replace("a,b", "a,a")],
+            "has zero length; a loop needs the line that it follows",
+        ),
         ([HEAD, ROWS[0].replace("LINESTRING", "POINT")], "line 2 .*: wkt: "),
         ([HEAD, ROWS[0].replace("LINESTRING (0 0, 100 0)", "")], "expected LINESTRING .x y, "),
         ([HEAD, ROWS[0].replace("100 0)", "nan 0)")], "point 1: expected two finite numbers"),
