@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -224,9 +224,12 @@ def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, fl
 def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
     """Return the direction of the leg at a fraction of a line's length [rad]."""
     # The first point at or after s that has a leg of some length before it.
-    later = np.flatnonzero((along >= fraction * along[-1] * (1 - 1e-12)) & (along > 0))
-    k = int(later[0])
-    before = int(np.flatnonzero(along[:k] < along[k])[-1])
+    k = int(np.searchsorted(along, fraction * along[-1] * (1 - 1e-12)))
+    while along[k] <= 0.0:
+        k += 1
+    before = k - 1
+    while along[before] >= along[k]:
+        before -= 1
     dx, dy = line[k] - line[before]
     return math.atan2(dy, dx)
 
@@ -235,4 +238,7 @@ def _tree(lines: Sequence[FloatArray]) -> STRtree:
     """Index the segments for snapping; shapely is loaded only with a road map."""
     import shapely
 
-    return shapely.STRtree([shapely.LineString(line) for line in lines])
+    points = np.concatenate(lines)
+    owner = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
+    made: Any = shapely.linestrings(points, indices=owner)  # typed as a single line
+    return shapely.STRtree(made)
