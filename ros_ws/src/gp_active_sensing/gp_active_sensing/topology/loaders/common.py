@@ -7,7 +7,7 @@ metres and makes the road map of them, or fails with every problem at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, suggest
@@ -53,6 +53,7 @@ class Draft:
     start: str
     end: str
     line: tuple[Point, ...]
+    _: KW_ONLY
     length: float | None = None
     lanes: float | None = None
     speed_limit: float | None = None

@@ -94,9 +94,9 @@ class _Net:
             text(element.get("from"), "from", where),
             text(element.get("to"), "to", where),
             _middle(lanes.shapes),
-            lanes.lengths[0],
-            float(len(lanes.indices)),
-            max(lanes.speeds),
+            length=lanes.lengths[0],
+            lanes=float(len(lanes.indices)),
+            speed_limit=max(lanes.speeds),
             name=element.get("name", ""),
             road_class=element.get("type", ""),
         )

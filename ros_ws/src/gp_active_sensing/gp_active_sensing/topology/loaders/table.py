@@ -133,14 +133,14 @@ class _Reader:
                 start,
                 end,
                 line,
-                length,
-                lanes,
-                limit,
-                successors,
-                title,
-                road_class,
-                extra,
-                two_way,
+                length=length,
+                lanes=lanes,
+                speed_limit=limit,
+                successors=successors,
+                name=title,
+                road_class=road_class,
+                extra=extra,
+                two_way=two_way,
             )
         )
 
