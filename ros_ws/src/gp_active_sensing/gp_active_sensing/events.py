@@ -2,11 +2,17 @@
 
 =========  ========================================================================================
 start      how the run was started: versions, seed
+state      a mission of nodes is running or paused from here on, and why
+asked      a decision is being computed, of the readings so far
 decision   a plan, with the expansions spent and the state the policy left
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop
 dropout    the sensor was asked and gave nothing
 miss       a visit without any reading; ``again`` says whether the place is tried again
+blocked    a place cannot be reached; when it may be chosen again
+roster     a probe takes part, or does not any more, and why
+status     where a probe is, how far it drove, what was not used so far
+stopped    the process ended and the mission did not
 home       nothing more is chosen; the way to the end place, and why
 end        why the mission ended
 =========  ========================================================================================
@@ -21,6 +27,8 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
 
 __all__ = [
+    "asked_event",
+    "blocked_event",
     "decision_event",
     "dropout_event",
     "end_event",
@@ -31,8 +39,11 @@ __all__ = [
     "plan_of",
     "reading_event",
     "reading_of",
+    "roster_event",
     "stage_record",
     "start_event",
+    "state_event",
+    "stopped_event",
 ]
 
 
@@ -131,6 +142,37 @@ def plan_of(event: Mapping[str, Any]) -> Plan:
 def moved_event(cost: Cost, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a drive."""
     return {"event": "moved", "metres": cost.metres, "seconds": cost.seconds, **more}
+
+
+def state_event(state: str, reason: str, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a mission that goes on or is paused."""
+    return {"event": "state", "state": state, "reason": reason, **more}
+
+
+def asked_event(probe: str, at: int | None, pending: Sequence[int], **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a decision that begins to be computed."""
+    return {"event": "asked", "probe": probe, "at": at, "pending": list(pending), **more}
+
+
+def blocked_event(location: int, *, until_ns: int, why: str, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a place that cannot be reached."""
+    return {
+        "event": "blocked",
+        "location": int(location),
+        "until_ns": int(until_ns),
+        "why": why,
+        **more,
+    }
+
+
+def roster_event(probe: str, why: str, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a probe that takes part (`why` is "") or does not any more."""
+    return {"event": "roster", "probe": probe, "why": why, **more}
+
+
+def stopped_event(reason: str, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a process that ends before its mission does."""
+    return {"event": "stopped", "reason": reason, **more}
 
 
 def miss_event(location: int, *, again: bool, **more: Any) -> dict[str, Any]:

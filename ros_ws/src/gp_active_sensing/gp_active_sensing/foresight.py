@@ -18,7 +18,7 @@ import numpy as np
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bal.discretise import by_cells
-from gp_active_sensing.types import Cost, Plan, PlanLimit
+from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit
 
 __all__ = ["Foreseen", "Foresight", "KeepBack", "foresee", "foresee_by_cell", "take"]
 
@@ -168,7 +168,13 @@ def foresee_by_cell(
 
 
 def take(
-    loop: SensingLoop, foresight: Foresight, value: float, *, rest: Cost = Cost(0.0, 0.0)
+    loop: SensingLoop,
+    foresight: Foresight,
+    value: float,
+    *,
+    rest: Cost = Cost(0.0, 0.0),
+    remaining: Budget | None = None,
+    probe: str = "",
 ) -> Plan | None:
     """Take the plan foreseen for a reading of the goal as the loop's next decision.
 
@@ -177,6 +183,8 @@ def take(
         foresight: made on the way to where the probe stands.
         value: what was read there.
         rest: what is still to be driven before the plan's way begins.
+        remaining: what is left for its probe; None = the loop's own.
+        probe: its name, where there are several.
 
     Returns:
         The plan, or None when there is none for this reading, or none that fits any more (another
@@ -195,11 +203,11 @@ def take(
     if cell is None or cell.plan.waypoint is None:
         return None
     waypoint = cell.plan.waypoint
-    if observed[waypoint] or waypoint in loop.set_aside:
+    if observed[waypoint] or waypoint in loop.set_aside | loop.blocked:
         return None
-    if not loop.fits(cell.plan, after=rest):
+    if not loop.fits(cell.plan, after=rest, remaining=remaining):
         return None
-    loop.adopt(cell.after)
+    loop.adopt(cell.after, probe)
     for record in cell.said:
         logging.getLogger(record.name).handle(record)
     return cell.plan

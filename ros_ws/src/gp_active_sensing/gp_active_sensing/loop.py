@@ -92,9 +92,12 @@ class SensingLoop:
         """Nothing more is chosen: the last plan leads to where the mission has to end."""
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
+        """Places that gave no reading."""
+        self.blocked: set[int] = set()
+        """Places that cannot be reached at present; kept by the driver."""
         self.policy_state: PolicyState = None
-        self._way: tuple[int, ...] = ()
-        """Of the last plan with a waypoint."""
+        self._ways: dict[str, tuple[int, ...]] = {}
+        """Of the last plan with a waypoint, by probe."""
         self._misses: Counter[int] = Counter()
         self._newest_ns: int | None = None
         self._clip_said = False
@@ -113,9 +116,7 @@ class SensingLoop:
         rejected: list[Rejection] = []
         for reading in readings:
             try:
-                location = place_of(reading, self.topology, self.snap_distance)
-                if not self.wants(location):
-                    raise ReadingError("budget_spent", self._not_wanted(location))
+                location = self.check(reading)
                 is_new = not bool(self.belief.observed[location])
                 self.belief.observe(location, float(reading.value), reading.noise_variance)
             except ReadingError as error:
@@ -140,6 +141,18 @@ class SensingLoop:
         self.counts["late"] += late
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
+    def check(self, reading: Reading) -> int:
+        """Return the place of a reading that would be used now; nothing changes.
+
+        Raises:
+            ReadingError: it would be rejected, with the word that it would be counted under.
+        """
+        location = place_of(reading, self.topology, self.snap_distance)
+        if not self.wants(location):
+            raise ReadingError("budget_spent", self._not_wanted(location))
+        self.belief.check(location, float(reading.value), reading.noise_variance)
+        return location
+
     def wants(self, location: int) -> bool:
         """Say whether a reading of a place would be used now.
 
@@ -150,7 +163,12 @@ class SensingLoop:
         left = self.remaining.readings
         if left is None or self.belief.observed[location] or not (self.decisions or self.homeward):
             return True
-        promised = [p for p in self._way if not self.belief.observed[p] and p not in self.set_aside]
+        promised = {
+            place
+            for way in self._ways.values()
+            for place in way
+            if not self.belief.observed[place] and place not in self.set_aside
+        }
         return left > (0 if location in promised else len(promised))
 
     def _not_wanted(self, location: int) -> str:
@@ -193,6 +211,7 @@ class SensingLoop:
         *,
         pending: Collection[int] = (),
         limit: PlanLimit | None = None,
+        probe: str = "",
     ) -> Plan:
         """Choose the next place to observe for a probe standing at `at`.
 
@@ -200,6 +219,7 @@ class SensingLoop:
             at: where the probe stands; None = nowhere yet.
             pending: waypoints already given to other probes.
             limit: limit on the computing of this decision; None = the loop's own.
+            probe: its name, where there are several.
 
         Returns:
             The plan; without a waypoint (and with the reason) when the mission is over.
@@ -231,10 +251,10 @@ class SensingLoop:
                 rng=np.random.default_rng([self.seed, self.decisions]),
                 state=self.policy_state,
                 remaining=replace(remaining, readings=left),
-                unavailable=frozenset(self.set_aside),
+                unavailable=frozenset(self.set_aside | self.blocked),
                 clock=self.clock,
             )
-        self._way = plan.path if plan.waypoints else ()
+        self._ways[probe] = plan.path if plan.waypoints else ()
         if plan.waypoints:
             self.decisions += 1
         elif at is not None and remaining.end is not None:
@@ -245,29 +265,39 @@ class SensingLoop:
             plan = replace(plan, cost=Cost(metres, metres / self.speed))
         return plan
 
-    def fits(self, plan: Plan, after: Cost = Cost(0.0, 0.0)) -> bool:
+    def fits(
+        self, plan: Plan, after: Cost = Cost(0.0, 0.0), remaining: Budget | None = None
+    ) -> bool:
         """Say whether a plan made for what was to be left fits into what is left now.
 
         Args:
             plan: with a waypoint.
             after: driven before it, and not taken off the budget yet.
+            remaining: what is left for its probe; None = the loop's own.
         """
-        if self.remaining.readings is not None and self.remaining.readings < 1:
+        left = self.remaining if remaining is None else remaining
+        if left.readings is not None and left.readings < 1:
             return False
-        allowance = Allowance(self.topology, in_metres(self.remaining, self.speed))
+        allowance = Allowance(self.topology, in_metres(left, self.speed))
         reads = sum(not self.belief.observed[place] for place in set(plan.path))
         return allowance.allows(plan.waypoints[0], plan.cost.plus(after), reads=max(reads, 1))
 
-    def replay_decision(self, state: PolicyState, path: tuple[int, ...] = ()) -> None:
+    def replay_decision(
+        self, state: PolicyState, path: tuple[int, ...] = (), probe: str = ""
+    ) -> None:
         """Count a decision taken before a restart, with the policy state it left and its way."""
         self.decisions += 1
-        self._way = path
+        self._ways[probe] = path
         self.policy_state = state
 
-    def replay_way_home(self) -> None:
+    def replay_way_home(self, probe: str = "") -> None:
         """Take note that the last plan before a restart led to the end place."""
         self.homeward = True
-        self._way = ()
+        self._ways.pop(probe, None)
+
+    def release(self, probe: str = "") -> None:
+        """Keep no readings for the way of a probe any more: it does not drive there."""
+        self._ways.pop(probe, None)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
         """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`.
@@ -279,15 +309,17 @@ class SensingLoop:
         other.clock = self.clock if clock is None else clock
         other.belief = self.belief.copy()
         other.counts = self.counts.copy()
-        other.set_aside = set(self.set_aside)
+        other.set_aside, other.blocked = set(self.set_aside), set(self.blocked)
+        other._ways = dict(self._ways)
         other._misses = self._misses.copy()
         return other
 
-    def adopt(self, snapshot: SensingLoop) -> None:
-        """Count the decision that a snapshot took as this loop's own."""
+    def adopt(self, snapshot: SensingLoop, probe: str = "") -> None:
+        """Count the decision that a snapshot took (for a probe) as this loop's own."""
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
-        self.homeward, self._way = snapshot.homeward, snapshot._way
+        self.homeward = snapshot.homeward
+        self._ways[probe] = snapshot._ways.get(probe, ())
         self._clip_said = snapshot._clip_said
 
     def _say_clipped_horizon(self) -> None:

@@ -26,9 +26,9 @@ def check_arguments(use: str, arguments: list[str]) -> None:
 def check_parameters(given: Any) -> None:
     """Check parameters of `active_sensing`, laid over the shipped file, as the node would."""
     from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.mission.settings import ActiveSensingConfig
     from gp_active_sensing.planning import build_policy
     from gp_active_sensing.resources import find_resource
-    from gp_active_sensing.ros.settings import ActiveSensingConfig
 
     shipped = yaml.safe_load(find_resource("config", "probe.yaml").read_text("utf-8"))
     (name,) = given

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from gp_active_sensing.catalogue import key_table
+from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.ros.launches import launch_spec
 from gp_active_sensing.ros.launching import Argument
-from gp_active_sensing.ros.settings import ActiveSensingConfig, BagPlayerConfig, SimulatorConfig
+from gp_active_sensing.ros.settings import BagPlayerConfig, SimulatorConfig
 from tests.pages import REPOSITORY
 
 __all__ = ["NODES", "PAGE", "SECTIONS", "generated", "parts", "written_anew"]

@@ -164,17 +164,28 @@ class Belief:
                 the variance is not above 0; nothing has changed then.
             IndexError: there is no such place.
         """
+        value, noise_variance = self.check(location, value, noise_variance)
+        if not self.scale_known:
+            self._without_scale(value, noise_variance)
+            noise_variance = None
+        self._data.add(location, value, noise_variance)
+        self._observed[location] = True
+
+    def check(
+        self, location: int, value: float, noise_variance: float | None = None
+    ) -> tuple[float, float | None]:
+        """Return a reading as the Gaussian process sees it; nothing changes.
+
+        Raises:
+            ReadingError, IndexError: as `observe` does.
+        """
         if not 0 <= location < self.n:
             msg = f"place {location} is not one of the belief's (0 … {self.n - 1})"
             raise IndexError(msg)
         _check_size(value, noise_variance)
         value, noise_variance = self.transform.forward(value, noise_variance)
         _check_size(value, noise_variance)
-        if not self.scale_known:
-            self._without_scale(value, noise_variance)
-            noise_variance = None
-        self._data.add(location, value, noise_variance)
-        self._observed[location] = True
+        return value, noise_variance
 
     def _without_scale(self, value: float, noise_variance: float | None) -> None:
         """Prepare for readings of unknown scale: a vague mean is vague about the first reading."""

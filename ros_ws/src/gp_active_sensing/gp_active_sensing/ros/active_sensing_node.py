@@ -21,17 +21,17 @@ require_ros_in(__name__)
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.messages.conversions import ValueReader, pose_reader
+from gp_active_sensing.mission.build import Parts, build_parts, plan_limit
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.build import Parts, build_parts, plan_limit
-from gp_active_sensing.ros.conversions import ValueReader, pose_reader
-from gp_active_sensing.ros.fields import find_message_type
-from gp_active_sensing.ros.inbox import RawReading
+from gp_active_sensing.ros.message_types import RosTypes, find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.publishing import Results
 from gp_active_sensing.ros.running import run_node
-from gp_active_sensing.ros.settings import ActiveSensingConfig
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
@@ -105,9 +105,10 @@ class ActiveSensingNode(GuardedNode):
         values = self.parameters.mapping()
         mission, limit = self._parts.mission, values.get("limit", {})
         mission.loop.limit = plan_limit(limit.get("seconds"), limit.get("expansions"))
-        mission.arrival.timeout = values["mission"]["reading_timeout"]
-        if (radius := values["mission"].get("arrival_radius")) is not None:
-            mission.arrival.radius = radius
+        for probe in mission.probes.values():
+            probe.arrival.timeout = values["mission"]["reading_timeout"]
+            if (radius := values["mission"].get("arrival_radius")) is not None:
+                probe.arrival.radius = radius
 
     # -- lifecycle -----------------------------------------------------------------------------
 
@@ -118,6 +119,7 @@ class ActiveSensingNode(GuardedNode):
         )
         reading, pose = config.reading, config.pose
         self._read_value = ValueReader(
+            RosTypes(),
             reading.type,
             reading.field,
             reading.variance_field,
@@ -131,7 +133,7 @@ class ActiveSensingNode(GuardedNode):
         self._read_pose = pose_reader(pose.type, datum=pose.datum, frame=frame)
         self._results = Results(self, self._parts, exit_at_end=config.mission.exit_at_end)
         for topic, kind, callback, stream in (
-            ("reading", self._read_value.message_type, self._on_reading, reading),
+            ("reading", find_message_type(reading.type), self._on_reading, reading),
             ("pose", pose_type, self._on_pose, pose),
         ):
             profile = qos.sensor(stream.rate, reliable=stream.reliable)

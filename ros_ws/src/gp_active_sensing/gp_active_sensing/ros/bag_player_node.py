@@ -27,7 +27,7 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay import Bag, BagMessage, BagTopic
 from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.fields import find_message_type
+from gp_active_sensing.ros.message_types import find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.outputs import time_of
 from gp_active_sensing.ros.parameters import ParameterTree

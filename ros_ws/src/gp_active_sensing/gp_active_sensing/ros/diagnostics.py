@@ -12,12 +12,12 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.recording import latencies
 from gp_active_sensing.ros import outputs, qos
-from gp_active_sensing.ros.build import Parts
-from gp_active_sensing.ros.fields import type_name
 from gp_active_sensing.ros.logs import Throttle
+from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.recording import latencies
 
 __all__ = ["MISSION_STATUS", "Health"]
 
@@ -152,15 +152,16 @@ class Health:
 
     def _mission_status(self) -> Any:
         mission = self._parts.mission
-        target = mission.stages.target
-        left = mission.loop.remaining
+        target = mission.probe.target
+        left = mission.probe.left
         values = {
             "state": mission.state,
             "reason": mission.reason,
-            "stage": mission.stages.number,
+            "stage": mission.stage,
             "waypoint": "" if target is None else mission.loop.topology.names[target],
             "observed": int(mission.loop.belief.observed.sum()),
             "set_aside": len(mission.loop.set_aside),
+            "blocked": len(mission.loop.blocked),
             "readings_left": "unlimited" if left.readings is None else left.readings,
             "metres_left": "unlimited" if left.metres is None else left.metres,
             "seconds_left": "unlimited" if left.seconds is None else left.seconds,
@@ -172,7 +173,8 @@ class Health:
 
     def _input_status(self) -> Any:
         mission = self._parts.mission
-        intake = mission.intake
+        intakes = [probe.intake for probe in mission.probes.values()]
+        rejected = mission.rejected
         values: dict[str, object] = {
             "readings_per_second": self._rates.get("readings", 0.0),
             "poses_per_second": self._rates.get("poses", 0.0),
@@ -183,10 +185,10 @@ class Health:
             "seconds_since_reading": self._silence("readings"),
             "seconds_since_pose": self._silence("poses"),
             "inbox": len(mission.inbox),
-            "waiting_for_pose": intake.waiting,
-            "waiting_for_coverage": intake.visits.waiting,
+            "waiting_for_pose": sum(intake.waiting for intake in intakes),
+            "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
         }
-        values |= {f"rejected_{word}": n for word, n in sorted(dict(intake.rejected).items())}
+        values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
         values |= {f"dropped_{word}": n for word, n in dict(mission.inbox.dropped).items()}
         values |= {f"unstamped_{word}": n for word, n in self.unstamped.items()}
         values |= {f"qos_{word}": n for word, n in sorted(self.qos_problems.items())}
@@ -206,8 +208,8 @@ class Health:
                     f"{kind} come {rate:.0f} times a second and {depth:.0f} are kept: set "
                     f"{topic}.rate to what is expected"
                 )
-        if intake.rejected:
-            problems.append(f"{sum(intake.rejected.values())} rejected")
+        if rejected:
+            problems.append(f"{rejected.total()} rejected")
         if self.qos_problems:
             problems.append("incompatible quality of service")
         if self._node.callback_errors or self.worker_errors:
@@ -219,7 +221,7 @@ class Health:
         plan = mission.last_plan
         values: dict[str, object] = {
             "planning": mission.job_running,
-            "planned_ahead": mission.ahead.progress,
+            "planned_ahead": mission.probe.ahead.progress,
         }
         values |= {f"decisions_{how}": took.count for how, took in mission.latencies.items()}
         for name, latency in latencies(mission).items():

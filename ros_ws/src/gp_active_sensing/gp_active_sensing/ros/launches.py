@@ -6,10 +6,10 @@ import dataclasses
 
 from gp_active_sensing.config import param_of
 from gp_active_sensing.errors import UnknownNameError, suggest
+from gp_active_sensing.mission.settings import PoseConfig
 from gp_active_sensing.planning import policies
 from gp_active_sensing.resources import list_resources
 from gp_active_sensing.ros.launching import Argument, LaunchSpec, NodeSpec, Use
-from gp_active_sensing.ros.settings import PoseConfig
 
 __all__ = ["LAUNCHES", "launch_spec"]
 

@@ -14,23 +14,28 @@ from std_msgs.msg import Float64MultiArray
 from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.jobs import PlanJob, Stage
 from gp_active_sensing.ros import outputs, qos
-from gp_active_sensing.ros.build import Parts
 from gp_active_sensing.ros.diagnostics import Health
-from gp_active_sensing.ros.jobs import PlanJob, Stage
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.topology import whole_way
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
-__all__ = ["Results"]
+__all__ = ["Results", "probe_topic"]
 
 _TOPICS: tuple[tuple[str, Any, Any], ...] = (
-    ("next_waypoint", PoseStamped, qos.latched()),
-    ("plan", Path, qos.latched()),
     ("field", PointCloud2, qos.reliable(1)),
     ("map", MarkerArray, qos.latched()),
     ("length_scale_belief", Float64MultiArray, qos.reliable(10)),
 )
+
+
+_PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
+    ("next_waypoint", PoseStamped, qos.latched()),
+    ("plan", Path, qos.latched()),
+)
+"""Of each probe, in its namespace where there are several."""
 
 
 class Results:
@@ -47,13 +52,17 @@ class Results:
         self._parts = parts
         self._exit_at_end = exit_at_end
         self._topology = parts.mission.loop.topology
-        self._waypoint: PoseStamped | None = None
+        self._waypoints: dict[str, PoseStamped] = {}
+        """The last one sent, by topic."""
         self.health = Health(node, parts)
+        topics = [*_TOPICS]
+        for name in parts.mission.probes:
+            topics += [(probe_topic(name, topic), *rest) for topic, *rest in _PROBE_TOPICS]
         self._publishers = {
             topic: node.own(
                 node.create_publisher(kind, topic, profile, event_callbacks=self._events(topic))
             )
-            for topic, kind, profile in _TOPICS
+            for topic, kind, profile in topics
         }
 
     def now_ns(self) -> int:
@@ -63,8 +72,8 @@ class Results:
     def _events(self, topic: str) -> PublisherEventCallbacks:
         def matched(event: Any) -> None:
             # A latched message reaches subscribers that ask for it; this reaches the others too.
-            if topic == "next_waypoint" and event.current_count_change > 0 and self._waypoint:
-                self._publish(topic, self._waypoint)
+            if event.current_count_change > 0 and (last := self._waypoints.get(topic)):
+                self._publish(topic, last)
 
         return PublisherEventCallbacks(
             matched=self._node.guarded(matched),
@@ -74,19 +83,20 @@ class Results:
     def _publish(self, topic: str, message: Any) -> None:
         self._publishers[topic].publish(message)
 
-    def send_waypoint(self, plan: Plan) -> None:
-        """Publish the waypoint and the way to it."""
-        self.send_again(plan.path[-1])
+    def send_waypoint(self, probe: str, plan: Plan) -> None:
+        """Publish the waypoint of a probe and the way to it."""
+        self.send_again(probe, plan.path[-1])
         loop = self._parts.mission.loop
         places = whole_way(self._topology, plan, loop.belief.observed, loop.set_aside)
-        self._publish("plan", outputs.plan_path(self._topology, places, self.now_ns()))
+        path = outputs.plan_path(self._topology, places, self.now_ns())
+        self._publish(probe_topic(probe, "plan"), path)
 
-    def send_again(self, place: int) -> None:
+    def send_again(self, probe: str, place: int) -> None:
         """Publish the waypoint of a place."""
-        topology = self._topology
+        topology, topic = self._topology, probe_topic(probe, "next_waypoint")
         message = outputs.waypoint_message(topology.goals[place], topology.frame, self.now_ns())
-        self._waypoint = message
-        self._publish("next_waypoint", message)
+        self._waypoints[topic] = message
+        self._publish(topic, message)
 
     def send_map(self, observed: BoolArray | None = None, planned: Sequence[int] = ()) -> None:
         """Publish the map with what is observed and planned."""
@@ -95,7 +105,7 @@ class Results:
         markers = outputs.map_markers(self._topology, observed, planned, self.now_ns())
         self._publish("map", markers)
 
-    def send_results(self, job: PlanJob, planned: Sequence[int]) -> None:
+    def send_results(self, job: PlanJob) -> None:
         """Publish field, belief and map, and record the stage that ended."""
         mean, std = _predict(job.loop)
         if job.finished is not None:
@@ -104,11 +114,11 @@ class Results:
         self._publish("field", outputs.field_cloud(self._topology, mean, std, now))
         weights = outputs.weights_message(belief.weights, belief.hyperparameters)
         self._publish("length_scale_belief", weights)
-        self.send_map(belief.observed, planned or self._planned())
+        self.send_map(belief.observed, self._planned())
 
     def _planned(self) -> Sequence[int]:
-        plan = self._parts.mission.plan or self._parts.mission.stages.home
-        return () if plan is None else plan.path
+        plans = [p.plan or p.stages.home for p in self._parts.mission.probes.values()]
+        return [place for plan in plans if plan is not None for place in plan.path]
 
     def mission_ended(self) -> None:
         """Write summary and report; the last waypoint stands."""
@@ -127,7 +137,7 @@ class Results:
     def finish(self, reason: str) -> None:
         """End a mission because somebody says that it is over; nothing plans beside this."""
         self._stop(reason)
-        self.send_results(self._parts.mission.look(), ())
+        self.send_results(self._parts.mission.look())
         self.mission_ended()
 
     def interrupted(self) -> None:
@@ -147,6 +157,11 @@ class Results:
             return  # done meanwhile, by the other thread
         line = self._parts.recorder.stage(stage, loop.belief, mean, std)
         self._node.get_logger().info(line)
+
+
+def probe_topic(probe: str, topic: str) -> str:
+    """Return the name of a topic of a probe."""
+    return f"{probe}/{topic}" if probe else topic
 
 
 def _predict(loop: SensingLoop) -> tuple[FloatArray, FloatArray]:

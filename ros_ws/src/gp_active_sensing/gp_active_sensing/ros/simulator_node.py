@@ -30,9 +30,10 @@ from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.messages.conversions import heading_of
+from gp_active_sensing.messages.fields import FieldPath
 from gp_active_sensing.ros import outputs, qos
-from gp_active_sensing.ros.conversions import heading_of
-from gp_active_sensing.ros.fields import FieldPath, find_message_type
+from gp_active_sensing.ros.message_types import RosTypes, find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.player import Moment, Player
@@ -70,9 +71,10 @@ class SimulatorNode(GuardedNode):
             msg = f"reading.type: expected a message with a header, got {config.reading.type!r}"
             raise ConfigError(msg)
         self._kind = kind
-        self._value = FieldPath.parse(config.reading.field, kind, "reading.field")
+        types, name = RosTypes(), config.reading.type
+        self._value = FieldPath.parse(config.reading.field, name, types, "reading.field")
         self._variance = (
-            FieldPath.parse(config.reading.variance_field, kind, "reading.variance_field")
+            FieldPath.parse(config.reading.variance_field, name, types, "reading.variance_field")
             if config.reading.variance_field
             else None
         )

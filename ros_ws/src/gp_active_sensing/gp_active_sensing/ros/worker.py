@@ -8,12 +8,12 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from gp_active_sensing.foresight import Foresight, foresee_by_cell
-from gp_active_sensing.ros.jobs import AheadJob, PlanJob
-from gp_active_sensing.ros.mission import Mission
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Step
+from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import Plan
 
 __all__ = ["Outputs", "Worker"]
@@ -30,15 +30,15 @@ insists after 5 s and kills after 10 s, and the last words have to be written be
 class Outputs(Protocol):
     """Where the results go; called from both threads."""
 
-    def send_waypoint(self, plan: Plan) -> None:
-        """Publish the waypoint and the way to it."""
+    def send_waypoint(self, probe: str, plan: Plan) -> None:
+        """Publish a probe's waypoint and the way to it."""
         ...
 
-    def send_again(self, place: int) -> None:
-        """Publish the waypoint once more: another visit is wanted."""
+    def send_again(self, probe: str, place: int) -> None:
+        """Publish a probe's waypoint once more: another visit is wanted."""
         ...
 
-    def send_results(self, job: PlanJob, planned: Sequence[int]) -> None:
+    def send_results(self, job: PlanJob) -> None:
         """Publish and record what the job's belief knows."""
         ...
 
@@ -94,17 +94,21 @@ class Worker:
         while not self._stopping.is_set():
             self._mission.inbox.wait(TICK_SECONDS)
             try:
-                step = self._mission.step(self._now_ns())
-                if step.plan is not None:
-                    with self._noting("results"):
-                        self._outputs.send_waypoint(step.plan)
-                if step.job is not None:
-                    self._jobs.put(step.job)
-                if step.again is not None:
-                    self._outputs.send_again(step.again)
+                for step in self._mission.step(self._now_ns()):
+                    self._do(step)
             except Exception:
                 self._note("mission")
                 self._stopping.wait(TICK_SECONDS)  # not as fast as it can fail
+
+    def _do(self, step: Step) -> None:
+        if step.plan is not None:
+            with self._noting("results"):
+                self._outputs.send_waypoint(step.probe, step.plan)
+        if step.job is not None:
+            self._jobs.put(step.job)
+        if step.again is not None:
+            with self._noting("results"):
+                self._outputs.send_again(step.probe, step.again)
 
     def _run_planner(self) -> None:
         ahead: tuple[AheadJob, Iterator[Foresight]] | None = None
@@ -124,7 +128,7 @@ class Worker:
                 self._decide(job)
             else:
                 with self._noting("results"):
-                    self._outputs.send_results(job, ())
+                    self._outputs.send_results(job)
                 self._mission.showing = False
                 if job.last:
                     with self._noting("results"):
@@ -132,21 +136,22 @@ class Worker:
 
     def _decide(self, job: PlanJob) -> None:
         try:
-            plan = job.loop.ask(job.at)
+            plan = job.ask()
             used = self._mission.decided(job, plan)
         except Exception as error:
             self._note("planner")
             self._mission.failed(job, error)
             return
         if not used:
+            self._mission.inbox.wake()
             return  # the next job carries what this one did not use
         if plan.path:
             with self._noting("results"):
-                self._outputs.send_waypoint(plan)
-            self._mission.inbox.wake()
+                self._outputs.send_waypoint(job.probe, plan)
+        self._mission.inbox.wake()  # for the next probe, or what waits
         with self._noting("results"):
-            self._outputs.send_results(job, plan.path)
-        if not plan.path:
+            self._outputs.send_results(job)
+        if self._mission.last_job == job.number:
             with self._noting("results"):
                 self._outputs.mission_ended()
 

@@ -324,7 +324,7 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert "deactivate and clean up" in refused.reason
     (done,) = node.set_parameters([Parameter("mission.reading_timeout", value=3.0)])
     assert done.successful
-    assert node._parts.mission.arrival.timeout == 3.0
+    assert node._parts.mission.probe.arrival.timeout == 3.0
     assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the first waypoint")

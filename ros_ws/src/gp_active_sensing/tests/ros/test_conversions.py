@@ -16,15 +16,18 @@ from visualization_msgs.msg import Marker
 
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
-from gp_active_sensing.ros import outputs, qos
-from gp_active_sensing.ros.conversions import (
+from gp_active_sensing.messages.conversions import (
     ValueReader,
     geodetic_to_local,
     heading_of,
     pose_reader,
 )
-from gp_active_sensing.ros.fields import FieldPath, find_message_type
+from gp_active_sensing.messages.fields import FieldPath
+from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros.message_types import RosTypes, find_message_type, type_name
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, build_topology
+
+TYPES = RosTypes()
 
 # -- types and fields --------------------------------------------------------------------------
 
@@ -51,26 +54,26 @@ def test_wrong_message_type(name: str, error: type[Exception], text: str) -> Non
 def test_nested_field() -> None:
     message = Odometry()
     message.twist.twist.linear.x = 12.5
-    assert FieldPath.parse("twist.twist.linear.x", Odometry).read(message) == 12.5
+    assert FieldPath.parse("twist.twist.linear.x", type_name(Odometry), TYPES).read(message) == 12.5
 
 
 def test_array_elements() -> None:
     message = Float64MultiArray(data=[1.0, 2.0, 3.0, 4.0])
-    assert FieldPath.parse("data[3]", Float64MultiArray).read(message) == 4.0
-    assert FieldPath.parse("data[-1]", Float64MultiArray).read(message) == 4.0
+    assert FieldPath.parse("data[3]", type_name(Float64MultiArray), TYPES).read(message) == 4.0
+    assert FieldPath.parse("data[-1]", type_name(Float64MultiArray), TYPES).read(message) == 4.0
     odometry = Odometry()
     odometry.pose.covariance[7] = 0.25
-    assert FieldPath.parse("pose.covariance[7]", Odometry).read(odometry) == 0.25
+    assert FieldPath.parse("pose.covariance[7]", type_name(Odometry), TYPES).read(odometry) == 0.25
 
 
 def test_field_of_an_array_of_messages() -> None:
     message = Marker()
     message.points = [outputs.Point(x=1.0), outputs.Point(x=2.0)]
-    assert FieldPath.parse("points[1].x", Marker).read(message) == 2.0
+    assert FieldPath.parse("points[1].x", type_name(Marker), TYPES).read(message) == 2.0
 
 
 def test_an_array_that_is_too_short_gives_nan() -> None:
-    path = FieldPath.parse("ranges[5]", LaserScan)
+    path = FieldPath.parse("ranges[5]", type_name(LaserScan), TYPES)
     assert math.isnan(path.read(LaserScan(ranges=[1.0])))
 
 
@@ -90,20 +93,20 @@ def test_an_array_that_is_too_short_gives_nan() -> None:
 )
 def test_wrong_field(kind: type, path: str, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        FieldPath.parse(path, kind)
+        FieldPath.parse(path, type_name(kind), TYPES)
 
 
 @pytest.mark.parametrize("path", ["temperature", "variance"])
 def test_written_field_reads_back(path: str) -> None:
     message = Temperature()
-    field = FieldPath.parse(path, Temperature)
+    field = FieldPath.parse(path, type_name(Temperature), TYPES)
     field.write(message, 3.5)
     assert field.read(message) == 3.5
 
 
 def test_written_array_element_reads_back() -> None:
     message = Odometry()
-    field = FieldPath.parse("pose.covariance[3]", Odometry)
+    field = FieldPath.parse("pose.covariance[3]", type_name(Odometry), TYPES)
     field.write(message, 3.5)
     assert field.read(message) == 3.5
 
@@ -113,7 +116,7 @@ def test_written_array_element_reads_back() -> None:
 
 def test_reading_with_scale_offset_and_variance() -> None:
     reader = ValueReader(
-        "sensor_msgs/msg/Temperature", "temperature", "variance", scale=1.8, offset=32.0
+        TYPES, "sensor_msgs/msg/Temperature", "temperature", "variance", scale=1.8, offset=32.0
     )
     message = Temperature(temperature=100.0, variance=0.5)
     message.header.stamp.sec, message.header.stamp.nanosec = 3, 7
@@ -124,22 +127,24 @@ def test_reading_with_scale_offset_and_variance() -> None:
 
 
 def test_a_variance_of_zero_means_not_known() -> None:
-    reader = ValueReader("sensor_msgs/msg/Temperature", "temperature", "variance")
+    reader = ValueReader(TYPES, "sensor_msgs/msg/Temperature", "temperature", "variance")
     assert reader.read(Temperature(temperature=1.0)).noise_variance is None
 
 
 def test_a_negative_variance_is_passed_on_to_be_rejected() -> None:
-    reader = ValueReader("sensor_msgs/msg/Temperature", "temperature", "variance")
+    reader = ValueReader(TYPES, "sensor_msgs/msg/Temperature", "temperature", "variance")
     assert reader.read(Temperature(variance=-1.0)).noise_variance == -1.0
 
 
 def test_constant_variance() -> None:
-    reader = ValueReader("sensor_msgs/msg/Temperature", "temperature", noise_variance=4.0)
+    reader = ValueReader(TYPES, "sensor_msgs/msg/Temperature", "temperature", noise_variance=4.0)
     assert reader.read(Temperature()).noise_variance == 4.0
 
 
 def test_a_message_without_header_has_no_stamp() -> None:
-    assert ValueReader("std_msgs/msg/Float32", "data").read(Float32(data=2.0)).stamp_ns is None
+    assert (
+        ValueReader(TYPES, "std_msgs/msg/Float32", "data").read(Float32(data=2.0)).stamp_ns is None
+    )
 
 
 # -- poses -------------------------------------------------------------------------------------

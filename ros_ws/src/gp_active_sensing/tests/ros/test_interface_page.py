@@ -16,7 +16,7 @@ from rclpy.qos import QoSProfile
 from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
 from gp_active_sensing.ros.bag_player_node import BagPlayer
 from gp_active_sensing.ros.descriptors import READ_ONLY
-from gp_active_sensing.ros.fields import type_name
+from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from tests.page_tables import PAGE

@@ -13,12 +13,13 @@ import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import policies
 from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
 from gp_active_sensing.ros.launching import PACKAGE, resolve
-from gp_active_sensing.ros.settings import ActiveSensingConfig, BagPlayerConfig, SimulatorConfig
+from gp_active_sensing.ros.settings import BagPlayerConfig, SimulatorConfig
 from tests.ros import fake_launch
 
 ROOT = Path(__file__).resolve().parents[2]

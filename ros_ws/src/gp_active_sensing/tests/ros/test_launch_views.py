@@ -16,7 +16,9 @@ from rclpy.qos import DurabilityPolicy
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.ros import publishing
 
-PUBLISHED = {f"/{topic}": profile for topic, _, profile in publishing._TOPICS}
+PUBLISHED = {
+    f"/{topic}": profile for topic, _, profile in (*publishing._TOPICS, *publishing._PROBE_TOPICS)
+}
 TOPICS = {*PUBLISHED, "/pose", "/diagnostics"}
 
 

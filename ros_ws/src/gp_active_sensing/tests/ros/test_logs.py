@@ -62,6 +62,6 @@ def test_repeated_errors_are_throttled_too() -> None:
     target = Target()
     undo = forward_logs(target, lambda: 0.0)
     for _ in range(100):
-        logging.getLogger("gp_active_sensing.ros.mission").error("the clock went back")
+        logging.getLogger("gp_active_sensing.mission.mission").error("the clock went back")
     undo()
     assert target.said == [("error", "the clock went back")]

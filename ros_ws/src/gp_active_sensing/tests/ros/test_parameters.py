@@ -16,11 +16,11 @@ from rclpy.parameter import Parameter
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.settings import ActiveSensingConfig
 from tests.ros.conftest import Ros, wait_until
 
 pytestmark = pytest.mark.ros

@@ -61,7 +61,7 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
     node, probe, policy = prepared(
         ros, SLOW, "plan_ahead_samples:=2", "budget.readings:=5", f"run_dir:={run}"
     )
-    ahead, took = node._parts.mission.ahead, []
+    ahead, took = node._parts.mission.probe.ahead, []
     for number in range(1, 5):
         wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")
         wait_until(lambda: ahead.progress == "2 of 2", "the plans for what comes next")
@@ -102,7 +102,7 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
 
 def test_what_was_not_foreseen_is_computed_on_arrival(ros: Ros) -> None:
     node, probe, _ = prepared(ros, 0.05, "plan_ahead_samples:=2")
-    wait_until(lambda: node._parts.mission.ahead.progress == "2 of 2", "the plans")
+    wait_until(lambda: node._parts.mission.probe.ahead.progress == "2 of 2", "the plans")
     place = probe.waypoints[-1].pose.position
     probe.pose(place.x, place.y)
     probe.reading(1e6)
@@ -140,11 +140,11 @@ def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> Non
     node, probe, policy = prepared(ros, 0.05, f"run_dir:={run}")
     wait_until(lambda: probe.waypoints, "the first waypoint")
     policy.seconds = 1e6
-    wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead")
+    wait_until(lambda: node._parts.mission.probe.ahead.progress, "planning ahead")
     assert probe.call("pause").success
     probe.wait_value("planned_ahead", "")
     assert probe.call("resume").success
-    wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead again")
+    wait_until(lambda: node._parts.mission.probe.ahead.progress, "planning ahead again")
     begun = time.monotonic()
     assert probe.call("finish").success
     assert time.monotonic() - begun < 10.0
@@ -159,9 +159,9 @@ def test_the_lifecycle_works_while_it_plans_ahead(
     wait_until(lambda: probe.waypoints, "the first waypoint")
     for _ in range(2):
         policy.seconds = 1e6
-        wait_until(lambda: node._parts.mission.ahead.progress, "planning ahead")
+        wait_until(lambda: node._parts.mission.probe.ahead.progress, "planning ahead")
         assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
-        assert node._parts.mission.ahead.progress == ""
+        assert node._parts.mission.probe.ahead.progress == ""
         assert node._parts.mission.state == "paused"
         policy.seconds = 0.05
         assert lifecycle.do(Transition.TRANSITION_ACTIVATE)

@@ -10,7 +10,7 @@ from gp_active_sensing.ros.player import EPOCH_NS, Moment, Player
 from gp_active_sensing.sim import Truth, World, build_world, load_scenario
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from tests.ros.worlds import chain, place
+from tests.unit.mission.worlds import chain, place
 
 
 def road_world(start: str = "a1", dropout: float = 0.0, readings: int = 1) -> World:

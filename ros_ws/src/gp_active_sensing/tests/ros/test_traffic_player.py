@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.ros.matching import MapMatcher
+from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.ros.player import EPOCH_NS, Moment
 from gp_active_sensing.ros.traffic_player import TrafficPlayer
 from gp_active_sensing.sim import World, build_world, load_scenario
@@ -144,7 +144,7 @@ def test_it_needs_a_world_with_traffic() -> None:
 def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from gp_active_sensing.ros import build
+    from gp_active_sensing.mission import build
 
     scenario: dict[str, Any] = {"field": {"kind": "sumo"}}
     assert build._is_live(scenario)

@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
 from tests.ros.conftest import wait_until
-from tests.ros.worlds import SECOND, Rig, grid
+from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
 class Said:
@@ -61,8 +61,8 @@ def test_the_end_is_said_even_when_the_results_cannot_be_shown(start: Start) -> 
     said = Said("send_waypoint", "send_results")
     rig = at_place_0(budget=1)
     worker = start(rig, said)
-    wait_until(lambda: rig.mission.stages.target is not None, "a waypoint")
-    x, y = rig.topology.positions[rig.mission.stages.target]
+    wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
+    x, y = rig.topology.positions[rig.mission.probe.stages.target]
     rig.pose(1.1, float(x), float(y))
     rig.reading(1.1)
     wait_until(lambda: "mission_ended" in said.calls, "the end to be said")
@@ -86,17 +86,18 @@ def test_planning_that_fails_pauses_and_the_planner_lives(start: Start) -> None:
     assert worker.errors["planner"] == 1
     rig.loop.policy = good
     assert rig.mission.resume() == ""
-    wait_until(lambda: rig.mission.stages.target is not None, "a waypoint")
+    wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
 
 
 def test_a_decision_that_cannot_be_written_down_pauses(start: Start) -> None:
     rig = at_place_0()
 
-    def full(_: Any) -> None:
-        msg = "no space"
-        raise OSError(msg)
+    def full(event: dict[str, Any]) -> None:
+        if event["event"] == "decision":
+            msg = "no space"
+            raise OSError(msg)
 
-    rig.mission._journal = full
+    rig.probe.journal = full
     start(rig, Said())
     wait_until(lambda: rig.mission.state == "paused", "the pause")
     assert rig.mission.reason == "planning failed: no space"
@@ -186,7 +187,7 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
     else:
         rig.mission.stop("asked to finish")
     assert worker.settle(), "the planner is free"
-    assert rig.mission.ahead.foresight is None
+    assert rig.mission.probe.ahead.foresight is None
     assert not worker.errors
 
 
@@ -207,10 +208,10 @@ def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Sta
     worker = start(rig, Said())
     wait_until(lambda: worker.errors["ahead"] == 1, "the failure")
     assert rig.mission.state == "running"
-    x, y = rig.topology.positions[rig.mission.stages.target]
+    x, y = rig.topology.positions[rig.mission.probe.stages.target]
     rig.pose(1.1, float(x), float(y))
     rig.reading(1.1)
-    wait_until(lambda: rig.mission.stages.number == 2, "the next decision")
+    wait_until(lambda: rig.mission.probe.stages.number == 2, "the next decision")
     assert rig.mission.latencies["computed"].count == 2
 
 

@@ -25,7 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"planning"}),
     frozenset({"loop", "readings"}),
     frozenset({"foresight"}),
-    frozenset({"sim", "replay", "experiments", "report", "learning"}),
+    frozenset({"sim", "mission", "messages", "replay", "experiments", "report", "learning"}),
     frozenset({"ros"}),
     frozenset({"cli", "cli_learn", "cli_maps", "demo", "doctor", "__main__"}),
 )

@@ -47,7 +47,7 @@ def test_degrees_become_metres_about_the_middle() -> None:
 
 def test_a_map_and_a_satellite_receiver_agree() -> None:
     """The node turns fixes into metres by itself; positions must fall onto the map."""
-    from gp_active_sensing.ros.conversions import geodetic_to_local
+    from gp_active_sensing.messages.conversions import geodetic_to_local
 
     found = placed(STREET, LONLAT)
     assert found.datum is not None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gp_active_sensing.ros.poses import Pose
+from gp_active_sensing.mission.poses import Pose
 
 __all__ = ["Arrival", "Inbox", "RawReading"]
 
@@ -23,10 +24,11 @@ class RawReading:
 
 
 class Arrival(NamedTuple):
-    """A pose or a reading, and when it came (monotonic seconds)."""
+    """A pose or a reading, when it came (monotonic seconds), and of which probe it is."""
 
     what: Pose | RawReading
     received: float
+    probe: str = ""
 
 
 class Inbox:
@@ -46,15 +48,15 @@ class Inbox:
         self.received: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
 
-    def put(self, what: Pose | RawReading, received: float) -> None:
-        """Leave something; never waits for the mission."""
+    def put(self, what: Pose | RawReading, received: float, probe: str = "") -> None:
+        """Leave something of a probe; never waits for the mission."""
         kind = "poses" if isinstance(what, Pose) else "readings"
         with self._condition:
             self.received[kind] += 1
             if len(self._entries) >= self._capacity:
                 oldest = self._entries.popleft()
                 self.dropped["poses" if isinstance(oldest.what, Pose) else "readings"] += 1
-            self._entries.append(Arrival(what, received))
+            self._entries.append(Arrival(what, received, probe))
             self._condition.notify()
 
     def wake(self) -> None:
@@ -75,6 +77,11 @@ class Inbox:
             entries = list(self._entries)
             self._entries.clear()
         return entries
+
+    def put_back(self, entries: Sequence[Arrival]) -> None:
+        """Leave what was taken too early, ahead of everything else."""
+        with self._condition:
+            self._entries.extendleft(reversed(entries))
 
     def __len__(self) -> int:
         return len(self._entries)

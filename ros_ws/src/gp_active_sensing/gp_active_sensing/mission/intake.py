@@ -6,16 +6,17 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
-from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.errors import ActiveSensingError, ReadingError
 from gp_active_sensing.events import reading_event
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.ros.inbox import Arrival, RawReading
-from gp_active_sensing.ros.latency import Latency
-from gp_active_sensing.ros.matching import MapMatcher, Match
-from gp_active_sensing.ros.poses import Pose, PoseTrack, heading_between
-from gp_active_sensing.ros.visits import Held, Visits
+from gp_active_sensing.mission.inbox import Arrival, RawReading
+from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.matching import MapMatcher, Match
+from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
+from gp_active_sensing.mission.visits import Held, Visits
 from gp_active_sensing.types import Clock, Reading
 
 __all__ = ["Intake"]
@@ -60,11 +61,16 @@ class Intake:
         self.off_map = False
         self.expected: Collection[int] = ()
         self.metres = 0.0
+        """Driven since the mission began."""
+        self.newest_place: int | None = None
+        """Observed for the first time since the probe set out; the latest such place."""
         self.open = True
         """False once the mission is over: readings are then counted, not used."""
         self._pose_wait = pose_wait
         self._waiting: deque[Held] = deque()
         self._moved_from: Pose | None = None
+        self._counted: Pose | None = None
+        """Up to where `metres` are counted."""
         self._clock = clock
         self._journal = journal
 
@@ -73,10 +79,15 @@ class Intake:
         """Readings that wait for a pose."""
         return len(self._waiting)
 
+    def set_out(self, path: Collection[int]) -> None:
+        """Expect the probe on a way from here on."""
+        self.expected = frozenset(path)
+        self.newest_place = None
+
     def take(self, arrivals: Collection[Arrival]) -> list[Reading]:
         """Use what came; return the readings that were accepted."""
         ready: list[Held] = []
-        for what, received in arrivals:
+        for what, received, _ in arrivals:
             try:
                 if isinstance(what, Pose):
                     ready += self._take_pose(what, received)
@@ -111,7 +122,7 @@ class Intake:
         self.visits.clear()
         self._reject_left(reason, why)
         self.track.clear()
-        self._moved_from = None
+        self._moved_from = self._counted = None
 
     def _reject_left(self, reason: str, why: str) -> None:
         for held in self.visits.left:
@@ -136,8 +147,7 @@ class Intake:
         pose = self._with_heading(pose, before)
         if not self.track.add(pose):
             return []
-        if before is not None:
-            self.metres += math.hypot(pose.x - before.x, pose.y - before.y)
+        self._count_metres(pose)
         match = self._match(pose)
         self.off_map = match is None
         if match is None:
@@ -147,6 +157,14 @@ class Intake:
         if not self.matcher.is_line(match.place):
             return []
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+
+    def _count_metres(self, pose: Pose) -> None:
+        counted = self._counted
+        if counted is not None:
+            if pose.stamp_ns <= counted.stamp_ns:
+                return  # sent again to a node that was started again
+            self.metres += math.hypot(pose.x - counted.x, pose.y - counted.y)
+        self._counted = pose
 
     def _with_heading(self, pose: Pose, before: Pose | None) -> Pose:
         """Fill in a heading that is not known from the movement."""
@@ -220,25 +238,31 @@ class Intake:
         return [Held(placed, held.received)]
 
     def _tell(self, ready: list[Held]) -> list[Reading]:
-        if not ready:
+        """Tell the loop; what is used is in the journal before it counts."""
+        if ready and not self.open:
+            self.rejected["mission_over"] += len(ready)
             return []
-        readings = [held.reading for held in ready]
-        if not self.open:
-            self.rejected["mission_over"] += len(readings)
-            return []
-        report = self.loop.tell(readings)
-        bad = {id(rejection.reading) for rejection in report.rejected}
-        for rejection in report.rejected:
-            self.rejected[rejection.reason] += 1
-        accepted = [reading for reading in readings if id(reading) not in bad]
-        if accepted:
+        used = [held for held in ready if self._use(held.reading)]
+        if used:
             self._follow_up()
         now = self._clock()
-        for held in ready:
-            if id(held.reading) not in bad:
-                self.latency.add(now - held.received)
-                self._journal(reading_event(held.reading))
-        return accepted
+        for held in used:
+            self.latency.add(now - held.received)
+        return [held.reading for held in used]
+
+    def _use(self, reading: Reading) -> bool:
+        try:
+            place = self.loop.check(reading)
+        except ReadingError:
+            pass  # `tell` says and counts why it cannot be used
+        else:
+            self._journal(reading_event(replace(reading, location=place)))
+        report = self.loop.tell([reading])
+        for rejection in report.rejected:
+            self.rejected[rejection.reason] += 1
+        if report.new_places:
+            self.newest_place = report.new_places[-1]
+        return bool(report.accepted)
 
     def _follow_up(self) -> None:
         """Bring the belief up to date now, in small steps, rather than later in one large one."""

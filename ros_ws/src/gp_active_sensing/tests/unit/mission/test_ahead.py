@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.ros.jobs import AheadJob
-from tests.ros.worlds import SECOND, Rig, grid
+from gp_active_sensing.mission.jobs import AheadJob
+from tests.unit.mission.worlds import SECOND, Rig, grid, job_of
 
 SAMPLES = 3
 
@@ -33,7 +33,7 @@ def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
 
 
 def median(rig: Rig, cell: int = 1) -> float:
-    foresight = rig.mission.ahead.foresight
+    foresight = rig.mission.probe.ahead.foresight
     assert foresight is not None
     return foresight.medians[cell]
 
@@ -52,7 +52,7 @@ def test_on_arrival_nothing_is_left_to_compute() -> None:
     arrive(rig, 3.0, value, plan=False)
     assert len(rig.sent) == before + 1
     assert rig.asked is None, "the planner was not asked"
-    assert rig.mission.stages.number == before + 1
+    assert rig.mission.probe.stages.number == before + 1
     assert rig.mission.latencies["foreseen"].count == 1
     assert rig.mission.latencies["computed"].count == before
 
@@ -148,7 +148,7 @@ def test_without_planning_ahead_nothing_is_asked_for() -> None:
     arrive(rig, 2.0, 5.0)
     rig.step(2.1)
     assert rig.asked_ahead is None
-    assert rig.mission.ahead.progress == ""
+    assert rig.mission.probe.ahead.progress == ""
 
 
 # -- given up ------------------------------------------------------------------------------------
@@ -173,15 +173,15 @@ def test_it_is_cancelled_when_the_mission_does_not_go_on(how: str) -> None:
         rig.step(0.5)
     assert job.cancelled()
     rig.foresee()
-    assert rig.mission.ahead.foresight is None, "an answer that comes late is not used"
-    assert rig.mission.ahead.progress == ""
+    assert rig.mission.probe.ahead.foresight is None, "an answer that comes late is not used"
+    assert rig.mission.probe.ahead.progress == ""
 
 
 def test_after_a_pause_it_is_begun_anew() -> None:
     rig = under_way()
     value = median(rig)
     rig.mission.pause()
-    assert rig.mission.ahead.foresight is None
+    assert rig.mission.probe.ahead.foresight is None
     rig.mission.resume()
     rig.step(2.5)
     rig.foresee()
@@ -246,4 +246,4 @@ def test_it_works_on_a_copy() -> None:
     before = rig.loop.belief.weights
     rig.foresee()
     assert (rig.loop.belief.weights == before).all()
-    assert rig.mission.step(3 * SECOND).job is None, "once is enough"
+    assert job_of(rig.mission.step(3 * SECOND)) is None, "once is enough"

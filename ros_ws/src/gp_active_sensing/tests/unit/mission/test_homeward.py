@@ -15,7 +15,7 @@ from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
-from tests.ros.worlds import Rig, chain, grid, place
+from tests.unit.mission.worlds import Rig, chain, grid, place
 
 
 def go(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
@@ -38,13 +38,13 @@ def started(topology: Topology, **options: object) -> Rig:
 def test_the_last_waypoint_is_the_end_place_and_arriving_there_ends_it() -> None:
     rig = started(grid(5), budget=Budget(readings=3, end=0))
     t = 1.0
-    while rig.mission.stages.home is None:
+    while rig.mission.probe.stages.home is None:
         t += 1.0
         go(rig, t, rig.sent[-1])
     assert rig.mission.state == "running"
     assert rig.mission.reason.endswith("is spent; on the way to the end place")
     assert rig.sent[-1] == 0
-    assert rig.mission.stages.target == 0
+    assert rig.mission.probe.stages.target == 0
     assert len(rig.observed) == 3
     go(rig, t + 1, 1)
     assert rig.mission.state == "running"
@@ -55,11 +55,11 @@ def test_the_last_waypoint_is_the_end_place_and_arriving_there_ends_it() -> None
     kinds = [event["event"] for event in rig.events]
     assert kinds[-2:] == ["moved", "end"]
     assert kinds.count("home") == 1
-    assert kinds.count("decision") == rig.mission.stages.number
+    assert kinds.count("decision") == rig.mission.probe.stages.number
     home = next(event for event in rig.events if event["event"] == "home")
     assert home["path"][-1] == 0
     driven = sum(event["metres"] for event in rig.events if event["event"] == "moved")
-    assert driven == pytest.approx(rig.mission.stages.driven.metres)
+    assert driven == pytest.approx(rig.mission.probe.stages.driven.metres)
 
 
 def test_where_it_stands_already_nothing_is_sent() -> None:
@@ -78,9 +78,9 @@ def test_back_to_where_it_began() -> None:
     assert rig.sent == [], "the start must be known: off the map it waits"
     rig.pose(1.0, 20.0)
     rig.step(1.0)
-    assert rig.loop.remaining.end == 2
+    assert rig.probe.purse.end == 2
     for t in range(2, 10):
-        if rig.mission.stages.home is None:
+        if rig.mission.probe.stages.home is None:
             go(rig, float(t), rig.sent[-1])
     assert rig.sent[-1] == 2
 
@@ -88,11 +88,11 @@ def test_back_to_where_it_began() -> None:
 def test_after_a_pause_the_way_home_goes_on() -> None:
     rig = started(grid(5), budget=Budget(readings=2, end=0))
     t = 1.0
-    while rig.mission.stages.home is None:
+    while rig.mission.probe.stages.home is None:
         t += 1.0
         go(rig, t, rig.sent[-1])
     sent = len(rig.sent)
-    before = rig.mission.stages.driven.metres
+    before = rig.mission.probe.stages.driven.metres
     rig.mission.pause()
     rig.pose(t + 1, 40.0)  # carried away, free of charge
     rig.step(t + 1)
@@ -101,7 +101,7 @@ def test_after_a_pause_the_way_home_goes_on() -> None:
     assert rig.sent[sent:] == [0], "sent again"
     go(rig, t + 3, 0)
     assert rig.mission.state == "ended"
-    assert rig.mission.stages.driven.metres == pytest.approx(before + 40.0)
+    assert rig.mission.probe.stages.driven.metres == pytest.approx(before + 40.0)
 
 
 def test_new_places_on_the_way_home_are_not_used_when_readings_are_spent() -> None:
@@ -144,7 +144,7 @@ def test_what_takes_longer_than_planned_is_said_and_it_goes_home(
         go(rig, 61.0, rig.sent[-1])  # stood in a jam
     assert "more than is left of the budget: something took longer than planned" in caplog.text
     assert rig.sent[-1] == 0
-    assert rig.mission.stages.home is not None
+    assert rig.mission.probe.stages.home is not None
 
 
 # -- the simulated probe ---------------------------------------------------------------------------

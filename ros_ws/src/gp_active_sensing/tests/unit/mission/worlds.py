@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ import numpy as np
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.foresight import foresee_by_cell
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.inbox import Inbox, RawReading
+from gp_active_sensing.mission.intake import Intake
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Step
+from gp_active_sensing.mission.matching import MapMatcher
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.poses import Pose, PoseTrack
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.ros.inbox import Inbox, RawReading
-from gp_active_sensing.ros.intake import Intake
-from gp_active_sensing.ros.jobs import AheadJob, PlanJob
-from gp_active_sensing.ros.matching import MapMatcher
-from gp_active_sensing.ros.mission import Mission
-from gp_active_sensing.ros.poses import Pose, PoseTrack
-from gp_active_sensing.ros.settings import MissionConfig
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
 from gp_active_sensing.types import Budget
 
@@ -46,6 +48,13 @@ def place(topology: Topology, name: str) -> int:
     return topology.names.index(name)
 
 
+def job_of(steps: list[Step]) -> PlanJob | AheadJob | None:
+    """Return what a step asks of the planner."""
+    jobs = [step.job for step in steps if step.job is not None]
+    assert len(jobs) < 2
+    return jobs[0] if jobs else None
+
+
 class Rig:
     """A mission without threads: `pose` and `reading` arrive, `step` does what is to be done."""
 
@@ -66,11 +75,12 @@ class Rig:
             length_scales=(20.0, 60.0), signal_std=(1.0,), noise_std=(0.1,), mean_std=10.0
         )
         self.config = MissionConfig(**mission)
+        whole = budget if isinstance(budget, Budget) else Budget(readings=budget)
         self.loop = SensingLoop(
             topology,
             build_belief(belief, topology.features),
             build_policy({"name": "ie"}),
-            budget=budget if isinstance(budget, Budget) else Budget(readings=budget),
+            budget=Budget(readings=whole.readings),
             retries=self.config.retries,
         )
         matcher = MapMatcher(topology, self.config.snap_distance)
@@ -87,15 +97,24 @@ class Rig:
             clock=clock,
             journal=self.events.append,
         )
-        self.mission = Mission(
+        self.probe = Probe(
+            "",
             self.loop,
             self.intake,
-            Inbox(inbox),
             self.config,
             arrival_radius=self.config.arrival_radius or 2.0,
+            purse=replace(whole, readings=None),
             clock=clock,
+            journal=self.events.append,
             ahead=ahead,
             back_to_start=back_to_start,
+        )
+        self.mission = Mission(
+            self.loop,
+            [self.probe],
+            Inbox(inbox),
+            self.config,
+            clock=clock,
             journal=self.events.append,
         )
         self.reports: list[PlanJob] = []
@@ -114,7 +133,10 @@ class Rig:
         self.mission.inbox.put(RawReading(round(t * SECOND), value, variance), self.seconds)
 
     def step(self, t: float, *, plan: bool = True) -> None:
-        step = self.mission.step(round(t * SECOND))
+        for step in self.mission.step(round(t * SECOND)):
+            self._do(step, plan=plan)
+
+    def _do(self, step: Step, *, plan: bool) -> None:
         if step.again is not None:
             self.sent.append(step.again)
         if step.plan is not None:
@@ -133,7 +155,7 @@ class Rig:
         """Answer the mission's last question to the planner."""
         job, self.asked = self.asked, None
         assert job is not None
-        answer = job.loop.ask(job.at)
+        answer = job.ask()
         if self.mission.decided(job, answer) and answer.path:
             self.sent.append(answer.path[-1])
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from gp_active_sensing.ros.poses import Pose, PoseTrack, heading_between
+from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
 
 S = 1_000_000_000
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.ros import intake as intake_module
-from tests.ros.worlds import Rig, chain, grid
+from gp_active_sensing.mission import intake as intake_module
+from tests.unit.mission.worlds import Rig, chain, grid
 
 
 def test_a_reading_is_told_at_the_place_of_its_pose() -> None:

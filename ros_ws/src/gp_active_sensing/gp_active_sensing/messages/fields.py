@@ -1,16 +1,16 @@
-"""A number in a message of any type: message classes by name, fields by path. No node."""
+"""A number in a message of any type, by the path of its field."""
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
+from gp_active_sensing.errors import ConfigError, suggest
 
-__all__ = ["FieldPath", "find_message_type", "type_name"]
+__all__ = ["FieldPath", "MessageTypes", "split_type_name"]
 
 _TYPE_NAME = re.compile(r"^([a-z][a-z0-9_]*)/(?:msg/)?([A-Z][A-Za-z0-9]*)$")
 _STEP = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)((?:\[-?\d+\])*)$")
@@ -18,32 +18,33 @@ _ELEMENT = re.compile(r"^(?:sequence<(.+?)(?:, *\d+)?>|(.+)\[\d+\])$")
 _NUMBERS = re.compile(r"^(?:u?int(?:8|16|32|64)|float|double|octet|boolean|long double)$")
 
 
-def find_message_type(name: str) -> Any:
-    """Return a message class by its name, such as ``sensor_msgs/msg/Temperature``.
+class MessageTypes(Protocol):
+    """Knows what message types look like: those of an installed ROS, or those of a bag."""
+
+    def fields(self, name: str) -> Mapping[str, str]:
+        """Return the fields of a type with their types, such as ``sequence<float>``.
+
+        Args:
+            name: ``package/msg/Name`` or ``package/Name``.
+
+        Raises:
+            ConfigError: not a type name, or no such message.
+            MissingDependencyError: the package is not installed.
+        """
+        ...
+
+
+def split_type_name(name: str) -> tuple[str, str]:
+    """Return package and name of a message type such as ``sensor_msgs/msg/Temperature``.
 
     Raises:
-        ConfigError: not a type name, or no such message in the package.
-        MissingDependencyError: the package is not installed.
+        ConfigError: not a type name.
     """
     match = _TYPE_NAME.match(name)
     if match is None:
         msg = f"message type {name!r}: expected package/msg/Name, such as sensor_msgs/msg/Imu"
         raise ConfigError(msg)
-    package, short = match.groups()
-    try:
-        module = importlib.import_module(f"{package}.msg")
-    except ImportError as error:
-        msg = (
-            f"message type {name!r}: the package {package} cannot be imported ({error}); install "
-            f"it (ros-$ROS_DISTRO-{package.replace('_', '-')}) and source its workspace"
-        )
-        raise MissingDependencyError(msg) from error
-    cls = getattr(module, short, None)
-    if cls is None:
-        known = [n for n in dir(module) if not n.startswith("_")]
-        msg = f"message type {name!r}: {package} has no message {short}.{suggest(short, known)}"
-        raise ConfigError(msg)
-    return cls
+    return match[1], match[2]
 
 
 @dataclass(frozen=True)
@@ -58,25 +59,32 @@ class FieldPath:
     steps: tuple[tuple[str, tuple[int, ...]], ...]
 
     @classmethod
-    def parse(cls, text: str, message_type: Any, key: str = "field") -> FieldPath:
+    def parse(cls, text: str, type: str, types: MessageTypes, key: str = "field") -> FieldPath:
         """Return the path, checked against a message type.
+
+        Args:
+            text: the path.
+            type: name of the message type.
+            types: knows it, and those inside it.
+            key: what the path is for, in messages.
 
         Raises:
             ConfigError: not a path, an unknown field (with the nearest), or not a number.
         """
-        where = f"{key}: {text!r} of {type_name(message_type)}"
+        where = f"{key}: {text!r} of {type}"
         steps: list[tuple[str, tuple[int, ...]]] = []
-        cls_now, kind = message_type, ""
+        now: str | None = type
+        kind = ""
         for part in text.split("."):
             match = _STEP.match(part)
             if match is None:
                 msg = f"{where}: expected names separated by dots, with [i] for an array element"
                 raise ConfigError(msg)
             name, indices = match.group(1), tuple(int(i) for i in re.findall(r"-?\d+", match[2]))
-            if cls_now is None:
+            if now is None:
                 msg = f"{where}: {steps[-1][0]!r} is a {kind}, it has no field {name!r}"
                 raise ConfigError(msg)
-            fields = cls_now.get_fields_and_field_types()
+            fields = types.fields(now)
             if name not in fields:
                 hint = suggest(name, fields)
                 msg = f"{where}: no field {name!r}.{hint} Known: {', '.join(fields)}"
@@ -84,7 +92,7 @@ class FieldPath:
             kind = fields[name]
             for _ in indices:
                 kind = _element(kind, f"{where}: {name!r}")
-            cls_now = find_message_type(kind) if _TYPE_NAME.match(kind) else None
+            now = kind if _TYPE_NAME.match(kind) else None
             steps.append((name, indices))
         if not _NUMBERS.match(kind):
             hint = " Add [i] for one element" if _ELEMENT.match(kind) else " Name a field of it"
@@ -126,8 +134,3 @@ def _element(kind: str, where: str) -> str:
         msg = f"{where} is a {kind}, not an array; leave the [i] out"
         raise ConfigError(msg)
     return match.group(1) or match.group(2)
-
-
-def type_name(message_type: Any) -> str:
-    """Return the name of a message class, as in ``sensor_msgs/msg/Temperature``."""
-    return f"{message_type.__module__.split('.')[0]}/msg/{message_type.__name__}"

@@ -1,17 +1,17 @@
-"""The stages of a mission: the decision being carried out, what it costs, and what came of it."""
+"""The stages of a probe: the decision being carried out, what it costs, and what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from gp_active_sensing.ros.jobs import Stage
+from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.types import Cost, Plan, Reading
 
 __all__ = ["Stages"]
 
 
 class Stages:
-    """Adds up a mission's decisions, drives and readings; used under the mission's lock.
+    """Adds up a probe's decisions, drives and readings; used under the mission's lock.
 
     Time and distance count from the first decision on, also while the next plan is computed; what
     is driven while the mission is paused is free.
@@ -19,6 +19,7 @@ class Stages:
 
     def __init__(self) -> None:
         self.number = 0
+        """Of the newest decision, among all of the mission."""
         self.plan: Plan | None = None
         """The decision being carried out."""
         self.home: Plan | None = None
@@ -37,16 +38,17 @@ class Stages:
         plan = self.plan or self.home  # once: another thread may change it in between
         return None if plan is None else plan.path[-1]
 
-    def begin(self, plan: Plan, now_ns: int, metres: float, *, foreseen: bool) -> None:
+    def begin(self, plan: Plan, number: int, now_ns: int, metres: float, *, foreseen: bool) -> None:
         """Carry out a decision.
 
         Args:
             plan: the decision.
+            number: among all of the mission.
             now_ns: time of the node's clock.
             metres: driven since the node began.
             foreseen: it was made on the way.
         """
-        self.number += 1
+        self.number = number
         self.plan = plan
         self._foreseen = foreseen
         self._values = []
@@ -61,14 +63,27 @@ class Stages:
             if target is not None and reading.location == target:
                 self._values.append(reading.value)
 
-    def complete(self, plan: Plan, now_ns: int, metres: float) -> tuple[Stage, Cost]:
+    def complete(
+        self,
+        plan: Plan,
+        now_ns: int,
+        metres: float,
+        *,
+        probe: str = "",
+        went: int | None = None,
+    ) -> tuple[Stage, Cost]:
         """End the stage; return it, and what was driven since the one before it ended."""
         cost = self.charge(now_ns, metres)
         value = sum(self._values) / len(self._values) if self._values else None
-        stage = Stage(self.number, plan, value, self.driven, now_ns, self._foreseen)
+        driven, foreseen = self.driven, self._foreseen
+        stage = Stage(self.number, plan, value, driven, now_ns, foreseen, probe=probe, went=went)
         self._unrecorded.append(stage)
         self.plan = None
         return stage, cost
+
+    def drop(self) -> None:
+        """Carry out nothing any more."""
+        self.plan = self.home = None
 
     def charge(self, now_ns: int, metres: float) -> Cost:
         """Return what was driven since this was last asked, and add it up."""

@@ -14,9 +14,9 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import stage_record, start_event
 from gp_active_sensing.metrics import nlpd, rmspe
+from gp_active_sensing.mission.jobs import Stage
+from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.ros.jobs import Stage
-from gp_active_sensing.ros.mission import Mission
 from gp_active_sensing.sim import Truth
 from gp_active_sensing.sim.summary import length_scale_weights, summarise
 from gp_active_sensing.topology.base import Topology
@@ -69,11 +69,14 @@ class Recorder:
         name = self._topology.names[goal]
         observed = belief.observed
         error = score = None
-        when: dict[str, float] = {}
+        more: dict[str, Any] = {"probe": stage.probe} if stage.probe else {}
+        if stage.went is not None:
+            more["went"] = stage.went
         if self._truth is not None:
             seconds = 1e-9 * stage.stamp_ns
             field = self._truth.at(seconds)
-            when = {"truth_seconds": seconds} if self._truth.changes else {}
+            if self._truth.changes:
+                more["truth_seconds"] = seconds
             error = rmspe(mean, field, observed)
             score = nlpd(mean, np.square(std), field, observed)
         record = stage_record(
@@ -91,7 +94,7 @@ class Recorder:
             driven_metres=stage.driven.metres,
             driven_seconds=stage.driven.seconds,
             foreseen=stage.foreseen,
-            **when,
+            **more,
         )
         self.records.append(record)
         self._write("append_record", record)
@@ -117,8 +120,8 @@ class Recorder:
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:
         """Return the summary of a mission as far as it has come."""
         with mission.lock:
-            loop, intake = mission.loop.snapshot(), mission.intake
-            rejected, dropped = dict(intake.rejected), dict(mission.inbox.dropped)
+            loop = mission.loop.snapshot()
+            rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
             until_ns = mission.until_ns
         return summarise(
             self._config,
@@ -127,7 +130,7 @@ class Recorder:
             driver="ros",
             status=status,
             reason=mission.reason,
-            driven=mission.stages.driven,
+            driven=mission.driven,
             run_dir="" if self.run is None else self.run.path,
             truth=self._truth,
             at_seconds=1e-9 * until_ns,
@@ -181,7 +184,7 @@ class Recorder:
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
     """Return how long things took: reading to belief, arrival to waypoint, by how it was found."""
     found = {
-        "reading_to_belief": mission.intake.latency.summary(),
+        "reading_to_belief": mission.reading_latency.summary(),
         "arrival_to_waypoint": mission.latency.summary(),
     }
     for how, took in mission.latencies.items():

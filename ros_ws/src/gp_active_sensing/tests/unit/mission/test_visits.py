@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.ros import visits as visits_module
-from gp_active_sensing.ros.visits import Visits
+from gp_active_sensing.mission import visits as visits_module
+from gp_active_sensing.mission.visits import Visits
 from gp_active_sensing.types import Reading
-from tests.ros.worlds import Rig, chain
+from tests.unit.mission.worlds import Rig, chain
 
 S = 1_000_000_000
 

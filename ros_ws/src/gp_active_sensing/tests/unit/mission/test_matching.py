@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.ros.matching import MapMatcher
-from tests.ros.worlds import chain, grid, place
+from gp_active_sensing.mission.matching import MapMatcher
+from tests.unit.mission.worlds import chain, grid, place
 
 
 def test_heading_tells_the_two_directions_of_a_road_apart() -> None:

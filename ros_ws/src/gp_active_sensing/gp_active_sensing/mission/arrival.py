@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gp_active_sensing.ros.poses import PoseTrack
+from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.topology.base import Topology
 
 __all__ = ["Arrival"]

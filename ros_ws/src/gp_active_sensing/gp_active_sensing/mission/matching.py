@@ -12,7 +12,6 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
-import shapely
 
 from gp_active_sensing.topology.base import Topology
 
@@ -41,6 +40,8 @@ class MapMatcher:
     """
 
     def __init__(self, topology: Topology, snap_distance: float | None = None) -> None:
+        import shapely  # not where only the package is imported
+
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
         self.has_lines = any(len(line) > 1 for line in lines)
         self.spacing = _spacing(topology)
@@ -68,6 +69,8 @@ class MapMatcher:
             heading: radians, NaN = not known.
             expected: where the probe was a moment ago and where it is going.
         """
+        import shapely
+
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
         point = shapely.Point(x, y)
@@ -91,6 +94,8 @@ class MapMatcher:
 
     def _direction(self, place: int, along: float) -> float:
         """Return the direction of a line at a distance from its start [rad]."""
+        import shapely
+
         shape, length = self._shapes[place], float(self._lengths[place])
         step = min(0.5, 0.5 * length)
         a = shapely.line_interpolate_point(shape, max(0.0, min(along, length) - step))
@@ -100,6 +105,8 @@ class MapMatcher:
 
 def _spacing(topology: Topology) -> float:
     """Return the median distance from a place to its nearest neighbour [m]; 1 for one place."""
+    import shapely
+
     points = np.array([shapely.Point(x, y) for x, y in topology.positions])
     if topology.n < 2:
         return 1.0

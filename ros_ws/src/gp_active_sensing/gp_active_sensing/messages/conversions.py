@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.ros.fields import FieldPath, find_message_type
-from gp_active_sensing.ros.poses import Pose
+from gp_active_sensing.messages.fields import FieldPath, MessageTypes
+from gp_active_sensing.mission.poses import Pose
 
 __all__ = [
     "Value",
@@ -39,6 +39,7 @@ class ValueReader:
     """Takes value, variance and stamp out of messages of one type.
 
     Args:
+        types: knows the message types.
         type: name of the message type.
         field: path of the value.
         variance_field: path of the variance, "" = none.
@@ -51,6 +52,7 @@ class ValueReader:
 
     def __init__(
         self,
+        types: MessageTypes,
         type: str,
         field: str,
         variance_field: str = "",
@@ -59,16 +61,15 @@ class ValueReader:
         scale: float = 1.0,
         offset: float = 0.0,
     ) -> None:
-        self.message_type = find_message_type(type)
-        self._field = FieldPath.parse(field, self.message_type, "reading.field")
+        self._field = FieldPath.parse(field, type, types, "reading.field")
         self._variance = (
-            FieldPath.parse(variance_field, self.message_type, "reading.variance_field")
+            FieldPath.parse(variance_field, type, types, "reading.variance_field")
             if variance_field
             else None
         )
         self._constant = noise_variance
         self._scale, self._offset = scale, offset
-        self.has_stamp = "header" in self.message_type.get_fields_and_field_types()
+        self.has_stamp = "header" in types.fields(type)
 
     def read(self, message: Any) -> Value:
         """Return what a message says; bad numbers are passed on, to be rejected and counted."""

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.ros.jobs import PlanJob
-from tests.ros.worlds import Rig, chain, grid, place
+from gp_active_sensing.mission.jobs import PlanJob
+from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
 
 
 def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
@@ -20,7 +20,7 @@ def asking() -> tuple[Rig, PlanJob]:
     rig = Rig(grid(5))
     rig.mission.start()
     rig.pose(1.0, 0.0)
-    job = rig.mission.step(10**9).job
+    job = job_of(rig.mission.step(10**9))
     assert job is not None
     return rig, job
 
@@ -48,7 +48,7 @@ def test_a_mission_observes_until_the_budget_is_spent() -> None:
         drive_to(rig, t, rig.sent[-1])
     assert rig.mission.state == "ended"
     assert rig.mission.reason == "the budget of readings is spent"
-    assert rig.mission.stages.number == len(rig.sent) == 3
+    assert rig.mission.probe.stages.number == len(rig.sent) == 3
     assert len(rig.observed) == 3
     kinds = [e["event"] for e in rig.events]
     assert kinds.count("decision") == kinds.count("moved") == kinds.count("reading") == 3
@@ -118,7 +118,7 @@ def test_a_reading_in_time_counts_for_the_place() -> None:
     drive_to(rig, 2.0, target, read=False)
     drive_to(rig, 6.0, target)
     assert rig.loop.counts["missed"] == 0
-    assert rig.mission.stages.number == 2
+    assert rig.mission.probe.stages.number == 2
 
 
 def test_passing_by_is_not_arriving() -> None:
@@ -157,8 +157,8 @@ def test_the_drive_is_taken_off_the_budget() -> None:
         rig.pose(t, x)
     rig.reading(5.0)
     rig.step(5.0)
-    assert rig.mission.stages.driven.metres == pytest.approx(60.0)
-    assert rig.mission.stages.driven.seconds == pytest.approx(4.0)
+    assert rig.mission.probe.stages.driven.metres == pytest.approx(60.0)
+    assert rig.mission.probe.stages.driven.seconds == pytest.approx(4.0)
 
 
 def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
@@ -170,7 +170,7 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
         rig.pose(t, x)
     rig.reading(5.0)
     rig.step(5.0, plan=False)  # the planner is still at work while the probe drives on
-    assert rig.mission.stages.driven.metres == pytest.approx(60.0)
+    assert rig.mission.probe.stages.driven.metres == pytest.approx(60.0)
     for t, x in ((6, 180.0), (7, 200.0)):
         rig.pose(t, x)
         rig.step(t, plan=False)
@@ -179,8 +179,8 @@ def test_what_is_driven_while_a_plan_is_computed_is_charged_too() -> None:
         rig.pose(t, x)
     rig.reading(9.0)
     rig.step(9.0, plan=False)
-    assert rig.mission.stages.driven.metres == pytest.approx(160.0)
-    assert rig.mission.stages.driven.seconds == pytest.approx(8.0)
+    assert rig.mission.probe.stages.driven.metres == pytest.approx(160.0)
+    assert rig.mission.probe.stages.driven.seconds == pytest.approx(8.0)
 
 
 # -- pausing -------------------------------------------------------------------------------------
@@ -206,9 +206,9 @@ def test_an_answer_to_a_question_from_before_the_pause_is_not_used() -> None:
     rig.mission.pause()
     rig.mission.resume()
     assert not rig.mission.decided(job, answer)
-    assert rig.mission.stages.number == 0
+    assert rig.mission.probe.stages.number == 0
     rig.step(2.0)
-    assert rig.mission.stages.number == 1
+    assert rig.mission.probe.stages.number == 1
 
 
 def test_planning_does_not_change_the_belief_that_takes_readings() -> None:
@@ -226,7 +226,7 @@ def test_a_waypoint_observed_while_it_was_chosen_is_chosen_again() -> None:
     assert not rig.mission.decided(job, answer)
     rig.step(3.0)
     assert rig.sent[-1] != answer.waypoint
-    assert rig.mission.stages.number == 1
+    assert rig.mission.probe.stages.number == 1
 
 
 def test_failed_planning_pauses_and_says_why() -> None:
@@ -311,10 +311,10 @@ def test_what_is_known_is_shown_without_a_decision_too() -> None:
     rig.pose(1.0, 0.0)
     rig.reading(1.0)
     rig.seconds = 5.0
-    job = rig.mission.step(10**9).job
+    job = job_of(rig.mission.step(10**9))
     assert job is not None
     assert not job.decide
-    assert rig.mission.step(2 * 10**9).job is None, "once is enough until there is news"
+    assert job_of(rig.mission.step(2 * 10**9)) is None, "once is enough until there is news"
 
 
 def test_stopping_hands_out_the_stage_that_was_not_recorded() -> None:

@@ -19,9 +19,11 @@ class Stage:
         number: 1 for the first.
         plan: the decision.
         value: mean of the readings of its place; None when it was set aside.
-        driven: since the mission began.
+        driven: by its probe, since the mission began.
         stamp_ns: when it ended, on the node's clock.
         foreseen: the decision was made while the probe drove to the place before.
+        probe: its name, "" where there is one.
+        went: place that was observed instead of the waypoint, when the mission follows the probe.
     """
 
     number: int
@@ -30,6 +32,8 @@ class Stage:
     driven: Cost
     stamp_ns: int
     foreseen: bool = False
+    probe: str = ""
+    went: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class PlanJob:
         finished: the stage that ended, which the copy's belief includes.
         since: when the message that made the decision necessary came (monotonic seconds).
         last: the mission is over when the copy has been shown.
+        probe: which one it is for.
+        pending: waypoints of the other probes.
     """
 
     loop: SensingLoop
@@ -53,6 +59,12 @@ class PlanJob:
     since: float
     decide: bool = True
     last: bool = False
+    probe: str = ""
+    pending: tuple[int, ...] = ()
+
+    def ask(self) -> Plan:
+        """Take the decision, on the copy."""
+        return self.loop.ask(self.at, pending=self.pending, probe=self.probe)
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,7 @@ class AheadJob:
         samples: cells of the reading.
         noise_variance: of the reading to come; None = the belief's.
         cancelled: says whether the answer is not wanted any more.
+        probe: which one it is for.
     """
 
     loop: SensingLoop
@@ -74,6 +87,7 @@ class AheadJob:
     samples: int
     noise_variance: float | None
     cancelled: Callable[[], bool]
+    probe: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,8 +98,10 @@ class Step:
         job: for the planner.
         again: a place whose waypoint is to be sent again.
         plan: a decision, foreseen and taken, to be sent.
+        probe: which one `again` and `plan` are for.
     """
 
     job: PlanJob | AheadJob | None = None
     again: int | None = None
     plan: Plan | None = None
+    probe: str = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gp_active_sensing.foresight import Foresight, take
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.ros.jobs import AheadJob
-from gp_active_sensing.types import Cost, Plan
+from gp_active_sensing.mission.jobs import AheadJob
+from gp_active_sensing.types import Budget, Cost, Plan
 
 __all__ = ["Ahead"]
 
@@ -32,7 +32,12 @@ class Ahead:
         return f"{0 if foresight is None else foresight.ready} of {self.samples}"
 
     def job(
-        self, loop: SensingLoop, plan: Plan | None, noise_variance: float | None
+        self,
+        loop: SensingLoop,
+        plan: Plan | None,
+        noise_variance: float | None,
+        left: Budget,
+        probe: str = "",
     ) -> AheadJob | None:
         """Return what to plan ahead now, None when that is nothing or on its way.
 
@@ -42,11 +47,12 @@ class Ahead:
             loop: the mission's engine.
             plan: being carried out.
             noise_variance: what the readings bring along.
+            left: of the probe's budget.
+            probe: its name.
         """
         if not self.samples or plan is None:
             return None
-        left = loop.remaining.readings
-        if left is not None and left <= 1:
+        if left.readings is not None and left.readings <= 1:
             return None  # the next reading is the last
         key = (loop.decisions, int(loop.belief.observed.sum()))
         if key == self._made_for:
@@ -54,13 +60,16 @@ class Ahead:
         self.drop()
         self._made_for = key
         number = self._number
+        copy = loop.snapshot()
+        copy.remaining = left
         return AheadJob(
-            loop.snapshot(),
+            copy,
             plan,
             number,
             self.samples,
             noise_variance,
             lambda: self._number != number,
+            probe,
         )
 
     def drop(self) -> None:
@@ -75,14 +84,21 @@ class Ahead:
             self.foresight = foresight
 
     def take(
-        self, loop: SensingLoop, value: float | None, rest: Cost = Cost(0.0, 0.0)
+        self,
+        loop: SensingLoop,
+        value: float | None,
+        left: Budget,
+        rest: Cost = Cost(0.0, 0.0),
+        probe: str = "",
     ) -> tuple[Plan, float] | None:
         """Take the decision that was foreseen for a reading of the goal, once.
 
         Args:
             loop: the mission's engine.
             value: what was read there.
+            left: of the probe's budget.
             rest: what is still to be driven to the end of the place.
+            probe: its name.
 
         Returns:
             The plan and the reading that it was made for; None when it has to be computed.
@@ -91,5 +107,5 @@ class Ahead:
         self.drop()
         if foresight is None or value is None:
             return None
-        plan = take(loop, foresight, value, rest=rest)
+        plan = take(loop, foresight, value, rest=rest, remaining=left, probe=probe)
         return None if plan is None else (plan, foresight.medians[foresight.cell(value)])

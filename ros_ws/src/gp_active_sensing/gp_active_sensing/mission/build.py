@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.inbox import Inbox
+from gp_active_sensing.mission.intake import Intake
+from gp_active_sensing.mission.matching import MapMatcher
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.poses import PoseTrack
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.mission.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.ros.inbox import Inbox
-from gp_active_sensing.ros.intake import Intake
-from gp_active_sensing.ros.matching import MapMatcher
-from gp_active_sensing.ros.mission import Mission
-from gp_active_sensing.ros.poses import PoseTrack
-from gp_active_sensing.ros.recording import Recorder
-from gp_active_sensing.ros.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
 from gp_active_sensing.sim.world import START
 from gp_active_sensing.topology import Topology, build_topology, place_index
@@ -32,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5
 """Arrival radius in live traffic [m]: a car that waits at a red light has not passed it."""
+
+SECONDS_OF_QUEUE = 20.0
+"""What the inbox holds, at the expected rates [s]."""
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit")
 
@@ -74,7 +79,7 @@ def build_parts(
         topology,
         belief_on(config.belief, topology),
         build_policy(config.policy),
-        budget=budget,
+        budget=Budget(readings=budget.readings),
         seed=config.seed,
         limit=plan_limit(config.limit.seconds, config.limit.expansions),
         retries=config.mission.retries,
@@ -87,34 +92,58 @@ def build_parts(
     truth, unit = _truth(kept, scenario)
     run = RunDirectory.create(config.run_dir, kept) if config.run_dir else None
     recorder = Recorder(run, kept, topology, truth=truth, unit=unit)
-    intake = Intake(
-        loop,
-        matcher,
-        PoseTrack(config.pose.max_age, config.pose.history),
-        coverage=config.mission.coverage,
-        pose_wait=config.pose.wait,
-        clock=clock,
-        journal=recorder.event,
-    )
-    radius = config.mission.arrival_radius
-    if radius is None and _is_live(scenario):
-        radius = _LIVE_RADIUS
-    elif radius is None:
-        radius = 5.0 if matcher.has_lines else min(5.0, 0.4 * matcher.spacing)
-    seconds_of_queue = 20.0
-    capacity = round(seconds_of_queue * (config.reading.rate + config.pose.rate))
+
+    def probe(name: str) -> Probe:
+        journal = partial(_named, recorder.event, name) if name else recorder.event
+        intake = Intake(
+            loop,
+            matcher,
+            PoseTrack(config.pose.max_age, config.pose.history),
+            coverage=config.mission.coverage,
+            pose_wait=config.pose.wait,
+            clock=clock,
+            journal=journal,
+        )
+        return Probe(
+            name,
+            loop,
+            intake,
+            config.mission,
+            arrival_radius=_radius(config, scenario, matcher),
+            purse=replace(budget, readings=None),
+            clock=clock,
+            journal=journal,
+            ahead=config.plan_ahead_samples if config.plan_ahead else 0,
+            back_to_start=back_to_start,
+        )
+
+    probes = [probe(name) for name in config.probes or ("",)]
+    capacity = round(SECONDS_OF_QUEUE * len(probes) * (config.reading.rate + config.pose.rate))
     mission = Mission(
         loop,
-        intake,
+        probes,
         Inbox(max(1000, capacity)),
         config.mission,
-        arrival_radius=radius,
         clock=clock,
-        ahead=config.plan_ahead_samples if config.plan_ahead else 0,
-        back_to_start=back_to_start,
         journal=recorder.event,
     )
     return Parts(mission, recorder, matcher)
+
+
+def _named(journal: Callable[[dict[str, Any]], None], name: str, event: Mapping[str, Any]) -> None:
+    """Add an event to the journal as one of a probe."""
+    journal({**event, "probe": name})
+
+
+def _radius(
+    config: ActiveSensingConfig, scenario: Mapping[str, Any] | None, matcher: MapMatcher
+) -> float:
+    """Return the distance to a waypoint at which a probe has arrived [m]."""
+    if config.mission.arrival_radius is not None:
+        return config.mission.arrival_radius
+    if _is_live(scenario):
+        return _LIVE_RADIUS
+    return 5.0 if matcher.has_lines else min(5.0, 0.4 * matcher.spacing)
 
 
 def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bool]:

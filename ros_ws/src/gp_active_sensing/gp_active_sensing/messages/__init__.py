@@ -1,0 +1,1 @@
+"""Numbers out of messages: of ROS classes and of a bag's decoded records alike; no ROS in here."""

@@ -1,0 +1,538 @@
+"""The mission: when to ask, when a place is done, when to pause, when it is over.
+
+One engine and one budget of readings for one or several probes; one decision is taken at a time,
+with the other probes' waypoints pending. No ROS in here: time and messages come as arguments, so
+every case can be tested without a clock, and a logged bag goes through the same code as a robot.
+
+=========  ====================================================================================
+idle       readings are used; nothing is decided yet
+running    decides, waits for the place to be observed, decides again; drives to the end place
+paused     readings are used; no decisions until `resume`
+ended      the last waypoint stands; readings are counted, not used
+=========  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gp_active_sensing.events import (
+    asked_event,
+    decision_event,
+    end_event,
+    state_event,
+)
+from gp_active_sensing.foresight import Foresight
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.blocked import Blocked
+from gp_active_sensing.mission.inbox import Arrival, Inbox
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Stage, Step
+from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.roster import Roster
+from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.types import Clock, Cost, Plan
+
+__all__ = ["Mission"]
+
+logger = logging.getLogger(__name__)
+
+SHOW_SECONDS = 2.0
+"""Least real time between two looks at the belief that no decision asks for."""
+
+
+class Mission:
+    """One mission; `step` and the commands may be called from different threads.
+
+    Args:
+        loop: the engine, before its first reading.
+        probes: who takes part; one without a name, or several.
+        inbox: what callbacks leave.
+        config: distances and times.
+        clock: monotonic seconds.
+        journal: takes the events of the mission.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        probes: Sequence[Probe],
+        inbox: Inbox,
+        config: MissionConfig,
+        *,
+        clock: Clock,
+        journal: Callable[[dict[str, Any]], None] = lambda event: None,
+    ) -> None:
+        self.loop = loop
+        self.roster = Roster(probes, config, journal)
+        self.inbox = inbox
+        self.config = config
+        self.blocked = Blocked(loop, journal)
+        self.lock = threading.RLock()
+        self.state = "idle"
+        self.reason = ""
+        """Why it is paused or over."""
+        self.stage = 0
+        """Decisions taken."""
+        self.last_plan: Plan | None = None
+        self.latency = Latency()
+        """From the message that completed a place to the next waypoint."""
+        self.latencies = {"foreseen": Latency(), "computed": Latency()}
+        """The same, by how the decision came about."""
+        self.reading_latency = Latency()
+        """From a reading to the belief."""
+        for probe in probes:
+            probe.intake.latency = self.reading_latency
+        self.job_running = False
+        self.showing = False
+        """What is known is being shown; whoever shows it resets this."""
+        self.last_job: int | None = None
+        """Number of the job whose answer was the end."""
+        self._last_words = False
+        """The mission ended without a job, and what is known is still to be shown."""
+        self.strangers: Counter[str] = Counter()
+        """Messages of probes that are not in the mission."""
+        self._job_number = 0
+        self._now_ns = 0
+        self._ticking = False
+        """The node's clock shows a time."""
+        self._ended_ns: int | None = None
+        self._shown, self._shown_at = 0, clock()
+        self._clock = clock
+        self._journal = journal
+
+    @property
+    def probes(self) -> dict[str, Probe]:
+        """Every probe by its name, gone ones too."""
+        return self.roster.probes
+
+    @property
+    def probe(self) -> Probe:
+        """The probe of a mission of one, the first of several."""
+        return next(iter(self.probes.values()))
+
+    @property
+    def plan(self) -> Plan | None:
+        """The decision being carried out, in a mission of one."""
+        return self.probe.plan
+
+    @property
+    def driven(self) -> Cost:
+        """By all probes together."""
+        total = Cost(0.0, 0.0)
+        for probe in self.probes.values():
+            total = total.plus(probe.stages.driven)
+        return total
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """What was not used, of all probes, by the word of the reason."""
+        total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
+        for probe in self.probes.values():
+            total += probe.intake.rejected
+        return total
+
+    @property
+    def until_ns(self) -> int:
+        """Up to when the mission has come, on the node's clock."""
+        return self._now_ns if self._ended_ns is None else self._ended_ns
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def start(self) -> str:
+        """Begin; return why it cannot, "" when it does."""
+        with self.lock:
+            if self.state != "idle":
+                return f"the mission is {self.state} already" + self._because()
+            self._go_on()
+            return ""
+
+    def pause(self, reason: str = "asked to") -> str:
+        """Take no more decisions; return why it cannot, "" when it does."""
+        with self.lock:
+            if self.state != "running":
+                return f"the mission is {self.state}, not running" + self._because()
+            self._set_state("paused", reason)
+            self._give_up_planning()
+            return ""
+
+    def resume(self) -> str:
+        """Go on; return why it cannot, "" when it does."""
+        with self.lock:
+            if self.state != "paused":
+                return f"the mission is {self.state}, not paused" + self._because()
+            for probe in self.probes.values():
+                probe.at = None  # it may have been driven elsewhere
+                probe.send_again = True
+                probe.resting = ""
+            self._go_on()
+            return ""
+
+    def unreachable(self, name: str = "", why: str = "reported as unreachable") -> str:
+        """Choose another place than the one a probe is sent to, which is blocked for a while.
+
+        Returns:
+            Why it cannot, "" when it does.
+        """
+        with self.lock:
+            probe = self.probes.get(name)
+            if probe is None or probe.plan is None or self.state != "running":
+                return "no place is being driven to"
+            self._block(probe, probe.plan.waypoints[0], why)
+            self.inbox.wake()
+            return ""
+
+    def leave(self, name: str, why: str = "asked to leave") -> str:
+        """Let a probe take no part any more; return why it cannot, "" when it does."""
+        with self.lock:
+            problem = self.roster.leave(name, why, self._now_ns)
+            if not problem:
+                self._rest_no_more()
+            return problem
+
+    def join(self, name: str) -> str:
+        """Let a probe that has left take part again; return why it cannot, "" when it does."""
+        with self.lock:
+            return self.roster.join(name, self._now_ns)
+
+    def _go_on(self) -> None:
+        self._set_state("running", "")
+        for probe in self.probes.values():
+            probe.arrival.forget()
+            probe.progress.forget()
+            probe.since = self._clock()
+            probe.stages.go_on(self._now_ns, probe.intake.metres)
+        self.inbox.wake()
+
+    def _set_state(self, state: str, reason: str) -> None:
+        self.state, self.reason = state, reason
+        self._journal(state_event(state, reason, stamp_ns=self._now_ns))
+
+    def _give_up_planning(self) -> None:
+        self._job_number += 1
+        self.job_running = False
+        for probe in self.probes.values():
+            probe.ahead.drop()
+
+    def _because(self) -> str:
+        return f" ({self.reason})" if self.reason else ""
+
+    # -- every message, and every so often -------------------------------------------------------
+
+    def step(self, now_ns: int) -> list[Step]:
+        """Use what came, message by message, and see what is to be done.
+
+        Args:
+            now_ns: time of the node's clock; 0 = there is none yet.
+        """
+        with self.lock:
+            self._ticking = now_ns > 0
+            if self._ticking:
+                self._watch_clock(now_ns)
+            steps: list[Step] = []
+            messages = iter(() if self._holds() else self.inbox.take())
+            for message in messages:
+                steps += self._use(message)
+                if self._holds():
+                    self.inbox.put_back(list(messages))
+            steps += self._every_so_often()
+            return steps
+
+    def _holds(self) -> bool:
+        """Say whether messages wait until the decision is there."""
+        return self.config.wait_for_plan and self.job_running
+
+    @property
+    def _decides(self) -> bool:
+        return self.state == "running" and self._ticking
+
+    def _watch_clock(self, now_ns: int) -> None:
+        back = 1e-9 * (self._now_ns - now_ns)
+        self._now_ns = now_ns
+        if back <= self.config.clock_tolerance:
+            return
+        logger.error("the clock went back by %.3f s; resume the mission when that is right", back)
+        for probe in self.probes.values():
+            probe.intake.restart_clock()
+            probe.arrival.forget()
+            probe.progress.forget()
+        self.pause(f"the clock went back by {back:.3f} s")
+
+    def _use(self, message: Arrival) -> Iterator[Step]:
+        probe = self.probes.get(message.probe)
+        if probe is None:
+            self.strangers[message.probe] += 1
+            return
+        probe.take([message])
+        self.roster.heard(probe, self._now_ns)
+        if self._decides:
+            yield from self._look_at(probe, message.received)
+
+    def _every_so_often(self) -> Iterator[Step]:
+        for probe in self.probes.values():
+            probe.take([])
+            if self._decides:
+                yield from self._look_at(probe, None)
+        if self._last_words:
+            self._last_words = False
+            yield Step(replace(self.look(), last=True))
+        elif not self._decides:
+            if job := self._show():
+                yield Step(job)
+        else:
+            yield from self._go_about()
+
+    def _go_about(self) -> Iterator[Step]:
+        """See what the time that passes makes necessary."""
+        if self.blocked.expire(self._now_ns) or self.roster.miss_silent(self._now_ns):
+            self._rest_no_more()
+        for probe in self.roster.present:
+            self._watch(probe)
+            if probe.send_again:
+                probe.send_again = False
+                if probe.target is not None:
+                    yield Step(again=probe.target, probe=probe.name)
+        if job := self._next_job():
+            yield Step(job)
+        elif ahead := self._next_ahead():
+            yield Step(ahead)
+        elif job := self._show():
+            yield Step(job)
+        if self._end_if_done():  # of those that are left after others have gone
+            self._last_words = True
+
+    def _look_at(self, probe: Probe, received: float | None) -> Iterator[Step]:
+        """See what a probe has come to."""
+        if probe.gone:
+            return
+        again = probe.see(self._now_ns, received)
+        home = probe.stages.home
+        if home is not None and probe.arrival.inside(home.path[-1]):
+            probe.homeward.arrive(self._now_ns)
+            probe.resting = home.reason
+            self._last_words = self._end_if_done()
+        if probe.finished is not None and probe.plan is None:
+            if probe.finished.value is None:  # what was kept for it is free for others
+                self._rest_no_more()
+            if (report := self._take_foreseen(probe)) is not None:
+                yield Step(report, plan=probe.plan, probe=probe.name)
+        if again is not None:
+            yield Step(again=again, probe=probe.name)
+        if self._decides and (job := self._next_job()):
+            yield Step(job)
+
+    def _watch(self, probe: Probe) -> None:
+        """Give a place up that a probe comes no nearer to."""
+        plan, config = probe.plan, self.config
+        if plan is None or config.drive_timeout <= 0.0 or config.follow == "probe":
+            return
+        if probe.arrival.inside(plan.path[-1]):
+            probe.progress.forget()
+        elif probe.progress.stalled(
+            plan, self._now_ns, step=probe.arrival.radius, patience=config.drive_timeout
+        ):
+            self._block(probe, plan.waypoints[0], f"no nearer for {config.drive_timeout:g} s")
+
+    def _block(self, probe: Probe, place: int, why: str) -> None:
+        probe.give_up(self._now_ns)
+        self.blocked.add(place, self._now_ns, self.config.block_seconds, why, probe.name)
+
+    def _rest_no_more(self) -> None:
+        """Ask again for probes that nothing was chosen for: more may be left now."""
+        for probe in self.probes.values():
+            if probe.resting and not probe.home:
+                probe.resting = ""
+
+    def _end_if_done(self) -> bool:
+        """End the mission when there is nothing left to do for any probe; say whether it did."""
+        present = self.roster.present
+        if self.state != "running" or self.job_running or not present:
+            return False
+        if self.loop.blocked and self.loop.remaining.readings != 0:
+            return False  # a place may be reachable again
+        if not all(probe.resting and probe.stages.home is None for probe in present):
+            return False
+        self._end(present[-1].resting)
+        return True
+
+    def _next_job(self) -> PlanJob | None:
+        """Return the next decision to be taken; the others' waypoints are pending."""
+        if self.job_running:
+            return None
+        for probe in self.roster.waiting:
+            if not self._knows_where(probe):
+                continue
+            probe.homeward.note_start(probe.at)
+            pending = self.roster.pending(probe)
+            self._journal(asked_event(probe.name, probe.at, pending, stamp_ns=self._now_ns))
+            self.job_running = True
+            self._job_number += 1
+            self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+            return PlanJob(
+                probe.homeward.snapshot(probe.at),
+                probe.at,
+                self._job_number,
+                probe.finished,
+                probe.since,
+                probe=probe.name,
+                pending=pending,
+            )
+        return None
+
+    def _knows_where(self, probe: Probe) -> bool:
+        """Say whether a decision can be taken from where a probe is; note where that is."""
+        probe.ahead.drop()
+        if probe.at is not None:
+            return True
+        if probe.intake.track.newest is None:
+            return False  # where the probe is must be known first
+        probe.at = probe.standing()
+        if probe.at is not None:
+            return True
+        if probe.homeward.needs_start:
+            return False  # where it has to come back to must be known first
+        logger.warning("the probe is off the map: any place may be the first")
+        return True
+
+    def _next_ahead(self) -> AheadJob | None:
+        # Another probe's decision or reading would make what was foreseen worthless.
+        if self.job_running or len(self.probes) > 1 or self.config.follow == "probe":
+            return None
+        probe = self.probe
+        noise = probe.stages.noise_variance
+        return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
+
+    def _show(self) -> PlanJob | None:
+        """Return a job that shows what is known, when there is news and none was shown lately."""
+        accepted, now = self.loop.counts["accepted"], self._clock()
+        recently = now - self._shown_at < SHOW_SECONDS
+        if accepted == self._shown or recently or self.job_running or self.showing:
+            return None
+        self.showing = True
+        return self.look()
+
+    def look(self) -> PlanJob:
+        """Return a job that only shows what is known now."""
+        with self.lock:
+            self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+            return PlanJob(self.loop.snapshot(), None, 0, None, self._shown_at, decide=False)
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def decided(self, job: PlanJob, plan: Plan) -> bool:
+        """Take the answer to a job; say whether it is used (also when it is the last one)."""
+        with self.lock:
+            probe = self.probes[job.probe]
+            if job.number != self._job_number or self.state != "running":
+                return False
+            self.job_running = False
+            if probe.gone:
+                return False
+            if plan.waypoint is not None and self.loop.belief.observed[plan.waypoint]:
+                return False  # read on the way while this was computed: decide again
+            self.last_plan = probe.last_plan = plan
+            if plan.waypoint is not None:
+                self.loop.adopt(job.loop, probe.name)
+                self._carry_out(probe, plan, job.since)
+                return True
+            probe.finished = None
+            self.loop.release(probe.name)
+            if plan.path:
+                self.loop.adopt(job.loop, probe.name)
+                probe.arrival.forget()
+                probe.ahead.drop()
+                self.reason = probe.homeward.begin(plan, job.at, self._now_ns)
+                return True
+            probe.resting = plan.reason or "nothing is left to observe"
+            self.last_job = job.number if self._end_if_done() else None
+            return True
+
+    def foreseen(self, job: AheadJob, foresight: Foresight) -> None:
+        """Take note of what has been foreseen so far."""
+        with self.lock:
+            self.probes[job.probe].ahead.offer(job, foresight)
+
+    def _take_foreseen(self, probe: Probe) -> PlanJob | None:
+        """Go on as foreseen, if that fits; return a job that records the stage that ended."""
+        finished = probe.finished
+        if finished is None or self.job_running:
+            return None
+        rest = probe.homeward.rest(probe.at)
+        found = probe.ahead.take(self.loop, finished.value, probe.left, rest, probe.name)
+        if found is None:
+            return None
+        plan, value = found
+        self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+        report = PlanJob(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
+        self._carry_out(probe, plan, probe.since, foreseen_for=value)
+        return report
+
+    def _carry_out(
+        self, probe: Probe, plan: Plan, since: float, foreseen_for: float | None = None
+    ) -> None:
+        foreseen = foreseen_for is not None
+        probe.journal(
+            decision_event(
+                self.stage + 1,
+                plan,
+                self.loop.policy_state,
+                at=probe.at,
+                stamp_ns=self._now_ns,
+                odometer=probe.intake.metres,
+                foreseen=foreseen,
+                foreseen_for=foreseen_for,
+            )
+        )
+        self.stage += 1
+        probe.stages.begin(plan, self.stage, self._now_ns, probe.intake.metres, foreseen=foreseen)
+        self.last_plan = probe.last_plan = plan
+        probe.finished = None
+        probe.arrival.forget()
+        probe.progress.forget()
+        probe.intake.set_out(plan.path)
+        took = self._clock() - since
+        self.latency.add(took)
+        self.latencies["foreseen" if foreseen else "computed"].add(took)
+
+    def failed(self, job: PlanJob, error: BaseException) -> None:
+        """Take note that a job could not be done."""
+        with self.lock:
+            if job.number == self._job_number:
+                self.pause(f"planning failed: {error}")
+
+    def _end(self, reason: str) -> None:
+        self.state, self.reason = "ended", reason
+        self._ended_ns = self._now_ns
+        for probe in self.probes.values():
+            probe.ahead.drop()
+            probe.intake.open = False
+            probe.intake.stop_waiting()  # counts what still waits
+        self._journal(end_event(reason, stamp_ns=self._now_ns))
+
+    def claim(self, stage: Stage) -> bool:
+        """Say whether a stage is still to be recorded, and leave that to whoever asks."""
+        with self.lock:
+            return self.probes[stage.probe].stages.claim(stage)
+
+    def stop(self, reason: str) -> list[Stage]:
+        """End it from outside, if it is not over; return the stages not recorded yet."""
+        with self.lock:
+            self._last_words = False
+            if self.state != "ended":
+                for message in self.inbox.take():
+                    if message.probe in self.probes:
+                        self.probes[message.probe].take([message])
+                for probe in self.probes.values():
+                    probe.stages.note(probe.intake.stop_waiting())
+                self._give_up_planning()
+                self._end(reason)
+            unrecorded: list[Stage] = []
+            for probe in self.probes.values():
+                probe.finished = None
+                unrecorded += probe.stages.unrecorded
+            return sorted(unrecorded, key=lambda stage: stage.number)

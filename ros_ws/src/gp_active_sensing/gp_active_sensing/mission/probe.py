@@ -1,0 +1,181 @@
+"""What a mission knows of one of its probes: where it is, where it was sent, what came of it.
+
+Used under the mission's lock. A mission of one probe has one without a name; it is always there.
+Of several, a probe takes part from its first pose on, until it leaves or is not heard of for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+from gp_active_sensing.events import miss_event, moved_event
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.ahead import Ahead
+from gp_active_sensing.mission.arrival import Arrival
+from gp_active_sensing.mission.homeward import Homeward
+from gp_active_sensing.mission.inbox import Arrival as Message
+from gp_active_sensing.mission.intake import Intake
+from gp_active_sensing.mission.jobs import Stage
+from gp_active_sensing.mission.progress import Progress
+from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.mission.stages import Stages
+from gp_active_sensing.types import Budget, Clock, Plan, Reading
+
+__all__ = ["Probe"]
+
+Journal = Callable[[dict[str, Any]], None]
+
+
+class Probe:
+    """One probe.
+
+    Args:
+        name: its namespace; "" in a mission of one.
+        loop: the mission's engine.
+        intake: brings its readings to the loop.
+        config: distances and times.
+        arrival_radius: distance to a waypoint at which it has arrived [m].
+        purse: its own metres, seconds and end place; readings belong to the mission.
+        clock: monotonic seconds.
+        journal: takes its events.
+        ahead: cells of the next reading to plan for while it drives; 0 = plan on arrival.
+        back_to_start: its end place is where it stands at its first decision.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        loop: SensingLoop,
+        intake: Intake,
+        config: MissionConfig,
+        *,
+        arrival_radius: float,
+        purse: Budget,
+        clock: Clock,
+        journal: Journal,
+        ahead: int = 0,
+        back_to_start: bool = False,
+    ) -> None:
+        self.name = name
+        self.loop = loop
+        self.intake = intake
+        self.config = config
+        self.purse = purse
+        self.arrival = Arrival(
+            loop.topology, intake.track, radius=arrival_radius, timeout=config.reading_timeout
+        )
+        self.progress = Progress(loop.topology, intake)
+        self.stages = Stages()
+        self.homeward = Homeward(self, journal, from_start=back_to_start)
+        self.ahead = Ahead(ahead)
+        self.last_plan: Plan | None = None
+        self.at: int | None = None
+        """Where the next decision is taken from, when that is known."""
+        self.finished: Stage | None = None
+        """The stage that ended, until the next decision."""
+        self.since = 0.0
+        """When the message came that made a decision necessary (monotonic seconds)."""
+        self.send_again = False
+        self.resting = ""
+        """Why nothing is chosen for it at present; "" = it is not resting."""
+        self.home = False
+        """It is where it had to end."""
+        self.gone = "" if not name else "no pose yet"
+        """Why it takes no part; "" = it does."""
+        self.heard = clock()
+        self._clock = clock
+        self.journal = journal
+        """Takes its events."""
+
+    @property
+    def plan(self) -> Plan | None:
+        """The decision being carried out."""
+        return self.stages.plan
+
+    @property
+    def target(self) -> int | None:
+        """The place being driven to."""
+        return self.stages.target
+
+    @property
+    def left(self) -> Budget:
+        """What is left for it: readings of the mission, metres and seconds of its own."""
+        return replace(self.purse, readings=self.loop.remaining.readings)
+
+    def snapshot(self) -> SensingLoop:
+        """Return a copy of the engine with what is left for this probe."""
+        copy = self.loop.snapshot()
+        copy.remaining = self.left
+        return copy
+
+    def take(self, messages: Collection[Message]) -> list[Reading]:
+        """Use what came from it; return the readings that were accepted."""
+        if messages:
+            self.heard = self._clock()
+        accepted = self.intake.take(messages)
+        self.stages.note(accepted)
+        return accepted
+
+    # -- stages --------------------------------------------------------------------------------
+
+    def see(self, now_ns: int, received: float | None) -> int | None:
+        """See whether its place is done; return a waypoint to send again.
+
+        Args:
+            now_ns: time of the node's clock.
+            received: when the newest message came (monotonic seconds); None = none did.
+        """
+        plan = self.plan
+        if plan is None:
+            return None
+        target = plan.waypoints[0]
+        went = self.intake.newest_place if self.config.follow == "probe" else None
+        if went is not None or self._is_done(target):
+            self._complete(plan, now_ns, received, went=went)
+            return None
+        if self.config.follow == "probe" or not self.arrival.overdue(target, now_ns):
+            return None
+        again = self.loop.miss(target)
+        self.journal(miss_event(target, again=again, stamp_ns=now_ns))
+        if again:
+            return target
+        self._complete(plan, now_ns, received)
+        return None
+
+    def _is_done(self, target: int) -> bool:
+        if not self.loop.belief.observed[target]:
+            return False
+        return self.config.arrival == "reading" or self.arrival.inside(target)
+
+    def _complete(
+        self, plan: Plan, now_ns: int, received: float | None, went: int | None = None
+    ) -> None:
+        self.finished, cost = self.stages.complete(
+            plan, now_ns, self.intake.metres, probe=self.name, went=went
+        )
+        self.purse = self.purse.minus(cost=cost)
+        self.journal(moved_event(cost, stamp_ns=now_ns, odometer=self.intake.metres))
+        self.at = plan.waypoint if went is None else went
+        self.since = self._clock() if received is None else received
+
+    def give_up(self, now_ns: int) -> None:
+        """Drop the decision being carried out; what was driven for it is charged."""
+        if self.plan is not None or self.stages.home is not None:
+            cost = self.stages.charge(now_ns, self.intake.metres)
+            self.purse = self.purse.minus(cost=cost)
+            self.journal(moved_event(cost, stamp_ns=now_ns, odometer=self.intake.metres))
+        self.stages.drop()
+        self.loop.release(self.name)
+        self.ahead.drop()
+        self.arrival.forget()
+        self.progress.forget()
+        self.finished = None
+        self.at = None
+        self.since = self._clock()
+
+    def standing(self) -> int | None:
+        """Return the place where it is; None when it is off the map or nowhere yet."""
+        here = self.intake.here
+        return None if here is None or self.intake.off_map else here.place

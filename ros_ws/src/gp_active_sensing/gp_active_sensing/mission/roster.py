@@ -1,0 +1,121 @@
+"""Who takes part in a mission: probes may join, leave, fall silent and come back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gp_active_sensing.errors import suggest
+from gp_active_sensing.events import roster_event
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.settings import MissionConfig
+
+__all__ = ["LEFT", "Roster"]
+
+logger = logging.getLogger(__name__)
+
+LEFT = "left: "
+"""How the reason of a probe begins that comes back only when it is asked to."""
+
+
+class Roster:
+    """The probes of a mission; used under its lock.
+
+    A mission of one probe has one that is always there. Of several, each joins with its first pose;
+    one that is silent for `mission.lost_after` seconds is given up (its place is free for the
+    others) and joins again when it is heard.
+
+    Args:
+        probes: in the order in which they are asked for.
+        config: when a probe is lost.
+        journal: takes the events.
+    """
+
+    def __init__(
+        self,
+        probes: Sequence[Probe],
+        config: MissionConfig,
+        journal: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.probes = {probe.name: probe for probe in probes}
+        self._config = config
+        self._journal = journal
+        self._heard_ns: dict[str, int] = {}
+
+    @property
+    def present(self) -> list[Probe]:
+        """Those that take part now."""
+        return [probe for probe in self.probes.values() if not probe.gone]
+
+    @property
+    def waiting(self) -> list[Probe]:
+        """Those that a decision is wanted for, the one that waits longest first."""
+        found = [
+            probe
+            for probe in self.present
+            if probe.plan is None and probe.stages.home is None and not probe.resting
+        ]
+        return sorted(found, key=lambda probe: probe.since)
+
+    def pending(self, probe: Probe) -> tuple[int, ...]:
+        """Return the waypoints that other probes are sent to."""
+        others = [other for other in self.present if other is not probe]
+        return tuple(sorted({o.plan.waypoints[0] for o in others if o.plan is not None}))
+
+    def heard(self, probe: Probe, now_ns: int) -> None:
+        """Take note of a message of a probe: with its first pose it takes part."""
+        self._heard_ns[probe.name] = now_ns
+        if not probe.gone or probe.gone.startswith(LEFT) or probe.intake.track.newest is None:
+            return
+        self._come(probe, now_ns)
+
+    def join(self, name: str, now_ns: int) -> str:
+        """Let a probe that has left take part again; return why it cannot, "" when it does."""
+        probe = self.probes.get(name)
+        if probe is None:
+            return self._unknown(name)
+        if not probe.gone:
+            return f"{name} takes part already"
+        if probe.intake.track.newest is None:
+            probe.gone = "no pose yet"
+        else:
+            self._come(probe, now_ns)
+        return ""
+
+    def leave(self, name: str, why: str, now_ns: int) -> str:
+        """Let a probe take no part any more; return why it cannot, "" when it does."""
+        probe = self.probes.get(name)
+        if probe is None:
+            return self._unknown(name)
+        if probe.gone.startswith(LEFT):
+            return f"{name} has left already"
+        self._go(probe, f"{LEFT}{why}", now_ns)
+        return ""
+
+    def miss_silent(self, now_ns: int) -> list[Probe]:
+        """Give up probes that have been silent for too long; return them."""
+        if len(self.probes) == 1:
+            return []
+        limit = 1e9 * self._config.lost_after
+        lost = [p for p in self.present if now_ns - self._heard_ns.get(p.name, now_ns) > limit]
+        for probe in lost:
+            self._go(probe, f"silent for {self._config.lost_after:g} s", now_ns)
+        return lost
+
+    def _come(self, probe: Probe, now_ns: int) -> None:
+        probe.gone = probe.resting = ""
+        probe.at = None
+        probe.since = probe.heard
+        self._heard_ns[probe.name] = now_ns
+        self._journal(roster_event(probe.name, "", stamp_ns=now_ns))
+        logger.info("%s takes part", probe.name)
+
+    def _go(self, probe: Probe, why: str, now_ns: int) -> None:
+        probe.give_up(now_ns)
+        probe.gone = why
+        self._journal(roster_event(probe.name, why, stamp_ns=now_ns))
+        logger.warning("%s takes no part any more (%s)", probe.name, why)
+
+    def _unknown(self, name: str) -> str:
+        return f"no probe {name!r} in this mission.{suggest(name, self.probes)}"
