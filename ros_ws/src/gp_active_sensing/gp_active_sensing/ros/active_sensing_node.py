@@ -8,9 +8,7 @@ on a copy, so that no reading waits for a plan. All decisions are in `mission`, 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
 from __future__ import annotations
 
-import dataclasses
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,16 +16,12 @@ from gp_active_sensing.ros.environment import require_ros_in
 
 require_ros_in(__name__)
 
-from std_srvs.srv import Trigger
-
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.messages.conversions import ValueReader, pose_reader
 from gp_active_sensing.mission.build import Parts, build_parts, plan_limit
-from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
-from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.message_types import RosTypes, find_message_type
+from gp_active_sensing.ros.commands import Commands
+from gp_active_sensing.ros.inputs import Inputs
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.publishing import Results
@@ -117,29 +111,10 @@ class ActiveSensingNode(GuardedNode):
         config: ActiveSensingConfig = self.parameters.config(
             check=lambda mapping: build_policy(mapping.get("policy", {}))
         )
-        reading, pose = config.reading, config.pose
-        self._read_value = ValueReader(
-            RosTypes(),
-            reading.type,
-            reading.field,
-            reading.variance_field,
-            noise_variance=reading.noise_variance,
-            scale=reading.scale,
-            offset=reading.offset,
-        )
-        pose_type = find_message_type(pose.type)
-        self._parts = build_parts(config, self._scenario)
-        frame = self._parts.mission.loop.topology.frame
-        self._read_pose = pose_reader(pose.type, datum=pose.datum, frame=frame)
-        self._results = Results(self, self._parts, exit_at_end=config.mission.exit_at_end)
-        for topic, kind, callback, stream in (
-            ("reading", find_message_type(reading.type), self._on_reading, reading),
-            ("pose", pose_type, self._on_pose, pose),
-        ):
-            profile = qos.sensor(stream.rate, reliable=stream.reliable)
-            self._results.health.listen(topic, kind, callback, profile)
-        for name in ("start", "pause", "resume", "finish", "save"):
-            self.own(self.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))
+        self._parts = parts = build_parts(config, self._scenario)
+        self._results = Results(self, parts, exit_at_end=config.mission.exit_at_end)
+        Inputs(self, config, parts, self._results.health)
+        self._commands = Commands(self, parts, self._results)
 
     def activate(self) -> None:
         """Start the threads, and the mission when nobody else will."""
@@ -150,6 +125,7 @@ class ActiveSensingNode(GuardedNode):
         self._results.health.worker_errors = self._worker.errors
         self._results.send_map()
         self._worker.start()
+        self._commands.worker = self._worker
         if mission.config.begin and mission.state == "idle":
             mission.start()
         elif mission.reason == DEACTIVATED:
@@ -162,7 +138,7 @@ class ActiveSensingNode(GuardedNode):
         self._parts.mission.pause(DEACTIVATED)
         if not self._worker.stop():
             self.get_logger().warning("a plan was still being computed; it is given up")
-        self._worker = None
+        self._worker = self._commands.worker = None
 
     def release(self) -> None:
         """Write the last words and give back topics and services."""
@@ -174,77 +150,6 @@ class ActiveSensingNode(GuardedNode):
         if parts is not None:
             parts.recorder.close()
         self.disown()
-
-    # -- in ------------------------------------------------------------------------------------
-
-    def _on_reading(self, message: Any) -> None:
-        parts = self._parts
-        if parts is None:
-            return
-        value = self._read_value.read(message)
-        stamp = value.stamp_ns
-        if stamp is None:  # a type without a header
-            stamp = self.get_clock().now().nanoseconds
-        raw = RawReading(self._stamped("reading", stamp), value.value, value.noise_variance)
-        parts.mission.inbox.put(raw, time.monotonic())
-
-    def _on_pose(self, message: Any) -> None:
-        parts = self._parts
-        if parts is not None:
-            pose = self._read_pose(message)
-            pose = dataclasses.replace(pose, stamp_ns=self._stamped("pose", pose.stamp_ns))
-            parts.mission.inbox.put(pose, time.monotonic())
-
-    def _stamped(self, topic: str, stamp_ns: int) -> int:
-        """Return the stamp, or the time of arrival for one that its publisher left at zero."""
-        if stamp_ns != 0 or self._results is None:
-            return stamp_ns
-        self._results.health.note_unstamped(topic)
-        return int(self.get_clock().now().nanoseconds)
-
-    def _on_start(self, request: Any, response: Any) -> Any:
-        return self._command("start", "started", response)
-
-    def _on_pause(self, request: Any, response: Any) -> Any:
-        return self._command("pause", "paused; the last waypoint stands", response)
-
-    def _on_resume(self, request: Any, response: Any) -> Any:
-        return self._command("resume", "resumed", response)
-
-    def _command(self, name: str, done: str, response: Any) -> Any:
-        if self._parts is None or self._worker is None:
-            problem = "the node is not active: configure and activate it first"
-        else:
-            problem = getattr(self._parts.mission, name)()
-        response.success = not problem
-        response.message = problem or done
-        return response
-
-    def _on_finish(self, request: Any, response: Any) -> Any:
-        """End the mission; the answer comes when summary and report are written."""
-        parts, worker, results = self._parts, self._worker, self._results
-        if parts is None or worker is None or results is None:
-            response.message = "the node is not active: configure and activate it first"
-        elif parts.mission.state == "ended":
-            response.message = f"the mission is ended already ({parts.mission.reason})"
-        else:
-            parts.mission.pause("about to finish")
-            worker.settle()
-            results.finish("asked to finish")
-            response.success = True
-            response.message = "finished; the last waypoint stands"
-        return response
-
-    def _on_save(self, request: Any, response: Any) -> Any:
-        parts = self._parts
-        if parts is None or parts.recorder.run is None:
-            response.message = "nothing is recorded: set the parameter run_dir and configure again"
-            return response
-        status = "finished" if parts.mission.state == "ended" else "running"
-        response.success = parts.recorder.save(parts.mission, status)
-        where = parts.recorder.run.path
-        response.message = f"summary written to {where}" if response.success else "see the log"
-        return response
 
 
 def main(args: Sequence[str] | None = None) -> int:

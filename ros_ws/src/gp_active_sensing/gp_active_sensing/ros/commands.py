@@ -1,0 +1,75 @@
+"""The services of the node ``active_sensing``: what an operator may ask of a mission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from std_srvs.srv import Trigger
+
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.publishing import Results
+from gp_active_sensing.ros.worker import Worker
+
+__all__ = ["Commands"]
+
+_INACTIVE = "the node is not active: configure and activate it first"
+
+
+class Commands:
+    """Makes the services; they answer with a reason where a command does not fit the state.
+
+    Args:
+        node: offers them.
+        parts: the mission and its records.
+        results: writes summary and report at the end.
+    """
+
+    def __init__(self, node: GuardedNode, parts: Parts, results: Results) -> None:
+        self._parts = parts
+        self._results = results
+        self.worker: Worker | None = None
+        """At work while the node is active."""
+        for name in ("start", "pause", "resume", "finish", "save"):
+            node.own(node.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))
+
+    def _on_start(self, request: Any, response: Any) -> Any:
+        return self._command("start", "started", response)
+
+    def _on_pause(self, request: Any, response: Any) -> Any:
+        return self._command("pause", "paused; the last waypoint stands", response)
+
+    def _on_resume(self, request: Any, response: Any) -> Any:
+        return self._command("resume", "resumed", response)
+
+    def _command(self, name: str, done: str, response: Any) -> Any:
+        problem = _INACTIVE if self.worker is None else getattr(self._parts.mission, name)()
+        response.success = not problem
+        response.message = problem or done
+        return response
+
+    def _on_finish(self, request: Any, response: Any) -> Any:
+        """End the mission; the answer comes when summary and report are written."""
+        mission, worker = self._parts.mission, self.worker
+        if worker is None:
+            response.message = _INACTIVE
+        elif mission.state == "ended":
+            response.message = f"the mission is ended already ({mission.reason})"
+        else:
+            mission.pause("about to finish")
+            worker.settle()
+            self._results.finish("asked to finish")
+            response.success = True
+            response.message = "finished; the last waypoint stands"
+        return response
+
+    def _on_save(self, request: Any, response: Any) -> Any:
+        parts = self._parts
+        if parts.recorder.run is None:
+            response.message = "nothing is recorded: set the parameter run_dir and configure again"
+            return response
+        status = "finished" if parts.mission.state == "ended" else "running"
+        response.success = parts.recorder.save(parts.mission, status)
+        where = parts.recorder.run.path
+        response.message = f"summary written to {where}" if response.success else "see the log"
+        return response
