@@ -66,13 +66,13 @@ class Homeward:
         copy.remaining = copy.remaining.minus(cost=self.rest(at))
         return copy
 
-    def begin(self, plan: Plan, at: int | None, now_ns: int) -> str:
-        """Drive to the end place, since nothing more is chosen; return why, in a sentence."""
+    def begin(self, plan: Plan, at: int | None, now_ns: int) -> None:
+        """Drive to the end place, since nothing more is chosen."""
         probe = self._probe
         probe.stages.home = plan
         probe.intake.expected = frozenset(plan.path)
-        metres = probe.intake.metres
-        self._journal(home_event(plan, stamp_ns=now_ns, at=at, odometer=metres))
+        probe.sent_ns = now_ns
+        self._journal(home_event(plan, stamp_ns=now_ns, at=at, **probe.whereabouts()))
         logger.info(
             "nothing more is chosen%s (%s); on the way to the end place %s, %.0f m",
             f" for {probe.name}" if probe.name else "",
@@ -80,7 +80,6 @@ class Homeward:
             probe.loop.topology.names[plan.path[-1]],
             plan.cost.metres,
         )
-        return f"{plan.reason}; on the way to the end place"
 
     def arrive(self, now_ns: int) -> None:
         """Charge the way to the end place."""
@@ -89,4 +88,4 @@ class Homeward:
         probe.home = True
         cost = probe.stages.charge(now_ns, probe.intake.metres)
         probe.purse = probe.purse.minus(cost=cost)
-        self._journal(moved_event(cost, stamp_ns=now_ns, odometer=probe.intake.metres))
+        self._journal(moved_event(cost, stamp_ns=now_ns, **probe.whereabouts()))

@@ -69,7 +69,7 @@ class Intake:
         self._pose_wait = pose_wait
         self._waiting: deque[Held] = deque()
         self._moved_from: Pose | None = None
-        self._counted: Pose | None = None
+        self.counted: Pose | None = None
         """Up to where `metres` are counted."""
         self._clock = clock
         self._journal = journal
@@ -122,7 +122,7 @@ class Intake:
         self.visits.clear()
         self._reject_left(reason, why)
         self.track.clear()
-        self._moved_from = self._counted = None
+        self._moved_from = self.counted = None
 
     def _reject_left(self, reason: str, why: str) -> None:
         for held in self.visits.left:
@@ -159,12 +159,12 @@ class Intake:
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
 
     def _count_metres(self, pose: Pose) -> None:
-        counted = self._counted
+        counted = self.counted
         if counted is not None:
             if pose.stamp_ns <= counted.stamp_ns:
                 return  # sent again to a node that was started again
             self.metres += math.hypot(pose.x - counted.x, pose.y - counted.y)
-        self._counted = pose
+        self.counted = pose
 
     def _with_heading(self, pose: Pose, before: Pose | None) -> Pose:
         """Fill in a heading that is not known from the movement."""
@@ -243,8 +243,6 @@ class Intake:
             self.rejected["mission_over"] += len(ready)
             return []
         used = [held for held in ready if self._use(held.reading)]
-        if used:
-            self._follow_up()
         now = self._clock()
         for held in used:
             self.latency.add(now - held.received)
@@ -262,6 +260,8 @@ class Intake:
             self.rejected[rejection.reason] += 1
         if report.new_places:
             self.newest_place = report.new_places[-1]
+        if report.accepted:
+            self._follow_up()  # one by one, so that the journal gives back the same digits
         return bool(report.accepted)
 
     def _follow_up(self) -> None:

@@ -22,14 +22,13 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.events import (
-    asked_event,
-    decision_event,
     end_event,
     state_event,
 )
 from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import Blocked
+from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.inbox import Arrival, Inbox
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Stage, Step
 from gp_active_sensing.mission.latency import Latency
@@ -77,18 +76,11 @@ class Mission:
         self.state = "idle"
         self.reason = ""
         """Why it is paused or over."""
-        self.stage = 0
-        """Decisions taken."""
-        self.last_plan: Plan | None = None
-        self.latency = Latency()
-        """From the message that completed a place to the next waypoint."""
-        self.latencies = {"foreseen": Latency(), "computed": Latency()}
-        """The same, by how the decision came about."""
+        self.decisions = Decisions(loop, self.roster, clock, journal)
         self.reading_latency = Latency()
         """From a reading to the belief."""
         for probe in probes:
             probe.intake.latency = self.reading_latency
-        self.job_running = False
         self.showing = False
         """What is known is being shown; whoever shows it resets this."""
         self.last_job: int | None = None
@@ -97,7 +89,6 @@ class Mission:
         """The mission ended without a job, and what is known is still to be shown."""
         self.strangers: Counter[str] = Counter()
         """Messages of probes that are not in the mission."""
-        self._job_number = 0
         self._now_ns = 0
         self._ticking = False
         """The node's clock shows a time."""
@@ -158,7 +149,7 @@ class Mission:
             if self.state != "running":
                 return f"the mission is {self.state}, not running" + self._because()
             self._set_state("paused", reason)
-            self._give_up_planning()
+            self.decisions.give_up()
             return ""
 
     def resume(self) -> str:
@@ -213,12 +204,6 @@ class Mission:
         self.state, self.reason = state, reason
         self._journal(state_event(state, reason, stamp_ns=self._now_ns))
 
-    def _give_up_planning(self) -> None:
-        self._job_number += 1
-        self.job_running = False
-        for probe in self.probes.values():
-            probe.ahead.drop()
-
     def _because(self) -> str:
         return f" ({self.reason})" if self.reason else ""
 
@@ -245,7 +230,7 @@ class Mission:
 
     def _holds(self) -> bool:
         """Say whether messages wait until the decision is there."""
-        return self.config.wait_for_plan and self.job_running
+        return self.config.wait_for_plan and self.decisions.running
 
     @property
     def _decides(self) -> bool:
@@ -299,7 +284,7 @@ class Mission:
                     yield Step(again=probe.target, probe=probe.name)
         if job := self._next_job():
             yield Step(job)
-        elif ahead := self._next_ahead():
+        elif self.config.follow == "waypoint" and (ahead := self.decisions.next_ahead()):
             yield Step(ahead)
         elif job := self._show():
             yield Step(job)
@@ -319,7 +304,8 @@ class Mission:
         if probe.finished is not None and probe.plan is None:
             if probe.finished.value is None:  # what was kept for it is free for others
                 self._rest_no_more()
-            if (report := self._take_foreseen(probe)) is not None:
+            if (report := self.decisions.take_foreseen(probe, self._now_ns)) is not None:
+                self._note_shown()
                 yield Step(report, plan=probe.plan, probe=probe.name)
         if again is not None:
             yield Step(again=again, probe=probe.name)
@@ -351,7 +337,7 @@ class Mission:
     def _end_if_done(self) -> bool:
         """End the mission when there is nothing left to do for any probe; say whether it did."""
         present = self.roster.present
-        if self.state != "running" or self.job_running or not present:
+        if self.state != "running" or self.decisions.running or not present:
             return False
         if self.loop.blocked and self.loop.remaining.readings != 0:
             return False  # a place may be reachable again
@@ -361,65 +347,27 @@ class Mission:
         return True
 
     def _next_job(self) -> PlanJob | None:
-        """Return the next decision to be taken; the others' waypoints are pending."""
-        if self.job_running:
-            return None
-        for probe in self.roster.waiting:
-            if not self._knows_where(probe):
-                continue
-            probe.homeward.note_start(probe.at)
-            pending = self.roster.pending(probe)
-            self._journal(asked_event(probe.name, probe.at, pending, stamp_ns=self._now_ns))
-            self.job_running = True
-            self._job_number += 1
-            self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
-            return PlanJob(
-                probe.homeward.snapshot(probe.at),
-                probe.at,
-                self._job_number,
-                probe.finished,
-                probe.since,
-                probe=probe.name,
-                pending=pending,
-            )
-        return None
-
-    def _knows_where(self, probe: Probe) -> bool:
-        """Say whether a decision can be taken from where a probe is; note where that is."""
-        probe.ahead.drop()
-        if probe.at is not None:
-            return True
-        if probe.intake.track.newest is None:
-            return False  # where the probe is must be known first
-        probe.at = probe.standing()
-        if probe.at is not None:
-            return True
-        if probe.homeward.needs_start:
-            return False  # where it has to come back to must be known first
-        logger.warning("the probe is off the map: any place may be the first")
-        return True
-
-    def _next_ahead(self) -> AheadJob | None:
-        # Another probe's decision or reading would make what was foreseen worthless.
-        if self.job_running or len(self.probes) > 1 or self.config.follow == "probe":
-            return None
-        probe = self.probe
-        noise = probe.stages.noise_variance
-        return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
+        job = self.decisions.next_job(self._now_ns)
+        if job is not None:
+            self._note_shown()
+        return job
 
     def _show(self) -> PlanJob | None:
         """Return a job that shows what is known, when there is news and none was shown lately."""
         accepted, now = self.loop.counts["accepted"], self._clock()
         recently = now - self._shown_at < SHOW_SECONDS
-        if accepted == self._shown or recently or self.job_running or self.showing:
+        if accepted == self._shown or recently or self.decisions.running or self.showing:
             return None
         self.showing = True
         return self.look()
 
+    def _note_shown(self) -> None:
+        self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+
     def look(self) -> PlanJob:
         """Return a job that only shows what is known now."""
         with self.lock:
-            self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
+            self._note_shown()
             return PlanJob(self.loop.snapshot(), None, 0, None, self._shown_at, decide=False)
 
     # -- decisions -----------------------------------------------------------------------------
@@ -427,82 +375,25 @@ class Mission:
     def decided(self, job: PlanJob, plan: Plan) -> bool:
         """Take the answer to a job; say whether it is used (also when it is the last one)."""
         with self.lock:
-            probe = self.probes[job.probe]
-            if job.number != self._job_number or self.state != "running":
+            if job.number != self.decisions.number or self.state != "running":
                 return False
-            self.job_running = False
-            if probe.gone:
-                return False
-            if plan.waypoint is not None and self.loop.belief.observed[plan.waypoint]:
-                return False  # read on the way while this was computed: decide again
-            self.last_plan = probe.last_plan = plan
-            if plan.waypoint is not None:
-                self.loop.adopt(job.loop, probe.name)
-                self._carry_out(probe, plan, job.since)
-                return True
-            probe.finished = None
-            self.loop.release(probe.name)
-            if plan.path:
-                self.loop.adopt(job.loop, probe.name)
-                probe.arrival.forget()
-                probe.ahead.drop()
-                self.reason = probe.homeward.begin(plan, job.at, self._now_ns)
-                return True
-            probe.resting = plan.reason or "nothing is left to observe"
-            self.last_job = job.number if self._end_if_done() else None
-            return True
+            used = self.decisions.take(job, plan, self._now_ns)
+            if used and plan.waypoint is None:
+                if plan.path:
+                    self.reason = f"{plan.reason}; on the way to the end place"
+                elif self._end_if_done():
+                    self.last_job = job.number
+            return used
 
     def foreseen(self, job: AheadJob, foresight: Foresight) -> None:
         """Take note of what has been foreseen so far."""
         with self.lock:
             self.probes[job.probe].ahead.offer(job, foresight)
 
-    def _take_foreseen(self, probe: Probe) -> PlanJob | None:
-        """Go on as foreseen, if that fits; return a job that records the stage that ended."""
-        finished = probe.finished
-        if finished is None or self.job_running:
-            return None
-        rest = probe.homeward.rest(probe.at)
-        found = probe.ahead.take(self.loop, finished.value, probe.left, rest, probe.name)
-        if found is None:
-            return None
-        plan, value = found
-        self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
-        report = PlanJob(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
-        self._carry_out(probe, plan, probe.since, foreseen_for=value)
-        return report
-
-    def _carry_out(
-        self, probe: Probe, plan: Plan, since: float, foreseen_for: float | None = None
-    ) -> None:
-        foreseen = foreseen_for is not None
-        probe.journal(
-            decision_event(
-                self.stage + 1,
-                plan,
-                self.loop.policy_state,
-                at=probe.at,
-                stamp_ns=self._now_ns,
-                odometer=probe.intake.metres,
-                foreseen=foreseen,
-                foreseen_for=foreseen_for,
-            )
-        )
-        self.stage += 1
-        probe.stages.begin(plan, self.stage, self._now_ns, probe.intake.metres, foreseen=foreseen)
-        self.last_plan = probe.last_plan = plan
-        probe.finished = None
-        probe.arrival.forget()
-        probe.progress.forget()
-        probe.intake.set_out(plan.path)
-        took = self._clock() - since
-        self.latency.add(took)
-        self.latencies["foreseen" if foreseen else "computed"].add(took)
-
     def failed(self, job: PlanJob, error: BaseException) -> None:
         """Take note that a job could not be done."""
         with self.lock:
-            if job.number == self._job_number:
+            if job.number == self.decisions.number:
                 self.pause(f"planning failed: {error}")
 
     def _end(self, reason: str) -> None:
@@ -529,7 +420,7 @@ class Mission:
                         self.probes[message.probe].take([message])
                 for probe in self.probes.values():
                     probe.stages.note(probe.intake.stop_waiting())
-                self._give_up_planning()
+                self.decisions.give_up()
                 self._end(reason)
             unrecorded: list[Stage] = []
             for probe in self.probes.values():

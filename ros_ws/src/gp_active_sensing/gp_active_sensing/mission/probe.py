@@ -78,6 +78,8 @@ class Probe:
         self.since = 0.0
         """When the message came that made a decision necessary (monotonic seconds)."""
         self.send_again = False
+        self.sent_ns = 0
+        """Stamp of its waypoint: when it was decided, or when another visit was."""
         self.resting = ""
         """Why nothing is chosen for it at present; "" = it is not resting."""
         self.home = False
@@ -118,7 +120,23 @@ class Probe:
         self.stages.note(accepted)
         return accepted
 
+    def whereabouts(self) -> dict[str, Any]:
+        """Return where it is and how far it drove, for events."""
+        counted = self.intake.counted
+        where = None if counted is None else [counted.stamp_ns, counted.x, counted.y]
+        return {"odometer": self.intake.metres, "pose": where}
+
     # -- stages --------------------------------------------------------------------------------
+
+    def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
+        """Carry out a decision, which has a number among all of the mission."""
+        self.stages.begin(plan, number, now_ns, self.intake.metres, foreseen=foreseen)
+        self.last_plan = plan
+        self.sent_ns = now_ns
+        self.finished = None
+        self.arrival.forget()
+        self.progress.forget()
+        self.intake.set_out(plan.path)
 
     def see(self, now_ns: int, received: float | None) -> int | None:
         """See whether its place is done; return a waypoint to send again.
@@ -140,6 +158,7 @@ class Probe:
         again = self.loop.miss(target)
         self.journal(miss_event(target, again=again, stamp_ns=now_ns))
         if again:
+            self.sent_ns = now_ns
             return target
         self._complete(plan, now_ns, received)
         return None
@@ -156,7 +175,8 @@ class Probe:
             plan, now_ns, self.intake.metres, probe=self.name, went=went
         )
         self.purse = self.purse.minus(cost=cost)
-        self.journal(moved_event(cost, stamp_ns=now_ns, odometer=self.intake.metres))
+        more = {} if went is None else {"went": went}
+        self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), **more))
         self.at = plan.waypoint if went is None else went
         self.since = self._clock() if received is None else received
 
@@ -165,7 +185,7 @@ class Probe:
         if self.plan is not None or self.stages.home is not None:
             cost = self.stages.charge(now_ns, self.intake.metres)
             self.purse = self.purse.minus(cost=cost)
-            self.journal(moved_event(cost, stamp_ns=now_ns, odometer=self.intake.metres))
+            self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), given_up=True))
         self.stages.drop()
         self.loop.release(self.name)
         self.ahead.drop()

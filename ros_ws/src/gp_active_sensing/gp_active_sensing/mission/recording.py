@@ -185,8 +185,8 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
     """Return how long things took: reading to belief, arrival to waypoint, by how it was found."""
     found = {
         "reading_to_belief": mission.reading_latency.summary(),
-        "arrival_to_waypoint": mission.latency.summary(),
+        "arrival_to_waypoint": mission.decisions.latency.summary(),
     }
-    for how, took in mission.latencies.items():
+    for how, took in mission.decisions.latencies.items():
         found[f"arrival_to_waypoint_{how}"] = took.summary()
     return found

@@ -157,7 +157,7 @@ class Health:
         values = {
             "state": mission.state,
             "reason": mission.reason,
-            "stage": mission.stage,
+            "stage": mission.decisions.stage,
             "waypoint": "" if target is None else mission.loop.topology.names[target],
             "observed": int(mission.loop.belief.observed.sum()),
             "set_aside": len(mission.loop.set_aside),
@@ -218,12 +218,12 @@ class Health:
 
     def _planner_status(self) -> Any:
         mission = self._parts.mission
-        plan = mission.last_plan
+        plan = mission.decisions.last_plan
         values: dict[str, object] = {
-            "planning": mission.job_running,
+            "planning": mission.decisions.running,
             "planned_ahead": mission.probe.ahead.progress,
         }
-        values |= {f"decisions_{how}": took.count for how, took in mission.latencies.items()}
+        values |= {f"decisions_{how}": took.count for how, took in mission.decisions.latencies.items()}
         for name, latency in latencies(mission).items():
             values |= {f"{name}_{key}": value for key, value in latency.items()}
         if plan is None:

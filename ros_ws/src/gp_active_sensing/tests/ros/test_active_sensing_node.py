@@ -137,13 +137,13 @@ def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
     loop.policy = Slow()
     probe.obedient = True
     probe._on_waypoint(probe.waypoints[0])
-    wait_until(lambda: node._parts.mission.job_running, "a plan being computed")
+    wait_until(lambda: node._parts.mission.decisions.running, "a plan being computed")
     probe.obedient = False
     before, begun = loop.counts["accepted"], time.monotonic()
     probe.reading(5.0)
     wait_until(lambda: loop.counts["accepted"] > before, "the reading to be used")
     assert time.monotonic() - begun < 0.75
-    assert node._parts.mission.job_running, "the plan is still being computed"
+    assert node._parts.mission.decisions.running, "the plan is still being computed"
 
 
 # -- who comes late --------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
     probe._on_waypoint(probe.waypoints[0])
     probe.wait_value("state", "ended")
     assert policy.calls == 4, "one for each decision"
-    assert node._parts.mission.latencies["foreseen"].count == 0
+    assert node._parts.mission.decisions.latencies["foreseen"].count == 0
     assert probe.values["planned_ahead"] == ""
 
 

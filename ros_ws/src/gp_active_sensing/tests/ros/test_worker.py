@@ -118,7 +118,7 @@ def test_stop_does_not_wait_for_a_plan_for_long(
     rig.loop.policy = Slow()  # type: ignore[assignment]
     said = Said()
     worker = start(rig, said)
-    wait_until(lambda: rig.mission.job_running, "a plan being computed")
+    wait_until(lambda: rig.mission.decisions.running, "a plan being computed")
     rig.mission.pause("shut down")
     begun = time.monotonic()
     assert not worker.stop()
@@ -212,7 +212,7 @@ def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Sta
     rig.pose(1.1, float(x), float(y))
     rig.reading(1.1)
     wait_until(lambda: rig.mission.probe.stages.number == 2, "the next decision")
-    assert rig.mission.latencies["computed"].count == 2
+    assert rig.mission.decisions.latencies["computed"].count == 2
 
 
 def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:

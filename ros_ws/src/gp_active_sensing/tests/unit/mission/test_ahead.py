@@ -53,8 +53,8 @@ def test_on_arrival_nothing_is_left_to_compute() -> None:
     assert len(rig.sent) == before + 1
     assert rig.asked is None, "the planner was not asked"
     assert rig.mission.probe.stages.number == before + 1
-    assert rig.mission.latencies["foreseen"].count == 1
-    assert rig.mission.latencies["computed"].count == before
+    assert rig.mission.decisions.latencies["foreseen"].count == 1
+    assert rig.mission.decisions.latencies["computed"].count == before
 
 
 def test_what_is_taken_is_what_asking_would_have_given() -> None:

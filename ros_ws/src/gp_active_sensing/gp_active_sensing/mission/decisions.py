@@ -1,0 +1,187 @@
+"""The decisions of a mission: one is computed at a time, the other probes' waypoints pending."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from gp_active_sensing.events import asked_event, decision_event
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob
+from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.roster import Roster
+from gp_active_sensing.types import Clock, Plan
+
+__all__ = ["Decisions"]
+
+logger = logging.getLogger(__name__)
+
+
+class Decisions:
+    """Hands out what is to be decided and carries out what was; used under the mission's lock.
+
+    Args:
+        loop: the engine.
+        roster: the probes.
+        clock: monotonic seconds.
+        journal: takes the events.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        roster: Roster,
+        clock: Clock,
+        journal: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.loop = loop
+        self.roster = roster
+        self.stage = 0
+        """Decisions taken."""
+        self.last_plan: Plan | None = None
+        self.running = False
+        """A decision is being computed."""
+        self.number = 0
+        """Of the newest job; an answer to an older one is not used."""
+        self.open: PlanJob | None = None
+        """A decision that was being computed when the process was killed, to be computed first."""
+        self.latency = Latency()
+        """From the message that completed a place to the next waypoint."""
+        self.latencies = {"foreseen": Latency(), "computed": Latency()}
+        """The same, by how the decision came about."""
+        self._clock = clock
+        self._journal = journal
+
+    def give_up(self) -> None:
+        """Use no answer that is under way."""
+        self.number += 1
+        self.running = False
+        self.open = None
+        for probe in self.roster.probes.values():
+            probe.ahead.drop()
+
+    # -- handed out ----------------------------------------------------------------------------
+
+    def next_job(self, now_ns: int) -> PlanJob | None:
+        """Return the next decision to be taken, None when there is none or one is under way."""
+        if self.running:
+            return None
+        if self.open is not None:
+            job, self.open, self.running = self.open, None, True
+            return job
+        for probe in self.roster.waiting:
+            if not self._knows_where(probe):
+                continue
+            probe.homeward.note_start(probe.at)
+            pending = self.roster.pending(probe)
+            self._journal(asked_event(probe.name, probe.at, pending, stamp_ns=now_ns))
+            self.running = True
+            self.number += 1
+            return self.job_for(probe, pending)
+        return None
+
+    def job_for(self, probe: Probe, pending: tuple[int, ...]) -> PlanJob:
+        """Return the job to decide for a probe from what is known now."""
+        return PlanJob(
+            probe.homeward.snapshot(probe.at),
+            probe.at,
+            self.number,
+            probe.finished,
+            probe.since,
+            probe=probe.name,
+            pending=pending,
+        )
+
+    def _knows_where(self, probe: Probe) -> bool:
+        """Say whether a decision can be taken from where a probe is; note where that is."""
+        probe.ahead.drop()
+        if probe.at is not None:
+            return True
+        if probe.intake.track.newest is None:
+            return False  # where the probe is must be known first
+        probe.at = probe.standing()
+        if probe.at is not None:
+            return True
+        if probe.homeward.needs_start:
+            return False  # where it has to come back to must be known first
+        logger.warning("the probe is off the map: any place may be the first")
+        return True
+
+    def next_ahead(self) -> AheadJob | None:
+        """Return the decision to be foreseen, None when there is none or it is under way."""
+        # Another probe's decision or reading would make what was foreseen worthless.
+        if self.running or len(self.roster.probes) > 1:
+            return None
+        (probe,) = self.roster.probes.values()
+        noise = probe.stages.noise_variance
+        return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
+
+    # -- taken ---------------------------------------------------------------------------------
+
+    def take(self, job: PlanJob, plan: Plan, now_ns: int) -> bool:
+        """Take the answer to a job; say whether it is used."""
+        self.running = False
+        probe = self.roster.probes[job.probe]
+        if probe.gone:
+            return False
+        if plan.waypoint is not None and self.loop.belief.observed[plan.waypoint]:
+            return False  # read on the way while this was computed: decide again
+        self.last_plan = probe.last_plan = plan
+        if plan.waypoint is not None:
+            self.loop.adopt(job.loop, probe.name)
+            self._carry_out(probe, plan, job.since, now_ns)
+            return True
+        probe.finished = None
+        self.loop.release(probe.name)
+        if plan.path:
+            self.loop.adopt(job.loop, probe.name)
+            probe.arrival.forget()
+            probe.ahead.drop()
+            probe.homeward.begin(plan, job.at, now_ns)
+        else:
+            probe.resting = plan.reason or "nothing is left to observe"
+        return True
+
+    def take_foreseen(self, probe: Probe, now_ns: int) -> PlanJob | None:
+        """Go on as foreseen, if that fits; return a job that records the stage that ended."""
+        finished = probe.finished
+        if finished is None or self.running:
+            return None
+        rest = probe.homeward.rest(probe.at)
+        found = probe.ahead.take(self.loop, finished.value, probe.left, rest, probe.name)
+        if found is None:
+            return None
+        plan, value = found
+        report = PlanJob(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
+        self._carry_out(probe, plan, probe.since, now_ns, foreseen_for=value)
+        return report
+
+    def _carry_out(
+        self,
+        probe: Probe,
+        plan: Plan,
+        since: float,
+        now_ns: int,
+        foreseen_for: float | None = None,
+    ) -> None:
+        foreseen = foreseen_for is not None
+        probe.journal(
+            decision_event(
+                self.stage + 1,
+                plan,
+                self.loop.policy_state,
+                at=probe.at,
+                stamp_ns=now_ns,
+                **probe.whereabouts(),
+                foreseen=foreseen,
+                foreseen_for=foreseen_for,
+            )
+        )
+        self.stage += 1
+        probe.set_out(plan, self.stage, now_ns, foreseen=foreseen)
+        self.last_plan = plan
+        took = self._clock() - since
+        self.latency.add(took)
+        self.latencies["foreseen" if foreseen else "computed"].add(took)
