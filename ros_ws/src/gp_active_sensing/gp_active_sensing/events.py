@@ -2,8 +2,10 @@
 
 =========  ========================================================================================
 start      how the run was started: versions, seed
+resumed    the same, in another process
 state      a mission of nodes is running or paused from here on, and why
 asked      a decision is being computed, of the readings so far
+unused     an answer without a waypoint, or one that came too late: asked again when that helps
 decision   a plan, with the expansions spent and the state the policy left
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop
@@ -39,17 +41,30 @@ __all__ = [
     "plan_of",
     "reading_event",
     "reading_of",
+    "resumed_event",
     "roster_event",
     "stage_record",
     "start_event",
     "state_event",
+    "status_event",
     "stopped_event",
+    "unused_event",
 ]
 
 
 def start_event(**details: Any) -> dict[str, Any]:
     """Return the journal's first event."""
     return {"event": "start", **details}
+
+
+def resumed_event(**details: Any) -> dict[str, Any]:
+    """Return the journal's event of a mission that goes on in another process."""
+    return {"event": "resumed", **details}
+
+
+def status_event(probes: Mapping[str, Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """Return the journal's event of where the probes are and what of them was not used."""
+    return {"event": "status", "probes": {k: dict(v) for k, v in probes.items()}, **more}
 
 
 def reading_event(reading: Reading, **more: Any) -> dict[str, Any]:
@@ -152,6 +167,18 @@ def state_event(state: str, reason: str, **more: Any) -> dict[str, Any]:
 def asked_event(probe: str, at: int | None, pending: Sequence[int], **more: Any) -> dict[str, Any]:
     """Return the journal's event of a decision that begins to be computed."""
     return {"event": "asked", "probe": probe, "at": at, "pending": list(pending), **more}
+
+
+def unused_event(probe: str, plan: Plan, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of an answer that nothing came of."""
+    return {
+        "event": "unused",
+        "probe": probe,
+        "waypoint": plan.waypoint,
+        "reason": plan.reason,
+        "expanded": plan.expanded,
+        **more,
+    }
 
 
 def blocked_event(location: int, *, until_ns: int, why: str, **more: Any) -> dict[str, Any]:

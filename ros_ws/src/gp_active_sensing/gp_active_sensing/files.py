@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import RunError
 
-__all__ = ["cannot", "drop_cut_line", "read_lines", "write_whole"]
+__all__ = ["cannot", "differences", "drop_cut_line", "read_lines", "sync_folder", "write_whole"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,33 +26,58 @@ def cannot(path: Path, what: str, error: BaseException) -> RunError:
 
 
 def write_whole(path: Path, text: str) -> Path:
-    """Write beside, then rename: a reader sees the old file or the new one.
+    """Write beside, then rename: a reader sees the old file or the new one, after a power cut too.
 
     Raises:
         RunError: the file cannot be written.
     """
     beside = path.with_name(f".{path.name}.part")
     try:
-        beside.write_text(text, encoding="utf-8")
+        with beside.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(beside, path)
+        sync_folder(path.parent)
     except OSError as error:
         raise cannot(path, "write", error) from error
     return path
 
 
+def sync_folder(path: Path) -> None:
+    """Have the names of a folder's files on disk, where the system can do that. Raises OSError."""
+    if os.name != "posix":
+        return
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
 def drop_cut_line(path: Path) -> bool:
-    """Remove a half-written last line; say whether there was one.
+    """Remove what a kill or a power cut left at the end of a file of JSON lines.
+
+    That is a half-written last line, or blocks of zeros that the file system had not filled. It is
+    kept beside, as ``<name>.cut``, when there is more than a line's beginning in it.
+
+    Returns:
+        Whether there was such an end.
 
     Raises:
         RunError: the file cannot be read or written.
     """
     try:
         data = path.read_bytes() if path.exists() else b""
-        whole = data.rfind(b"\n") + 1
+        zeros = data.find(b"\0")  # JSON has none
+        whole = data.rfind(b"\n", 0, None if zeros < 0 else zeros) + 1
         if whole == len(data):
             return False
+        if zeros >= 0:
+            path.with_name(f"{path.name}.cut").write_bytes(data[whole:])
         with path.open("rb+") as stream:
             stream.truncate(whole)
+            os.fsync(stream.fileno())
     except OSError as error:
         raise cannot(path, "mend", error) from error
     logger.warning("%s: removed a half-written last line (%d bytes)", path, len(data) - whole)
@@ -85,3 +111,14 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
             raise RunError(msg)
         items.append(item)
     return items, bool(rest)
+
+
+def differences(old: Any, new: Any, path: str = "") -> list[str]:
+    """Return the dotted keys in which two configurations differ."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found = []
+        for key in {*old, *new}:
+            inner = f"{path}.{key}" if path else str(key)
+            found += differences(old.get(key), new.get(key), inner)
+        return found
+    return [] if old == new else [path]

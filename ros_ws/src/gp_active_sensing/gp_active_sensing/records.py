@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +21,7 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import cannot, drop_cut_line, read_lines, write_whole
+from gp_active_sensing.files import cannot, drop_cut_line, read_lines, sync_folder, write_whole
 
 __all__ = ["RunDirectory", "json_ready"]
 
@@ -126,13 +127,29 @@ class RunDirectory:
             write_whole(self.path / TRUTH, "")
 
     def drop_cut_line(self) -> bool:
-        """Remove a half-written last line of the journal; say whether there was one.
+        """Remove what a kill or a power cut left at the end of the journal and of the records.
+
+        Returns:
+            Whether the journal had such an end.
 
         Raises:
-            RunError: the journal cannot be written.
+            RunError: they cannot be read or written.
         """
+        self._close(RECORDS)
+        drop_cut_line(self.path / RECORDS)
         self._close(JOURNAL)
         return drop_cut_line(self.path / JOURNAL)
+
+    def sync(self) -> None:
+        """Have the journal on disk as far as it is written. Raises RunError."""
+        stream = self._streams.get(JOURNAL)
+        try:
+            if stream is not None and not stream.closed:
+                os.fsync(stream.fileno())
+        except ValueError:
+            pass  # closed meanwhile, which has flushed it
+        except OSError as error:
+            raise cannot(self.path / JOURNAL, "put on disk", error) from error
 
     def close(self) -> None:
         """Close the files; writing again opens them again.
@@ -200,6 +217,7 @@ class RunDirectory:
             if stream is None:
                 stream = (self.path / name).open("ab")
                 self._streams[name] = stream
+                sync_folder(self.path)
             stream.write(line.encode("utf-8"))
             stream.flush()
         except OSError as error:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
@@ -20,9 +21,10 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.mission.resume import Resumption
+from gp_active_sensing.mission.run_dirs import choose_run
 from gp_active_sensing.mission.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
 from gp_active_sensing.sim.world import START
 from gp_active_sensing.topology import Topology, build_topology, place_index
@@ -90,7 +92,8 @@ def build_parts(
     loop.snap_distance = matcher.snap_distance
     kept = _effective(config, scenario)
     truth, unit = _truth(kept, scenario)
-    run = RunDirectory.create(config.run_dir, kept) if config.run_dir else None
+    now = datetime.now(timezone.utc).astimezone()
+    run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
     recorder = Recorder(run, kept, topology, truth=truth, unit=unit)
 
     def probe(name: str) -> Probe:
@@ -127,7 +130,11 @@ def build_parts(
         clock=clock,
         journal=recorder.event,
     )
-    return Parts(mission, recorder, matcher)
+    parts = Parts(mission, recorder, matcher)
+    if events:
+        Resumption(mission, recorder).run(events)
+    recorder.begin(again=bool(events))
+    return parts
 
 
 def _named(journal: Callable[[dict[str, Any]], None], name: str, event: Mapping[str, Any]) -> None:

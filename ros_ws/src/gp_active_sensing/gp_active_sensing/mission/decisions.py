@@ -137,8 +137,6 @@ class Decisions:
         self.loop.release(probe.name)
         if plan.path:
             self.loop.adopt(job.loop, probe.name)
-            probe.arrival.forget()
-            probe.ahead.drop()
             probe.homeward.begin(plan, job.at, now_ns)
         else:
             probe.resting = plan.reason or "nothing is left to observe"

@@ -69,10 +69,8 @@ class Homeward:
     def begin(self, plan: Plan, at: int | None, now_ns: int) -> None:
         """Drive to the end place, since nothing more is chosen."""
         probe = self._probe
-        probe.stages.home = plan
-        probe.intake.expected = frozenset(plan.path)
-        probe.sent_ns = now_ns
         self._journal(home_event(plan, stamp_ns=now_ns, at=at, **probe.whereabouts()))
+        probe.set_out_home(plan, now_ns)
         logger.info(
             "nothing more is chosen%s (%s); on the way to the end place %s, %.0f m",
             f" for {probe.name}" if probe.name else "",

@@ -66,6 +66,8 @@ class Intake:
         """Observed for the first time since the probe set out; the latest such place."""
         self.open = True
         """False once the mission is over: readings are then counted, not used."""
+        self.known: set[tuple[int, float]] = set()
+        """Stamp [ns] and value of readings used before a restart, which may be sent again."""
         self._pose_wait = pose_wait
         self._waiting: deque[Held] = deque()
         self._moved_from: Pose | None = None
@@ -187,6 +189,9 @@ class Intake:
     # -- readings ------------------------------------------------------------------------------
 
     def _take_reading(self, raw: RawReading, received: float) -> list[Held]:
+        if (raw.stamp_ns, raw.value) in self.known:
+            self.rejected["already_used"] += 1
+            return []
         reading = Reading(raw.stamp_ns, None, raw.value, raw.noise_variance, raw.source)
         held = Held(reading, received)
         bad_variance = raw.noise_variance is not None and not (
@@ -255,6 +260,10 @@ class Intake:
             pass  # `tell` says and counts why it cannot be used
         else:
             self._journal(reading_event(replace(reading, location=place)))
+        return self.tell(reading)
+
+    def tell(self, reading: Reading) -> bool:
+        """Tell the loop a reading that is in the journal; say whether it is used."""
         report = self.loop.tell([reading])
         for rejection in report.rejected:
             self.rejected[rejection.reason] += 1

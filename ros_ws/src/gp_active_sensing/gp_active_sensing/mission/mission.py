@@ -24,6 +24,9 @@ from typing import Any
 from gp_active_sensing.events import (
     end_event,
     state_event,
+    status_event,
+    stopped_event,
+    unused_event,
 )
 from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.loop import SensingLoop
@@ -35,6 +38,7 @@ from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.roster import Roster
 from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.mission.trace import Trace
 from gp_active_sensing.types import Clock, Cost, Plan
 
 __all__ = ["Mission"]
@@ -43,6 +47,13 @@ logger = logging.getLogger(__name__)
 
 SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
+
+
+AGAIN = "blocked places are tried again"
+"""How the reason ends of a mission that waits for such places."""
+
+STATUS_SECONDS = 1.0
+"""Least real time between two events that say where the probes are."""
 
 
 class Mission:
@@ -71,7 +82,7 @@ class Mission:
         self.roster = Roster(probes, config, journal)
         self.inbox = inbox
         self.config = config
-        self.blocked = Blocked(loop, journal)
+        self.blocked = Blocked(loop, config, journal)
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
@@ -87,6 +98,8 @@ class Mission:
         """Number of the job whose answer was the end."""
         self._last_words = False
         """The mission ended without a job, and what is known is still to be shown."""
+        self.trace: Trace | None = None
+        """Hears which messages were used when, beside the events."""
         self.strangers: Counter[str] = Counter()
         """Messages of probes that are not in the mission."""
         self._now_ns = 0
@@ -94,6 +107,8 @@ class Mission:
         """The node's clock shows a time."""
         self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
+        self._noted: dict[str, dict[str, Any]] = {}
+        self._noted_at = clock()
         self._clock = clock
         self._journal = journal
 
@@ -174,7 +189,7 @@ class Mission:
             probe = self.probes.get(name)
             if probe is None or probe.plan is None or self.state != "running":
                 return "no place is being driven to"
-            self._block(probe, probe.plan.waypoints[0], why)
+            self.blocked.give_up(probe, self._now_ns, why)
             self.inbox.wake()
             return ""
 
@@ -202,7 +217,8 @@ class Mission:
 
     def _set_state(self, state: str, reason: str) -> None:
         self.state, self.reason = state, reason
-        self._journal(state_event(state, reason, stamp_ns=self._now_ns))
+        probes = {name: probe.whereabouts() for name, probe in self.probes.items()}
+        self._journal(state_event(state, reason, stamp_ns=self._now_ns, probes=probes))
 
     def _because(self) -> str:
         return f" ({self.reason})" if self.reason else ""
@@ -216,17 +232,26 @@ class Mission:
             now_ns: time of the node's clock; 0 = there is none yet.
         """
         with self.lock:
-            self._ticking = now_ns > 0
-            if self._ticking:
-                self._watch_clock(now_ns)
-            steps: list[Step] = []
-            messages = iter(() if self._holds() else self.inbox.take())
-            for message in messages:
-                steps += self._use(message)
-                if self._holds():
-                    self.inbox.put_back(list(messages))
-            steps += self._every_so_often()
-            return steps
+            if self.trace is None:
+                return self._step(now_ns)
+            self.trace.begin(now_ns)
+            try:
+                return self._step(now_ns)
+            finally:
+                self.trace.end()
+
+    def _step(self, now_ns: int) -> list[Step]:
+        self._ticking = now_ns > 0
+        if self._ticking:
+            self._watch_clock(now_ns)
+        steps: list[Step] = []
+        messages = iter(() if self._holds() else self.inbox.take())
+        for message in messages:
+            steps += self._use(message)
+            if self._holds():
+                self.inbox.put_back(list(messages))
+        steps += self._every_so_often()
+        return steps
 
     def _holds(self) -> bool:
         """Say whether messages wait until the decision is there."""
@@ -249,6 +274,8 @@ class Mission:
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _use(self, message: Arrival) -> Iterator[Step]:
+        if self.trace is not None:
+            self.trace.used(message)
         probe = self.probes.get(message.probe)
         if probe is None:
             self.strangers[message.probe] += 1
@@ -263,6 +290,7 @@ class Mission:
             probe.take([])
             if self._decides:
                 yield from self._look_at(probe, None)
+        self._note_status()
         if self._last_words:
             self._last_words = False
             yield Step(replace(self.look(), last=True))
@@ -272,12 +300,25 @@ class Mission:
         else:
             yield from self._go_about()
 
+    def _note_status(self) -> None:
+        """Keep in the journal, once a second, what no other event says."""
+        now = self._clock()
+        if now - self._noted_at < STATUS_SECONDS or self.state == "ended":
+            return
+        self._noted_at = now
+        probes = {name: probe.status() for name, probe in self.probes.items()}
+        if probes != self._noted:
+            self._noted = probes
+            self._journal(status_event(probes, stamp_ns=self._now_ns))
+
     def _go_about(self) -> Iterator[Step]:
         """See what the time that passes makes necessary."""
-        if self.blocked.expire(self._now_ns) or self.roster.miss_silent(self._now_ns):
+        if self.blocked.expire(self._now_ns):
+            self._choose_again()
+        if self.roster.miss_silent(self._now_ns):
             self._rest_no_more()
         for probe in self.roster.present:
-            self._watch(probe)
+            self.blocked.watch(probe, self._now_ns)
             if probe.send_again:
                 probe.send_again = False
                 if probe.target is not None:
@@ -312,36 +353,34 @@ class Mission:
         if self._decides and (job := self._next_job()):
             yield Step(job)
 
-    def _watch(self, probe: Probe) -> None:
-        """Give a place up that a probe comes no nearer to."""
-        plan, config = probe.plan, self.config
-        if plan is None or config.drive_timeout <= 0.0 or config.follow == "probe":
-            return
-        if probe.arrival.inside(plan.path[-1]):
-            probe.progress.forget()
-        elif probe.progress.stalled(
-            plan, self._now_ns, step=probe.arrival.radius, patience=config.drive_timeout
-        ):
-            self._block(probe, plan.waypoints[0], f"no nearer for {config.drive_timeout:g} s")
-
-    def _block(self, probe: Probe, place: int, why: str) -> None:
-        probe.give_up(self._now_ns)
-        self.blocked.add(place, self._now_ns, self.config.block_seconds, why, probe.name)
-
     def _rest_no_more(self) -> None:
         """Ask again for probes that nothing was chosen for: more may be left now."""
         for probe in self.probes.values():
             if probe.resting and not probe.home:
                 probe.resting = ""
 
+    def _choose_again(self) -> None:
+        """Ask again for every probe that has nothing to do but to go home, or is there."""
+        self._rest_no_more()
+        if self.loop.remaining.readings == 0:
+            return
+        for probe in self.roster.present:
+            if probe.home or probe.stages.home is not None:
+                probe.stages.home = None
+                probe.home, probe.resting, probe.at = False, "", None
+        self.reason = ""
+
     def _end_if_done(self) -> bool:
         """End the mission when there is nothing left to do for any probe; say whether it did."""
         present = self.roster.present
         if self.state != "running" or self.decisions.running or not present:
             return False
-        if self.loop.blocked and self.loop.remaining.readings != 0:
-            return False  # a place may be reachable again
         if not all(probe.resting and probe.stages.home is None for probe in present):
+            return False
+        if self.loop.blocked and self.loop.remaining.readings != 0:
+            if not self.reason.endswith(AGAIN):
+                self.reason = f"{present[-1].resting}; {AGAIN}"
+                logger.info("nothing can be chosen: %s", self.blocked.waits(self._now_ns))
             return False
         self._end(present[-1].resting)
         return True
@@ -378,6 +417,8 @@ class Mission:
             if job.number != self.decisions.number or self.state != "running":
                 return False
             used = self.decisions.take(job, plan, self._now_ns)
+            if not used or not plan.path:
+                self._journal(unused_event(job.probe, plan, stamp_ns=self._now_ns))
             if used and plan.waypoint is None:
                 if plan.path:
                     self.reason = f"{plan.reason}; on the way to the end place"
@@ -396,32 +437,45 @@ class Mission:
             if job.number == self.decisions.number:
                 self.pause(f"planning failed: {error}")
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, *, over: bool = True) -> None:
+        """End it; `over` False: another process may go on with it."""
         self.state, self.reason = "ended", reason
         self._ended_ns = self._now_ns
         for probe in self.probes.values():
             probe.ahead.drop()
             probe.intake.open = False
             probe.intake.stop_waiting()  # counts what still waits
-        self._journal(end_event(reason, stamp_ns=self._now_ns))
+        say = end_event if over else stopped_event
+        self._journal(say(reason, stamp_ns=self._now_ns))
 
     def claim(self, stage: Stage) -> bool:
         """Say whether a stage is still to be recorded, and leave that to whoever asks."""
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 
-    def stop(self, reason: str) -> list[Stage]:
-        """End it from outside, if it is not over; return the stages not recorded yet."""
+    def go_on_from(self, now_ns: int) -> None:
+        """Take note of the time of the last event before a restart."""
+        self._now_ns = now_ns
+
+    def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
+        """End it from outside, if it is not over; return the stages not recorded yet.
+
+        Args:
+            reason: why.
+            over: False when another process may go on with it.
+        """
         with self.lock:
             self._last_words = False
             if self.state != "ended":
                 for message in self.inbox.take():
+                    if self.trace is not None:
+                        self.trace.used(message)
                     if message.probe in self.probes:
                         self.probes[message.probe].take([message])
                 for probe in self.probes.values():
                     probe.stages.note(probe.intake.stop_waiting())
                 self.decisions.give_up()
-                self._end(reason)
+                self._end(reason, over=over)
             unrecorded: list[Stage] = []
             for probe in self.probes.values():
                 probe.finished = None

@@ -126,11 +126,16 @@ class Probe:
         where = None if counted is None else [counted.stamp_ns, counted.x, counted.y]
         return {"odometer": self.intake.metres, "pose": where}
 
+    def status(self) -> dict[str, Any]:
+        """Return where it is and what of it was not used, for events."""
+        return {**self.whereabouts(), "rejected": dict(self.intake.rejected)}
+
     # -- stages --------------------------------------------------------------------------------
 
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
         """Carry out a decision, which has a number among all of the mission."""
         self.stages.begin(plan, number, now_ns, self.intake.metres, foreseen=foreseen)
+        self.home, self.resting = False, ""
         self.last_plan = plan
         self.sent_ns = now_ns
         self.finished = None
@@ -151,7 +156,7 @@ class Probe:
         target = plan.waypoints[0]
         went = self.intake.newest_place if self.config.follow == "probe" else None
         if went is not None or self._is_done(target):
-            self._complete(plan, now_ns, received, went=went)
+            self.complete(now_ns, received, went=went)
             return None
         if self.config.follow == "probe" or not self.arrival.overdue(target, now_ns):
             return None
@@ -160,7 +165,7 @@ class Probe:
         if again:
             self.sent_ns = now_ns
             return target
-        self._complete(plan, now_ns, received)
+        self.complete(now_ns, received)
         return None
 
     def _is_done(self, target: int) -> bool:
@@ -168,9 +173,18 @@ class Probe:
             return False
         return self.config.arrival == "reading" or self.arrival.inside(target)
 
-    def _complete(
-        self, plan: Plan, now_ns: int, received: float | None, went: int | None = None
+    def complete(
+        self, now_ns: int, received: float | None = None, went: int | None = None
     ) -> None:
+        """End the stage.
+
+        Args:
+            now_ns: time of the node's clock.
+            received: when the message came that did it (monotonic seconds); None = none did.
+            went: place that was observed instead of the waypoint.
+        """
+        plan = self.plan
+        assert plan is not None
         self.finished, cost = self.stages.complete(
             plan, now_ns, self.intake.metres, probe=self.name, went=went
         )
@@ -186,6 +200,11 @@ class Probe:
             cost = self.stages.charge(now_ns, self.intake.metres)
             self.purse = self.purse.minus(cost=cost)
             self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), given_up=True))
+        self.forget_decision()
+        self.since = self._clock()
+
+    def forget_decision(self) -> None:
+        """Carry out nothing any more."""
         self.stages.drop()
         self.loop.release(self.name)
         self.ahead.drop()
@@ -193,7 +212,16 @@ class Probe:
         self.progress.forget()
         self.finished = None
         self.at = None
-        self.since = self._clock()
+
+    def set_out_home(self, plan: Plan, now_ns: int) -> None:
+        """Drive to the end place."""
+        self.stages.home = plan
+        self.sent_ns = now_ns
+        self.finished = None
+        self.arrival.forget()
+        self.progress.forget()
+        self.ahead.drop()
+        self.intake.set_out(plan.path)
 
     def standing(self) -> int | None:
         """Return the place where it is; None when it is off the map or nowhere yet."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.events import stage_record, start_event
+from gp_active_sensing.events import resumed_event, stage_record, start_event
 from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.mission.jobs import Stage
+from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Truth
@@ -51,16 +53,30 @@ class Recorder:
         self.run = run
         self.unit = unit
         self.failures = 0
-        self.records: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = [] if run is None else run.records()
         self._config = config
         self._topology = topology
         self._truth = truth
         self._lock = threading.Lock()
-        self.event(start_event(seed=config.get("seed", 0), versions=versions(), driver="ros"))
+        self._journal = None if run is None else Journal(run)
+        self.muted = False
+        """Events are being taken from the journal, not to be written again."""
+        self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
+        """Hears every event, after it was written."""
+
+    def begin(self, *, again: bool = False) -> None:
+        """Say how the mission began, or that it goes on in another process."""
+        say = resumed_event if again else start_event
+        seed = self._config.get("seed", 0)
+        self.event(say(seed=seed, versions=versions(), driver="ros"))
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Add an event to the journal."""
-        self._write("append_event", event)
+        """Add an event to the journal; it is there before anything follows from it."""
+        if self.muted:
+            return
+        if self._journal is not None:
+            self._guard(partial(self._journal.append, event))
+        self.listener(event)
 
     def stage(self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray) -> str:
         """Add the record of a stage; return it as a line for the log."""
@@ -160,19 +176,24 @@ class Recorder:
 
     def close(self) -> None:
         """Close the files."""
-        if self.run is None:
+        if self.run is None or self._journal is None:
             return
-        try:
-            self.run.close()
-        except ActiveSensingError as error:
-            logger.error("%s", error)
+        for close in (self._journal.close, self.run.close):
+            try:
+                close()
+            except ActiveSensingError as error:
+                logger.error("%s", error)
 
     def _write(self, what: str, data: Mapping[str, Any]) -> bool:
         if self.run is None:
             return False
+        with self._lock:
+            return self._guard(partial(getattr(self.run, what), data))
+
+    def _guard(self, write: Callable[[], None]) -> bool:
+        """Write; a disk that is full must not end a mission, but is said and counted."""
         try:
-            with self._lock:
-                getattr(self.run, what)(data)
+            write()
         except ActiveSensingError as error:
             self.failures += 1
             if self.failures in (1, 10, 100):

@@ -194,7 +194,17 @@ class ActiveSensingConfig:
         "namespace",
     )
     seed: int = param(0, help="key of every random draw", low=0)
-    run_dir: str = param("", help="directory for the records of the mission; empty = none")
+    run_dir: str = param(
+        "",
+        help="directory for journal and records of the mission; empty = none, and a mission that "
+        "is killed is lost; auto = one of its own in the runs folder of ROS's home, the newest "
+        "there if it is not over",
+    )
+    resume: bool = param(
+        True,
+        help="go on with the mission that run_dir holds, if it is not over; false = run_dir must "
+        "be empty",
+    )
     plan_ahead: bool = param(
         True,
         help="plan while the probe drives, for the readings that its goal may give, so that the "

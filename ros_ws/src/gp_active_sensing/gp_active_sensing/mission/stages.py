@@ -49,7 +49,7 @@ class Stages:
             foreseen: it was made on the way.
         """
         self.number = number
-        self.plan = plan
+        self.plan, self.home = plan, None
         self._foreseen = foreseen
         self._values = []
         if self._charged is None:
@@ -74,12 +74,29 @@ class Stages:
     ) -> tuple[Stage, Cost]:
         """End the stage; return it, and what was driven since the one before it ended."""
         cost = self.charge(now_ns, metres)
+        return self._ended(plan, now_ns, probe, went), cost
+
+    def complete_again(
+        self,
+        plan: Plan,
+        cost: Cost,
+        now_ns: int,
+        metres: float,
+        *,
+        probe: str = "",
+        went: int | None = None,
+    ) -> Stage:
+        """End a stage that ended before a restart, at a known cost."""
+        self.charge_again(cost, now_ns, metres)
+        return self._ended(plan, now_ns, probe, went)
+
+    def _ended(self, plan: Plan, now_ns: int, probe: str, went: int | None) -> Stage:
         value = sum(self._values) / len(self._values) if self._values else None
         driven, foreseen = self.driven, self._foreseen
         stage = Stage(self.number, plan, value, driven, now_ns, foreseen, probe=probe, went=went)
         self._unrecorded.append(stage)
         self.plan = None
-        return stage, cost
+        return stage
 
     def drop(self) -> None:
         """Carry out nothing any more."""
@@ -92,6 +109,11 @@ class Stages:
         cost = Cost(metres - then_metres, max(0.0, 1e-9 * (now_ns - then_ns)))
         self.driven = self.driven.plus(cost)
         return cost
+
+    def charge_again(self, cost: Cost, now_ns: int, metres: float) -> None:
+        """Add up what was charged before a restart."""
+        self._charged = now_ns, metres
+        self.driven = self.driven.plus(cost)
 
     def go_on(self, now_ns: int, metres: float) -> None:
         """Charge nothing of what was driven since the last stage ended."""

@@ -94,7 +94,9 @@ class Results:
     def send_again(self, probe: str, place: int) -> None:
         """Publish the waypoint of a place."""
         topology, topic = self._topology, probe_topic(probe, "next_waypoint")
-        message = outputs.waypoint_message(topology.goals[place], topology.frame, self.now_ns())
+        # The stamp of the decision: what a node that was started again sends is the same message.
+        stamp_ns = self._parts.mission.probes[probe].sent_ns
+        message = outputs.waypoint_message(topology.goals[place], topology.frame, stamp_ns)
         self._waypoints[topic] = message
         self._publish(topic, message)
 
@@ -143,13 +145,13 @@ class Results:
     def interrupted(self) -> None:
         """Write the last words of a mission that is not over; the threads have stopped."""
         ended = self._parts.mission.state == "ended"
-        self._stop("the node was shut down")
+        self._stop("the node was shut down", over=False)
         if not ended:
             self._parts.recorder.save(self._parts.mission, "interrupted")
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, reason: str, *, over: bool = True) -> None:
         mission = self._parts.mission
-        for stage in mission.stop(reason):
+        for stage in mission.stop(reason, over=over):
             self._record(stage, mission.loop, *_predict(mission.loop))
 
     def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray, std: FloatArray) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import start_event
+from gp_active_sensing.files import differences
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.mission import Mission
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
@@ -148,7 +149,7 @@ def _directory(scenario: Scenario, out_dir: Path, resume: bool) -> tuple[RunDire
         return RunDirectory.create(out_dir, config), False
     run = RunDirectory.open(out_dir)
     stored = scenario_from_mapping(run.config, source=str(out_dir / "config.yaml"))
-    different = sorted(_differences(to_mapping(stored), config))
+    different = sorted(differences(to_mapping(stored), config))
     if different:
         msg = (
             f"{out_dir} holds a run of another configuration; different: {', '.join(different)}. "
@@ -156,16 +157,6 @@ def _directory(scenario: Scenario, out_dir: Path, resume: bool) -> tuple[RunDire
         )
         raise RunError(msg)
     return run, True
-
-
-def _differences(old: Any, new: Any, path: str = "") -> list[str]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found = []
-        for key in {*old, *new}:
-            inner = f"{path}.{key}" if path else str(key)
-            found += _differences(old.get(key), new.get(key), inner)
-        return found
-    return [] if old == new else [path]
 
 
 def _last_words(

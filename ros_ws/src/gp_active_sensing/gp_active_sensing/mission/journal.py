@@ -1,0 +1,77 @@
+"""The durable journal of a mission: an event is written before it counts, and on disk soon after.
+
+A line is handed to the operating system before `append` returns: a process that is killed at any
+instant loses nothing. A thread then asks for the disk, all lines since the last time together, at
+least every `period` seconds: a power cut can lose the lines of that time, and of the time that the
+disk needs. A last line that was cut short is removed when the mission goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.records import RunDirectory
+
+__all__ = ["SYNC_SECONDS", "Journal"]
+
+logger = logging.getLogger(__name__)
+
+SYNC_SECONDS = 0.1
+"""Longest time until what was written is asked to be on disk [s]."""
+
+
+class Journal:
+    """Appends events to the journal of a run directory; may be used from several threads.
+
+    Args:
+        run: the directory.
+        period: see `SYNC_SECONDS`.
+    """
+
+    def __init__(self, run: RunDirectory, period: float = SYNC_SECONDS) -> None:
+        self.synced = 0
+        """How often the disk was asked."""
+        self._run = run
+        self._period = period
+        self._lock = threading.Lock()
+        self._dirty = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
+        self._thread.start()
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add an event; it is with the operating system afterwards. Raises RunError."""
+        with self._lock:
+            self._run.append_event(event)
+        self._dirty.set()
+
+    def sync(self) -> None:
+        """Have everything on disk that was appended so far. Raises RunError."""
+        self._dirty.clear()
+        self._run.sync()
+        self.synced += 1
+
+    def close(self) -> None:
+        """Have everything on disk and stop. Raises RunError when that fails."""
+        self._closing.set()
+        self._dirty.set()
+        self._thread.join(10.0)
+        self.sync()
+
+    def _keep_synced(self) -> None:
+        failed = False
+        while True:
+            self._dirty.wait()
+            if self._closing.wait(self._period):
+                return
+            try:
+                self.sync()
+                failed = False
+            except ActiveSensingError as error:
+                if not failed:  # once; appending will say so as well when the disk is gone
+                    logger.error("%s; a power cut may lose what follows", error)
+                failed = True

@@ -1,0 +1,227 @@
+"""A mission from its journal: after a kill or a power cut it goes on as if nothing had happened.
+
+Events are taken in the order in which they were written, through the same bookkeeping; nothing is
+planned again. A decision that was being computed is computed again from the readings it was asked
+with, so a mission limited in expansions goes on exactly as it would have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import home_of, plan_of, reading_of
+from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.types import Cost
+
+__all__ = ["Resumption", "is_over"]
+
+logger = logging.getLogger(__name__)
+
+KNOWN_SECONDS = 600.0
+"""How far back readings are remembered that a publisher may send again [s]."""
+
+
+def is_over(events: Sequence[Mapping[str, Any]]) -> str:
+    """Return why the mission of a journal ended, "" when it did not."""
+    ends = [event for event in events if event.get("event") == "end"]
+    return str(ends[-1].get("reason") or "it was ended") if ends else ""
+
+
+class Resumption:
+    """Brings a fresh mission to where its journal ends.
+
+    Args:
+        mission: before its first message, configured as it was.
+        recorder: writes the records of stages that are missing.
+    """
+
+    def __init__(self, mission: Mission, recorder: Recorder) -> None:
+        self._mission = mission
+        self._recorder = recorder
+        self._asked: PlanJob | None = None
+        self._recorded: set[int] = set()
+        self._known: list[tuple[str, int, float]] = []
+        self._last_ns = 0
+        self._takers: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "state": self._state,
+            "asked": self._ask,
+            "decision": self._decision,
+            "moved": self._moved,
+            "reading": self._reading,
+            "miss": self._miss,
+            "blocked": self._blocked,
+            "roster": self._roster,
+            "home": self._home,
+            "status": self._status,
+        }
+
+    def run(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Take every event.
+
+        Raises:
+            RunError: one does not follow from those before it.
+        """
+        mission, recorder = self._mission, self._recorder
+        recorder.muted = True
+        self._recorded = {int(record["stage"]) for record in recorder.records}
+        try:
+            for number, event in enumerate(events, start=1):
+                self._take(number, event)
+        finally:
+            recorder.muted = False
+        self._finish()
+        logger.warning(
+            "the mission goes on where it was: stage %d, %d places observed, %d readings, %s%s",
+            mission.decisions.stage,
+            int(mission.loop.belief.observed.sum()),
+            mission.loop.counts["accepted"],
+            mission.state,
+            f" ({mission.reason})" if mission.reason else "",
+        )
+
+    def _take(self, number: int, event: Mapping[str, Any]) -> None:
+        kind = str(event.get("event"))
+        taker = self._takers.get(kind)
+        try:
+            self._last_ns = max(self._last_ns, int(event.get("stamp_ns", 0)))
+            if taker is not None:
+                taker(event)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            msg = (
+                f"journal, event {number}: {kind!r} does not follow from the events before it "
+                f"({error!r}): {dict(event)}; the journal is damaged or of another version: begin "
+                "a new mission in another run_dir"
+            )
+            raise RunError(msg) from error
+
+    def _probe(self, event: Mapping[str, Any]) -> Probe:
+        return self._mission.probes[str(event.get("probe", ""))]
+
+    # -- the events ----------------------------------------------------------------------------
+
+    def _state(self, event: Mapping[str, Any]) -> None:
+        mission = self._mission
+        mission.state, mission.reason = str(event["state"]), str(event["reason"])
+        self._asked = None  # pausing gives up what is being computed
+        for name, where in dict(event.get("probes", {})).items():
+            self._whereabouts(mission.probes[name], where)
+        if mission.state == "running":
+            for probe in mission.probes.values():
+                probe.stages.go_on(int(event["stamp_ns"]), probe.intake.metres)
+
+    def _ask(self, event: Mapping[str, Any]) -> None:
+        probe = self._probe(event)
+        probe.at = None if event["at"] is None else int(event["at"])
+        probe.homeward.note_start(probe.at)
+        self._asked = self._mission.decisions.job_for(probe, tuple(event["pending"]))
+
+    def _decision(self, event: Mapping[str, Any]) -> None:
+        probe, plan = self._probe(event), plan_of(event)
+        decisions = self._mission.decisions
+        self._asked = None
+        self._mission.loop.replay_decision(event["policy_state"], plan.path, probe.name)
+        decisions.stage = int(event["stage"])
+        self._whereabouts(probe, event)
+        probe.set_out(
+            plan, decisions.stage, int(event["stamp_ns"]), foreseen=bool(event["foreseen"])
+        )
+        decisions.last_plan = plan
+
+    def _moved(self, event: Mapping[str, Any]) -> None:
+        probe = self._probe(event)
+        plan = probe.plan
+        self._whereabouts(probe, event)
+        stamp_ns, metres = int(event["stamp_ns"]), probe.intake.metres
+        cost = Cost(float(event["metres"]), float(event["seconds"]))
+        probe.purse = probe.purse.minus(cost=cost)
+        if event.get("given_up"):
+            probe.stages.charge_again(cost, stamp_ns, metres)
+            probe.forget_decision()
+        elif plan is not None:
+            went = event.get("went")
+            probe.finished = probe.stages.complete_again(
+                plan, cost, stamp_ns, metres, probe=probe.name, went=went
+            )
+            probe.at = plan.waypoint if went is None else int(went)
+            self._record(probe)
+        else:
+            probe.stages.charge_again(cost, stamp_ns, metres)
+            if probe.stages.home is not None:
+                probe.resting, probe.home = probe.stages.home.reason, True
+                probe.stages.home = None
+
+    def _record(self, probe: Probe) -> None:
+        """Write the record of the stage that ended, unless it is there."""
+        stage = probe.finished
+        if stage is None or not probe.stages.claim(stage) or stage.number in self._recorded:
+            return
+        belief = self._mission.loop.belief
+        mean, variance = belief.predict()
+        self._recorder.stage(stage, belief, mean, variance.clip(min=0.0) ** 0.5)
+
+    def _reading(self, event: Mapping[str, Any]) -> None:
+        probe, reading = self._probe(event), reading_of(event)
+        if not probe.intake.tell(reading):
+            msg = "a reading that was used is refused now"
+            raise ValueError(msg)
+        probe.stages.note([reading])
+        self._known.append((probe.name, reading.stamp_ns, reading.value))
+
+    def _miss(self, event: Mapping[str, Any]) -> None:
+        if self._mission.loop.miss(int(event["location"])) != bool(event["again"]):
+            msg = "retries were counted differently"
+            raise ValueError(msg)
+        self._probe(event).sent_ns = int(event["stamp_ns"])
+
+    def _blocked(self, event: Mapping[str, Any]) -> None:
+        self._mission.blocked.replay(int(event["location"]), int(event["until_ns"]))
+
+    def _roster(self, event: Mapping[str, Any]) -> None:
+        probe = self._probe(event)
+        probe.gone = str(event["why"])
+        probe.resting = ""
+
+    def _home(self, event: Mapping[str, Any]) -> None:
+        probe, plan = self._probe(event), home_of(event)
+        self._asked = None
+        self._mission.loop.replay_way_home(probe.name)
+        self._whereabouts(probe, event)
+        probe.set_out_home(plan, int(event["stamp_ns"]))
+        self._mission.reason = f"{plan.reason}; on the way to the end place"
+
+    def _status(self, event: Mapping[str, Any]) -> None:
+        for name, status in dict(event["probes"]).items():
+            probe = self._mission.probes[name]
+            self._whereabouts(probe, status)
+            probe.intake.rejected.clear()
+            probe.intake.rejected.update({str(k): int(n) for k, n in status["rejected"].items()})
+
+    def _whereabouts(self, probe: Probe, event: Mapping[str, Any]) -> None:
+        """Take note of how far a probe has come; what it drives from there on is counted."""
+        probe.intake.metres = float(event["odometer"])
+        if event["pose"] is not None:
+            stamp_ns, x, y = event["pose"]
+            frame = self._mission.loop.topology.frame
+            probe.intake.counted = Pose(int(stamp_ns), frame, float(x), float(y), float("nan"))
+
+    # -- at the end ----------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        mission = self._mission
+        mission.go_on_from(self._last_ns)
+        if mission.state == "running":
+            mission.decisions.open = self._asked
+        oldest_ns = self._last_ns - round(1e9 * KNOWN_SECONDS)
+        for name, stamp_ns, value in self._known:
+            if stamp_ns >= oldest_ns:
+                mission.probes[name].intake.known.add((stamp_ns, value))
+        for probe in mission.probes.values():
+            probe.since = probe.heard
+            probe.send_again = probe.target is not None

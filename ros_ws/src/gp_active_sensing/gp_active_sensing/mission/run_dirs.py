@@ -1,0 +1,80 @@
+"""Which run directory a mission writes to: a new one, or the one that it goes on with."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.files import differences
+from gp_active_sensing.mission.resume import is_over
+from gp_active_sensing.records import RunDirectory, json_ready
+
+__all__ = ["AUTO", "choose_run", "runs_folder"]
+
+logger = logging.getLogger(__name__)
+
+AUTO = "auto"
+Events = list[dict[str, Any]]
+
+
+def runs_folder() -> Path:
+    """Return the folder of the runs that are named by date: in ROS_HOME, else in ~/.ros."""
+    home = os.environ.get("ROS_HOME")
+    return (Path(home) if home else Path.home() / ".ros") / "gp_active_sensing"
+
+
+def choose_run(
+    run_dir: str, config: Mapping[str, Any], now: datetime, *, resume: bool
+) -> tuple[RunDirectory | None, Events]:
+    """Return the run directory and the events of the mission to go on with ([] for a new one).
+
+    Args:
+        run_dir: as the parameter of that name.
+        config: what the mission runs with.
+        now: of the calendar, for a name.
+        resume: go on with a mission that is not over.
+
+    Raises:
+        RunError: a directory that cannot be used: it holds a mission that is over, one of another
+            configuration, or something else.
+    """
+    if not run_dir:
+        return None, []
+    if run_dir != AUTO:
+        return _named(Path(run_dir), config, resume=resume)
+    folder = runs_folder()
+    earlier = sorted(path for path in folder.glob("*") if path.is_dir()) if resume else []
+    if earlier:
+        try:
+            return _named(earlier[-1], config, resume=True)
+        except RunError as error:
+            logger.info("a new mission is begun: %s", error)
+    return RunDirectory.create(folder / f"{now:%Y%m%dT%H%M%S}", config), []
+
+
+def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
+    if not resume or not path.is_dir() or not any(path.glob("[!.]*")):
+        if path.is_dir():
+            for leftover in path.glob(".*.part"):  # killed before anything was written
+                leftover.unlink()
+        return RunDirectory.create(path, config), []
+    run = RunDirectory.open(path)
+    run.drop_cut_line()
+    events = run.events()
+    if why := is_over(events):
+        msg = f"run_dir: {path} holds a mission that is over ({why}); name another directory"
+        raise RunError(msg)
+    other = sorted(differences(json_ready(run.config), json_ready(dict(config))))
+    if other:
+        msg = (
+            f"run_dir: {path} holds a mission of another configuration; different: "
+            f"{', '.join(other)}. Start the node with the same parameters to go on with it, or "
+            "name another directory"
+        )
+        raise RunError(msg)
+    return run, events

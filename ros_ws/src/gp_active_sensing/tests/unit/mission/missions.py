@@ -1,0 +1,139 @@
+"""Whole missions in virtual time, without nodes: a probe that obeys, kills that spare nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.jobs import PlanJob, Step
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.types import FloatArray
+
+SECOND = 1_000_000_000
+CONFIG: dict[str, Any] = {
+    "map": {"kind": "grid", "columns": 6, "rows": 5, "spacing": 10.0, "speed": 5.0},
+    "belief": {
+        "length_scales": [10.0, 20.0, 40.0],
+        "signal_std": [2.0],
+        "noise_std": [0.3],
+        "mean_std": 20.0,
+    },
+    "policy": {"name": "bal", "horizon": 3},
+    "limit": {"expansions": 20},
+    "budget": {"readings": 12},
+    "plan_ahead": False,
+}
+
+
+class Killed(Exception):
+    """The process is gone: nothing after this line happened."""
+
+
+class Drive:
+    """A probe on a grid that drives to each waypoint, and a sensor with keyed noise.
+
+    Its messages are kept, and given again to a node that was started again.
+
+    Args:
+        run_dir: of the mission.
+        config: as parameters of the node.
+        dropout: share of the visits without a reading.
+    """
+
+    def __init__(self, run_dir: Path | None, *, dropout: float = 0.0, **config: Any) -> None:
+        self.config = {**CONFIG, **config, "run_dir": "" if run_dir is None else str(run_dir)}
+        self.dropout = dropout
+        self.now_ns = SECOND
+        self.sent: list[Pose | RawReading] = []
+        self.visits: Counter[int] = Counter()
+        self.obeyed: tuple[int, int] | None = None
+        self.decided: list[int] = []
+        self.die_at: int | None = None
+        """Number of the decision that is being computed when the process is killed."""
+        self.parts: Parts | None = None
+
+    @property
+    def built(self) -> Parts:
+        assert self.parts is not None
+        return self.parts
+
+    def start(self) -> None:
+        """Start the node, again or for the first time."""
+        config = from_mapping(ActiveSensingConfig, self.config)
+        self.parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns)
+        mission = self.parts.mission
+        if mission.state == "idle":
+            mission.start()
+        if not self.sent:
+            self._send(Pose(self.now_ns, "map", 0.0, 0.0, 0.0))
+        else:
+            for what in self.sent:
+                mission.inbox.put(what, 0.0)
+
+    def run(self, steps: int = 10_000) -> None:
+        """Go on until the mission is over."""
+        for _ in range(steps):
+            if self.built.mission.state == "ended":
+                return
+            self.step()
+        msg = "the mission does not end"
+        raise AssertionError(msg)
+
+    def step(self) -> None:
+        """Let a tenth of a second pass."""
+        self.now_ns += SECOND // 10
+        for step in self.built.mission.step(self.now_ns):
+            self._do(step)
+
+    def _do(self, step: Step) -> None:
+        mission = self.built.mission
+        if isinstance(step.job, PlanJob) and step.job.decide:
+            if len(self.decided) == self.die_at:
+                self.die_at = None
+                raise Killed
+            plan = step.job.ask()
+            if mission.decided(step.job, plan) and plan.path:
+                self.decided.append(plan.path[-1])
+                self._obey()
+        elif step.again is not None:
+            self._obey()
+
+    def _obey(self) -> None:
+        """Drive to the waypoint, unless it is the one that was driven to last."""
+        probe = self.built.mission.probe
+        place = probe.target
+        assert place is not None
+        if (place, probe.sent_ns) == self.obeyed:
+            return
+        self.obeyed = (place, probe.sent_ns)
+        x, y = self.built.mission.loop.topology.positions[place].tolist()
+        self._send(Pose(self.now_ns, "map", x, y, 0.0))
+        visit = self.visits[place]
+        self.visits[place] += 1
+        rng = np.random.default_rng([7, place, visit])
+        if rng.random() >= self.dropout:
+            value = 10.0 + np.sin(0.1 * x) + np.cos(0.07 * y) + 0.3 * rng.normal()
+            self._send(RawReading(self.now_ns, float(value), None))
+
+    def _send(self, what: Pose | RawReading) -> None:
+        self.sent.append(what)
+        self.built.mission.inbox.put(what, 0.0)
+
+    def kill(self) -> None:
+        """Leave everything as it lies, as SIGKILL does."""
+        recorder = self.built.recorder
+        if recorder.run is not None:
+            recorder.close()  # the operating system closes files, and stops threads
+        self.parts = None
+
+    def outcome(self) -> tuple[list[int], FloatArray, FloatArray]:
+        """Return places decided, weights of the belief and the field believed in."""
+        belief = self.built.mission.loop.belief
+        return self.decided, belief.weights, belief.predict()[0]

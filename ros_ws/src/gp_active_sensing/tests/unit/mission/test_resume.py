@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records import JOURNAL, RECORDS
+from tests.unit.mission.missions import SECOND, Drive, Killed
+
+
+def events_of(run_dir: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run_dir / JOURNAL).read_text().splitlines()]
+
+
+def told(run_dir: Path) -> Counter[tuple[int, float]]:
+    return Counter(
+        (event["location"], event["value"])
+        for event in events_of(run_dir)
+        if event["event"] == "reading"
+    )
+
+
+def straight(tmp_path: Path, **config: Any) -> Drive:
+    drive = Drive(tmp_path / "straight", **config)
+    drive.start()
+    drive.run()
+    return drive
+
+
+def same(one: Drive, other: Drive) -> None:
+    assert one.decided == other.decided
+    np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
+    # The field is computed from what is kept of earlier looks at it, so up to rounding.
+    np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, seed: int
+) -> None:
+    rng = np.random.default_rng([1, seed])
+    options: dict[str, Any] = {"dropout": 0.3 if seed % 2 else 0.0}
+    if seed % 4 > 1:
+        options["policy"] = {"name": "ie"}
+    plain = straight(tmp_path, **options)
+    drive = Drive(tmp_path / "killed", **options)
+    drive.start()
+    for _ in range(3):
+        for _ in range(int(rng.integers(1, 60))):
+            if drive.built.mission.state != "ended":
+                drive.step()
+        if drive.built.mission.state == "ended":
+            break
+        drive.kill()
+        drive.start()
+    if drive.built.mission.state != "ended":
+        drive.run()
+    same(plain, drive)
+    assert told(tmp_path / "killed") == told(tmp_path / "straight")
+    assert drive.built.mission.driven.metres == pytest.approx(plain.built.mission.driven.metres)
+    stages = [r["stage"] for r in drive.built.recorder.records]
+    assert stages == sorted(set(stages))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng([2, seed])
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    for _ in range(int(rng.integers(5, 60))):
+        drive.step()
+    drive.kill()
+    journal = tmp_path / "run" / JOURNAL
+    whole = journal.read_bytes()
+    cut = int(rng.integers(0, len(whole) + 1))
+    zeros = bytes(int(rng.integers(1, 4096))) if seed % 3 == 0 else b""
+    journal.write_bytes(whole[:cut] + zeros)
+    records = tmp_path / "run" / RECORDS
+    if records.exists():
+        kept = records.read_bytes()
+        records.write_bytes(kept[: int(rng.integers(0, len(kept) + 1))])
+    complete = whole[:cut].count(b"\n")
+    before = [json.loads(line) for line in whole[:cut].splitlines()[:complete]]
+    drive.start()
+    mission = drive.built.mission
+    assert mission.loop.counts["accepted"] == sum(e["event"] == "reading" for e in before)
+    assert mission.decisions.stage == sum(e["event"] == "decision" for e in before)
+    drive.obeyed = None  # what was sent last may be lost
+    drive.run()
+    assert mission.loop.belief.observed.sum() == 12
+    numbers = [record["stage"] for record in drive.built.recorder.records]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("number", [0, 1, 5, 11])
+def test_a_decision_that_was_being_computed_is_computed_from_the_same_readings(
+    tmp_path: Path, number: int
+) -> None:
+    plain = straight(tmp_path)
+    drive = Drive(tmp_path / "killed")
+    drive.die_at = number
+    drive.start()
+    with pytest.raises(Killed):
+        drive.run()
+    # A reading of somewhere else comes before the decision is asked for again.
+    drive.kill()
+    drive.start()
+    assert events_of(tmp_path / "killed")[-2]["event"] == "asked"
+    drive.run()
+    same(plain, drive)
+
+
+def test_it_ends_where_it_has_to_within_its_metres_and_seconds(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "probe": {"end": "start"},
+        "budget": {"metres": 150.0, "seconds": 500.0},
+    }
+    plain = straight(tmp_path, **options)
+    left = plain.built.mission.probe.left
+    assert plain.decided[-1] == 0
+    for number in range(len(plain.decided)):
+        drive = Drive(tmp_path / f"killed{number}", **options)
+        drive.die_at = number
+        drive.start()
+        with pytest.raises(Killed):
+            drive.run()
+        drive.kill()
+        drive.start()
+        drive.run()
+        same(plain, drive)
+        assert drive.built.mission.probe.left.metres == pytest.approx(left.metres)
+        assert drive.built.mission.probe.purse.end == 0
+
+
+def test_a_paused_mission_stays_paused(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    for _ in range(10):
+        drive.step()
+    drive.built.mission.pause("the operator wants lunch")
+    drive.kill()
+    drive.start()
+    mission = drive.built.mission
+    assert (mission.state, mission.reason) == ("paused", "the operator wants lunch")
+    stage = mission.decisions.stage
+    for _ in range(10):
+        drive.step()
+    assert mission.decisions.stage == stage
+    assert mission.resume() == ""
+    drive.obeyed = None
+    drive.run()
+    assert mission.loop.belief.observed.sum() == 12
+
+
+def test_after_an_orderly_end_of_the_process_it_goes_on(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    for _ in range(10):
+        drive.step()
+    drive.built.mission.stop("the node was shut down", over=False)
+    observed = drive.built.mission.loop.belief.observed.sum()
+    drive.kill()
+    drive.start()
+    assert drive.built.mission.state == "running"
+    assert drive.built.mission.loop.belief.observed.sum() == observed
+    drive.run()
+    assert drive.built.mission.loop.belief.observed.sum() == 12
+
+
+def test_a_mission_that_is_over_is_not_begun_again(tmp_path: Path) -> None:
+    drive = straight(tmp_path)
+    drive.kill()
+    with pytest.raises(RunError, match=r"holds a mission that is over .*budget of readings"):
+        drive.start()
+
+
+def test_a_mission_of_another_configuration_is_refused(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    drive.step()
+    drive.kill()
+    drive.config["budget"] = {"readings": 13}
+    with pytest.raises(RunError, match=r"another configuration; different: budget\.readings"):
+        drive.start()
+
+
+def test_without_resume_the_directory_must_be_empty(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run", resume=False)
+    drive.start()
+    drive.step()
+    drive.kill()
+    with pytest.raises(RunError, match="is not empty"):
+        drive.start()
+
+
+def test_auto_goes_on_with_the_newest_or_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    drive = Drive(Path("auto"))
+    drive.start()
+    drive.step()
+    (only,) = (tmp_path / "gp_active_sensing").iterdir()
+    drive.kill()
+    drive.start()
+    assert drive.built.recorder.run is not None
+    assert drive.built.recorder.run.path == only
+    drive.run()
+    only.rename(only.with_name("19990101T000000"))  # not of this second
+    drive.kill()
+    other = Drive(Path("auto"))
+    other.start()
+    assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2
+    assert other.built.mission.decisions.stage == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"event": "decision", "stage": 3},
+        {"event": "moved", "stamp_ns": 5, "odometer": 1.0, "pose": None},
+        {"event": "reading", "stamp_ns": 5, "location": 999, "value": 1.0},
+        {"event": "reading", "stamp_ns": 5, "location": 0, "value": "nan"},
+        {"event": "asked", "probe": "nobody", "at": 0, "pending": [], "stamp_ns": 1},
+        {"event": "miss", "location": -1, "again": True, "stamp_ns": 1},
+    ],
+)
+def test_an_event_that_does_not_follow_is_named(tmp_path: Path, damage: dict[str, Any]) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    for _ in range(8):
+        drive.step()
+    drive.kill()
+    with (tmp_path / "run" / JOURNAL).open("a") as stream:
+        stream.write(json.dumps(damage) + "\n")
+    with pytest.raises(RunError, match=f"journal.*{damage['event']}"):
+        drive.start()
+
+
+def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run", mission={"block_seconds": 5.0})
+    drive.start()
+    drive.step()
+    mission = drive.built.mission
+    target = mission.probe.target
+    assert target is not None
+    assert mission.unreachable() == ""
+    drive.step()
+    drive.kill()
+    drive.start()
+    assert drive.built.mission.loop.blocked == {target}
+    drive.now_ns += 10 * SECOND
+    drive.step()
+    assert drive.built.mission.loop.blocked == set()
+
+
+def test_what_was_rejected_is_still_counted(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run", budget={"readings": 25})
+    drive.start()
+    drive.built.mission.inbox.put(drive.sent[0].__class__(1, "odom", 0.0, 0.0, 0.0), 0.0)
+    for _ in range(15):
+        drive.step()
+    assert drive.built.mission.rejected["wrong_frame"] == 1
+    drive.kill()
+    drive.start()
+    assert drive.built.mission.rejected["wrong_frame"] == 1
