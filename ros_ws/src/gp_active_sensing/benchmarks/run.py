@@ -25,6 +25,7 @@ BENCHMARKS = (
     "scale",
     "demo",
     "ahead",
+    "kill",
     "report",
     "import",
 )

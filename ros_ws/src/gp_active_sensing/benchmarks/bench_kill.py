@@ -1,0 +1,85 @@
+"""Missions whose node is killed at random moments: what is lost, doubled, different at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from common import Section
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+
+MISSIONS = int(os.environ.get("GPAS_KILL_MISSIONS", "100"))
+SCENARIOS = 4
+"""Different fields, half of them with dropouts."""
+
+
+def run() -> Section:
+    from gp_active_sensing.ros.launching import node_environment
+    from tests.ros.killing import Outcome, compare, run_mission, write_scenario
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary)
+
+        def environment(number: int) -> dict[str, str]:
+            variables = {**os.environ, "ROS_LOG_DIR": str(root / "ros_logs")}
+            variables |= node_environment(variables)
+            return variables | {"ROS_DOMAIN_ID": str(1 + number % 2 + 40)}
+
+        scenarios = [
+            write_scenario(root / f"{i}.yaml", seed=i, dropout=0.2 * (i % 2), budget=12)
+            for i in range(SCENARIOS)
+        ]
+        plain: list[Outcome] = []
+        for i, scenario in enumerate(scenarios):
+            folder = root / f"plain{i}"
+            folder.mkdir()
+            plain.append(run_mission(folder, scenario, [], environment=environment(0)))
+
+        def mission(number: int) -> tuple[int, dict[str, float]]:
+            rng = np.random.default_rng([11, number])
+            folder = root / f"killed{number}"
+            folder.mkdir()
+            waits = rng.uniform(0.3, 3.0, size=int(rng.integers(1, 5))).tolist()
+            which = number % SCENARIOS
+            killed = run_mission(folder, scenarios[which], waits, environment=environment(number))
+            return killed.kills, compare(plain[which], killed)
+
+        # Even and odd numbers have a ROS domain each, and run one after the other.
+        with ThreadPoolExecutor(2) as pool:
+            halves = list(
+                pool.map(lambda first: [mission(n) for n in range(first, MISSIONS, 2)], range(2))
+            )
+    found = [item for half in halves for item in half]
+    total = {key: sum(d[key] for _, d in found) for key in ("lost", "doubled", "miscounted")}
+    different = sum(d["decisions_differ"] for _, d in found)
+    worst = {key: max(d[key] for _, d in found) for key in ("weights", "mean")}
+    readings = sum(plain[n % SCENARIOS].readings.total() for n in range(MISSIONS))
+    section = Section(
+        "Nodes that are killed",
+        "python benchmarks/run.py kill",
+        f"{MISSIONS} missions of 12 places on a grid of 30 (bal, N'=3, 30 expansions a decision; "
+        "the simulator at 20 times real time; half of the fields with 20 % dropouts). The node "
+        "`active_sensing` is ended by SIGKILL 0.3 to 3 s after each start, up to four times a "
+        "mission, and started again with the same parameters (`run_dir`, `reading.catch_up`, "
+        "`pose.catch_up`). Compared with the same missions left alone.",
+        ("what", "seen"),
+    )
+    section.rows += [
+        ("kills", sum(kills for kills, _ in found)),
+        ("readings accepted", readings),
+        ("lost", round(total["lost"])),
+        ("doubled", round(total["doubled"])),
+        ("counted otherwise than in the journal", round(total["miscounted"])),
+        ("missions with another decision", round(different)),
+        ("largest difference of a weight of the final belief", f"{worst['weights']:.1e}"),
+        ("largest difference of the final field [degC]", f"{worst['mean']:.1e}"),
+        ("seconds altogether", f"{time.monotonic() - began:.0f}"),
+    ]
+    return section

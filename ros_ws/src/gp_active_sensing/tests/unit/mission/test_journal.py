@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.files import drop_cut_line, read_lines
+from gp_active_sensing.mission.journal import Journal
+from gp_active_sensing.records import JOURNAL, RunDirectory
+from tests.unit.mission.missions import Drive
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 10.0
+    while not condition():
+        assert time.monotonic() < end, f"waited 10 s for {what}"
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[RunDirectory]:
+    with RunDirectory.create(tmp_path / "run", {"name": "x"}) as made:
+        yield made
+
+
+def test_an_event_is_with_the_system_when_append_returns(run: RunDirectory) -> None:
+    journal = Journal(run, period=60.0)
+    for number in range(5):
+        journal.append({"event": "reading", "value": number})
+        # Read through another descriptor, as the next process will.
+        assert len(read_lines(run.path / JOURNAL)[0]) == number + 1
+    assert journal.synced == 0
+    journal.close()
+    assert journal.synced == 1
+
+
+def test_many_events_share_one_look_at_the_disk(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.fstat(number).st_size))
+    journal = Journal(run, period=0.05)
+    for _ in range(300):
+        journal.append({"event": "reading"})
+    size = (run.path / JOURNAL).stat().st_size
+    wait_until(lambda: size in synced, "everything on disk")
+    assert journal.synced < 300
+    before = journal.synced
+    time.sleep(0.12)  # nothing new: the disk is left alone
+    assert journal.synced == before
+    journal.close()
+
+
+def test_events_of_several_threads_are_whole_lines(run: RunDirectory) -> None:
+    journal = Journal(run, period=0.01)
+
+    def append(thread: int) -> None:
+        for number in range(200):
+            journal.append({"event": "reading", "thread": thread, "number": number})
+
+    threads = [threading.Thread(target=append, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    journal.close()
+    run.close()
+    events = run.events()
+    assert len(events) == 800
+    for thread in range(4):
+        assert [e["number"] for e in events if e["thread"] == thread] == list(range(200))
+
+
+def test_a_disk_that_cannot_be_asked_is_said_once_and_the_thread_lives(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = True
+    real = os.fsync
+    asked: list[bool] = []
+
+    def fsync(number: int) -> None:
+        asked.append(broken)
+        if broken:
+            raise OSError(5, "Input/output error")
+        real(number)
+
+    journal = Journal(run, period=0.005)
+    journal.append({"event": "start"})
+    monkeypatch.setattr(os, "fsync", fsync)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(5):
+            journal.append({"event": "reading"})
+            time.sleep(0.02)
+        wait_until(lambda: len(asked) > 2, "several looks at the disk")
+    assert len([r for r in caplog.records if "a power cut may lose" in r.message]) == 1
+    broken = False
+    journal.append({"event": "reading"})
+    wait_until(lambda: not asked[-1], "a look that works")
+    journal.close()
+
+
+def test_closing_says_when_the_disk_fails(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(run, period=60.0)
+    journal.append({"event": "start"})
+
+    def fsync(number: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(RunError, match="cannot put on disk: Input/output error"):
+        journal.close()
+
+
+def test_what_was_on_disk_at_a_power_cut_restarts_cleanly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal is cut where the disk was asked last, for every such moment of a mission."""
+    sizes: list[int] = []
+    real = RunDirectory.sync
+
+    def sync(run: RunDirectory) -> None:
+        real(run)
+        sizes.append((run.path / JOURNAL).stat().st_size)
+
+    monkeypatch.setattr(RunDirectory, "sync", sync)
+    monkeypatch.setattr("gp_active_sensing.mission.journal.SYNC_SECONDS", 0.001)
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    journal: Any = drive.built.recorder._journal
+    for _ in range(8):
+        drive.step()
+        journal.sync()
+    drive.kill()
+    whole = (tmp_path / "run" / JOURNAL).read_bytes()
+    for size in sorted({size for size in sizes if size}):
+        (tmp_path / "run" / JOURNAL).write_bytes(whole[:size])
+        kept = [json.loads(line) for line in whole[:size].splitlines()]
+        drive.start()
+        mission = drive.built.mission
+        assert mission.loop.counts["accepted"] == sum(e["event"] == "reading" for e in kept)
+        assert mission.decisions.stage == sum(e["event"] == "decision" for e in kept)
+        drive.kill()
+
+
+def test_blocks_of_zeros_are_kept_beside_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"b": 2}\n{"c"' + bytes(512) + b'\n{"d": 4}\n')
+    assert drop_cut_line(path)
+    assert path.read_bytes() == b'{"a": 1}\n{"b": 2}\n'
+    assert (tmp_path / "lines.jsonl.cut").read_bytes().startswith(b'{"c"\0')
+    assert not drop_cut_line(path)
