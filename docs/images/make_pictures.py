@@ -21,8 +21,9 @@ from gp_active_sensing.threads import one_blas_thread
 
 one_blas_thread()
 
-from gp_active_sensing.report import write_report  # noqa: E402 - loads numpy
-from gp_active_sensing.sim import load_scenario, run_scenario  # noqa: E402
+from gp_active_sensing.mission.rehearsal import Rehearsal  # noqa: E402 - loads numpy
+from gp_active_sensing.report import write_report  # noqa: E402
+from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HELPER = HERE.parents[1] / "ros_ws" / "src" / "gp_active_sensing" / "tests" / "browser.py"
@@ -40,16 +41,21 @@ class Picture:
     Args:
         stage: where the slider stands, None = at the last one.
         last: selector of the element at the bottom; the maps are at the top.
+        fleet: names of several probes that drive it together.
+        scenario: what is run; "" = the one of the picture's name.
     """
 
     stage: int | None = None
     last: str = "#field"
+    fleet: tuple[str, ...] = ()
+    scenario: str = ""
 
 
 PICTURES = {
     "town": Picture(stage=43, last="#charts figure:nth-child(3)"),
     "town_slots": Picture(),
     "town_live": Picture(),
+    "town_fleet": Picture(fleet=("probe_1", "probe_2", "probe_3"), scenario="town"),
     "lake": Picture(),
     "warehouse": Picture(),
     "terrain": Picture(),
@@ -67,9 +73,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         with browser.Browser(Path(folder) / "profile") as chromium:
             for name in options.scenarios or PICTURES:
-                run_scenario(load_scenario(name), Path(folder) / name)
-                page = write_report(Path(folder) / name)
-                take(chromium, page, PICTURES[name], options.out / f"{name}.png")
+                picture = PICTURES[name]
+                scenario, run = load_scenario(picture.scenario or name), Path(folder) / name
+                if picture.fleet:
+                    rehearse(scenario, picture.fleet, run)
+                else:
+                    run_scenario(scenario, run)
+                take(chromium, write_report(run), picture, options.out / f"{name}.png")
+
+
+def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:
+    """Play a mission of several probes."""
+    played = Rehearsal(scenario, names, period=1.0, parameters={"run_dir": str(run)})
+    played.run(3600.0)
+    played.parts.recorder.save(played.mission, "finished")
+    played.close()
 
 
 def take(chromium: object, report: Path, picture: Picture, file: Path) -> None:

@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 
 NAME = "gp_active_sensing"
 HERE = Path(__file__).parent
-SHARED_FOLDERS = ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove")
+SHARED_FOLDERS = ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove", "bags")
 
 # The Jazzy line of the ROS wheels; without the exact pins pip takes the newer distribution's.
 # Other platforms use the ROS of their system.
@@ -114,6 +114,7 @@ setup(
             f"active_sensing = {NAME}.ros.active_sensing_node:main",
             f"simulator = {NAME}.ros.simulator_node:main",
             f"bag_player = {NAME}.ros.bag_player_node:main",
+            f"bag_recorder = {NAME}.ros.bag_recorder_node:main",
         ]
     },
 )

@@ -65,7 +65,7 @@ def run() -> Section:
         "Nodes that are killed",
         "python benchmarks/run.py kill",
         f"{MISSIONS} missions of 12 places on a grid of 30 (bal, N'=3, 30 expansions a decision; "
-        "the simulator at 20 times real time; half of the fields with 20 % dropouts). The node "
+        "the simulator at 40 times real time; half of the fields with 20 % dropouts). The node "
         "`active_sensing` is ended by SIGKILL 0.3 to 3 s after each start, up to four times a "
         "mission, and started again with the same parameters (`run_dir`, `reading.catch_up`, "
         "`pose.catch_up`). Compared with the same missions left alone.",

@@ -8,10 +8,13 @@ asked      a decision is being computed, of the readings so far
 unused     an answer without a waypoint, or one that came too late: asked again when that helps
 decision   a plan, with the expansions spent and the state the policy left
 moved      what the drive to the waypoint cost [m, s]
-reading    a reading told to the loop
+reading    a reading told to the loop; an average says of how many (``count``) and since when
+           (``first_ns``), one that had been gated says why it counts after all (``taken_back``)
+gated      a reading set aside, and how far off it is [standard deviations]; it may come back
 dropout    the sensor was asked and gave nothing
 miss       a visit without any reading; ``again`` says whether the place is tried again
 blocked    a place cannot be reached; when it may be chosen again
+budget     what may be spent in all was changed
 roster     a probe takes part, or does not any more, and why
 status     where a probe is, how far it drove, what was not used so far
 stopped    the process ended and the mission did not
@@ -26,14 +29,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
+from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
 
 __all__ = [
     "asked_event",
     "blocked_event",
+    "budget_event",
+    "budget_of",
     "decision_event",
     "dropout_event",
     "end_event",
+    "gated_event",
     "home_event",
     "home_of",
     "miss_event",
@@ -82,6 +88,11 @@ def reading_event(reading: Reading, **more: Any) -> dict[str, Any]:
         "source": reading.source,
         **more,
     }
+
+
+def gated_event(reading: Reading, off: float) -> dict[str, Any]:
+    """Return the journal's event of a reading that is set aside, `off` standard deviations off."""
+    return {**reading_event(reading), "event": "gated", "off": off}
 
 
 def reading_of(event: Mapping[str, Any]) -> Reading:
@@ -190,6 +201,35 @@ def blocked_event(location: int, *, until_ns: int, why: str, **more: Any) -> dic
         "why": why,
         **more,
     }
+
+
+def budget_event(budget: Budget, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a budget that was changed; what was spent counts already."""
+    return {
+        "event": "budget",
+        "readings": budget.readings,
+        "metres": budget.metres,
+        "seconds": budget.seconds,
+        **more,
+    }
+
+
+def budget_of(event: Mapping[str, Any]) -> Budget:
+    """Return the budget of a ``budget`` event.
+
+    Raises:
+        RunError: the event lacks something, or has the wrong type.
+    """
+    try:
+        readings, metres, seconds = event["readings"], event["metres"], event["seconds"]
+        return Budget(
+            None if readings is None else int(readings),
+            None if metres is None else float(metres),
+            None if seconds is None else float(seconds),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"journal: an event is not a budget ({error!r}): {dict(event)}"
+        raise RunError(msg) from error
 
 
 def roster_event(probe: str, why: str, **more: Any) -> dict[str, Any]:

@@ -149,8 +149,12 @@ def foresee_by_cell(
     noise_variance: float | None = None,
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    wanted: Callable[[float], bool] = lambda median: True,
 ) -> Iterator[Foresight]:
-    """Do what `foresee` does, and yield what there is after each cell; ends when cancelled."""
+    """Do what `foresee` does, and yield what there is after each cell; ends when cancelled.
+
+    Cells whose median is not `wanted` stay empty.
+    """
     limit = loop.limit if limit is None else limit
     if limit.seconds is None:
         limit = replace(limit, seconds=_LONG)
@@ -158,6 +162,8 @@ def foresee_by_cell(
     for number, value in enumerate(found.medians):
         if cancelled():
             return
+        if not wanted(value):
+            continue
         try:
             cell = _plan_for(loop, goal, value, cost, noise_variance, limit, cancelled)
         except _Cancelled:

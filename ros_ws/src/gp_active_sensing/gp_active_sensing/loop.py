@@ -20,7 +20,13 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.planning.allowance import Allowance, in_metres
-from gp_active_sensing.planning.base import Policy, PolicyState, check_fit, no_plan
+from gp_active_sensing.planning.base import (
+    READINGS_SPENT,
+    Policy,
+    PolicyState,
+    check_fit,
+    no_plan,
+)
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.readings import place_of
 from gp_active_sensing.topology.base import Topology
@@ -235,12 +241,9 @@ class SensingLoop:
             check_end(self.topology, self.remaining, at, speed=self.speed)
         self._say_clipped_horizon()
         remaining = in_metres(self.remaining, self.speed)
-        left = remaining.readings
-        if left is not None:
-            # A pending place that has been read meanwhile is paid for already.
-            left -= sum(not self.belief.observed[place] for place in set(pending))
+        left = self.readings_for(probe, pending)
         if left is not None and left <= 0:
-            plan = no_plan("the budget of readings is spent")
+            plan = no_plan(READINGS_SPENT)
         else:
             plan, self.policy_state = self.policy.plan(
                 self.belief,
@@ -264,6 +267,25 @@ class SensingLoop:
             metres = plan.cost.metres
             plan = replace(plan, cost=Cost(metres, metres / self.speed))
         return plan
+
+    def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
+        """Return how many readings are left for a probe; None = any number.
+
+        Each of the others has those kept that it was promised: for its waypoint, and for what is
+        not observed yet on its way there. A place that has been read meanwhile is paid for already.
+
+        Args:
+            probe: its name.
+            pending: waypoints that others are sent to.
+        """
+        left = self.remaining.readings
+        if left is None:
+            return None
+        kept = set(pending)
+        for other, way in self._ways.items():
+            if other != probe and way and way[-1] in pending:
+                kept.update(place for place in way if place not in self.set_aside)
+        return left - sum(not self.belief.observed[place] for place in kept)
 
     def fits(
         self, plan: Plan, after: Cost = Cost(0.0, 0.0), remaining: Budget | None = None

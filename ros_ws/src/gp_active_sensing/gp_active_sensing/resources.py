@@ -15,7 +15,10 @@ from gp_active_sensing.errors import ResourceError, UnknownNameError, suggest
 
 __all__ = ["DATA_VARIABLE", "KINDS", "find_resource", "list_resources", "resource_folders"]
 
-KINDS: tuple[str, ...] = ("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove")
+KINDS: tuple[str, ...] = (
+    *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
+    "bags",
+)
 """Folders of shared files; each is a kind of resource."""
 
 DATA_VARIABLE = "GPAS_DATA"
@@ -23,6 +26,7 @@ DATA_VARIABLE = "GPAS_DATA"
 
 _SHARE = Path("share", "gp_active_sensing")
 _SUFFIXES = {
+    "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),
     "maps": tuple(".asc .csv .geojson .graphml .gz .json .osm .pbf .xml".split()),
 }

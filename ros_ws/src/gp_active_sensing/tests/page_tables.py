@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from gp_active_sensing.catalogue import key_table
+from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.ros.launches import launch_spec
@@ -43,7 +46,13 @@ def _node(name: str, only_if: str) -> str:
 
 
 def _row(argument: Argument) -> str:
-    words = {str: "text", int: "whole number", float: "number", bool: "true, false"}
+    words: dict[Callable[[str], Any], str] = {
+        str: "text",
+        int: "whole number",
+        float: "number",
+        bool: "true, false",
+        numbered: "whole number, or names",
+    }
     values = ", ".join(argument.choices) or words[argument.kind]
     default = "required" if argument.required else f"`{argument.default}`" * bool(argument.default)
     # What ships is listed where it is described.

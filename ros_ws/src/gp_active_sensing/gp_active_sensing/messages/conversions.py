@@ -69,6 +69,7 @@ class ValueReader:
         )
         self._constant = noise_variance
         self._scale, self._offset = scale, offset
+        self._squared = scale * scale  # not **: that raises where this is infinite
         self.has_stamp = "header" in types.fields(type)
 
     def read(self, message: Any) -> Value:
@@ -79,7 +80,7 @@ class ValueReader:
         if self._variance is not None:
             own = self._variance.read(message)
             if own != 0.0:  # the convention of sensor_msgs: 0 = not known
-                variance = own * self._scale**2
+                variance = own * self._squared
         return Value(stamp, value, variance)
 
 
@@ -153,13 +154,15 @@ def geodetic_to_local(
     """Return (east, north) of a WGS 84 position in the plane that touches the datum [m].
 
     Through earth-centred coordinates at height 0, so it is exact for the plane; over 10 km the
-    plane itself is some centimetres short. NaN in, NaN out.
+    plane itself is some centimetres short. NaN for what is no latitude or longitude.
 
     Args:
         latitude: degrees north.
         longitude: degrees east.
         datum: (latitude, longitude) of the origin.
     """
+    if not (abs(latitude) <= 90.0 and abs(longitude) <= 360.0):  # NaN too
+        return math.nan, math.nan
     lat0, lon0 = (math.radians(v) for v in datum)
     x0, y0, z0 = _earth_centred(lat0, lon0)
     x, y, z = _earth_centred(math.radians(latitude), math.radians(longitude))

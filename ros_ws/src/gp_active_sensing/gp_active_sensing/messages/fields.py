@@ -101,7 +101,7 @@ class FieldPath:
         return cls(text, tuple(steps))
 
     def read(self, message: Any) -> float:
-        """Return the number; NaN when an array of this message is too short."""
+        """Return the number; NaN when an array of this message is too short, or it is empty."""
         value = message
         for name, indices in self.steps:
             value = getattr(value, name)
@@ -109,7 +109,9 @@ class FieldPath:
                 if not -len(value) <= index < len(value):
                     return math.nan
                 value = value[index]
-        return float(value[0] if isinstance(value, bytes) else value)
+        if isinstance(value, bytes):  # an octet
+            return float(value[0]) if value else math.nan
+        return float(value)
 
     def write(self, message: Any, value: float) -> None:
         """Set a number in a message (of a simulated sensor)."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.events import blocked_event
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.settings import MissionConfig
 
 __all__ = ["Blocked"]
 
@@ -17,44 +20,106 @@ logger = logging.getLogger(__name__)
 class Blocked:
     """Keeps `SensingLoop.blocked`; used under the mission's lock.
 
+    A place that was blocked more often than a visit is repeated (`mission.retries`) is set aside:
+    a mission must not come back to it for ever.
+
     Args:
         loop: the engine.
+        config: how long to wait, and how long a place is blocked.
         journal: takes the events.
     """
 
-    def __init__(self, loop: SensingLoop, journal: Callable[[dict[str, Any]], None]) -> None:
-        self._loop = loop
-        self._journal = journal
+    def __init__(
+        self,
+        loop: SensingLoop,
+        config: MissionConfig,
+        journal: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.config = config
         self.until_ns: dict[int, int] = {}
         """By place."""
-        self.count = 0
-        """How often a place was blocked."""
+        self._loop = loop
+        self._journal = journal
+        self._times: Counter[int] = Counter()
 
-    def add(self, place: int, now_ns: int, seconds: float, why: str, probe: str = "") -> None:
-        """Block a place for a time [s]."""
+    def watch(self, probe: Probe, now_ns: int) -> None:
+        """Give the waypoint of a probe up that does not get on with its drive."""
+        config = self.config
+        plan = probe.plan or probe.stages.home
+        if plan is None or config.drive_timeout <= 0.0 or config.follow == "probe":
+            return
+        if probe.arrival.inside(plan.path[-1]):
+            probe.progress.forget()
+            return
+        patience = config.drive_timeout
+        if not probe.progress.stalled(plan, step=probe.arrival.radius, patience=patience):
+            return
+        if probe.plan is not None:
+            self.give_up(probe, now_ns, f"no nearer for {patience:g} s")
+            return
+        probe.progress.forget()  # there is no other end place: said again after the same time
+        logger.warning(
+            "%scomes no nearer to the end place %s for %g s; ~/finish ends the mission here",
+            f"{probe.name} " if probe.name else "the probe ",
+            self._loop.topology.names[plan.path[-1]],
+            patience,
+        )
+
+    def give_up(self, probe: Probe, now_ns: int, why: str) -> None:
+        """Drop the decision that a probe carries out, and block its place.
+
+        A place that has been read (`mission.arrival: radius`) is done without being reached.
+        """
+        assert probe.plan is not None
+        place = probe.plan.waypoints[0]
+        if self._loop.belief.observed[place]:
+            name = self._loop.topology.names[place]
+            logger.warning("%s was read, and is left without being reached (%s)", name, why)
+            probe.complete(now_ns)
+            return
+        probe.give_up(now_ns)
+        self._add(place, now_ns, why, probe.name)
+
+    def _add(self, place: int, now_ns: int, why: str, probe: str) -> None:
+        seconds = self.config.block_seconds
         until_ns = now_ns + round(1e9 * seconds)
         self._journal(
             blocked_event(place, until_ns=until_ns, why=why, stamp_ns=now_ns, probe=probe)
         )
         self.replay(place, until_ns)
-        logger.warning(
-            "%s%s cannot be reached (%s); it is not chosen again for %g s",
-            f"{probe}: " if probe else "",
-            self._loop.topology.names[place],
-            why,
-            seconds,
+        times = self._times[place]
+        then = (
+            f"it is not chosen again for {seconds:g} s"
+            if place in self._loop.blocked
+            else f"that was {times} times, and it is set aside"
         )
+        name = self._loop.topology.names[place]
+        whose = f"{probe}: " if probe else ""
+        logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
     def replay(self, place: int, until_ns: int) -> None:
         """Take note of a place that was blocked before a restart."""
-        self.count += 1
+        self._times[place] += 1
+        if self._times[place] > self._loop.retries:
+            self._loop.set_aside.add(place)
+            return
         self.until_ns[place] = until_ns
         self._loop.blocked.add(place)
 
     def expire(self, now_ns: int) -> bool:
-        """Free the places whose time is over; say whether there was one."""
-        over = [place for place, until in self.until_ns.items() if until <= now_ns]
+        """Free the places whose time is over or that were read; say whether there was one."""
+        observed = self._loop.belief.observed
+        over = [p for p, until in self.until_ns.items() if until <= now_ns or observed[p]]
         for place in over:
             del self.until_ns[place]
             self._loop.blocked.discard(place)
         return bool(over)
+
+    def waits(self, now_ns: int) -> str:
+        """Return in words when a place is tried again, "" when none is blocked."""
+        if not self.until_ns:
+            return ""
+        seconds = 1e-9 * (min(self.until_ns.values()) - now_ns)
+        n = len(self.until_ns)
+        places = "a blocked place is" if n == 1 else f"{n} blocked places are"
+        return f"{places} waited for, {max(0.0, seconds):.0f} s until the next may be tried again"

@@ -24,6 +24,7 @@ from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.resume import Resumption
 from gp_active_sensing.mission.run_dirs import choose_run
 from gp_active_sensing.mission.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
+from gp_active_sensing.mission.taking import taking_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
 from gp_active_sensing.sim.world import START
@@ -38,7 +39,7 @@ _LIVE_RADIUS = 0.5
 """Arrival radius in live traffic [m]: a car that waits at a red light has not passed it."""
 
 SECONDS_OF_QUEUE = 20.0
-"""What the inbox holds, at the expected rates [s]."""
+"""What the inbox holds of each stream, at the expected rates [s]."""
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit")
 
@@ -64,6 +65,7 @@ def build_parts(
     scenario: Mapping[str, Any] | None,
     *,
     clock: Clock = time.monotonic,
+    driver: str = "ros",
 ) -> Parts:
     """Build the engine, the mission and its records.
 
@@ -71,6 +73,7 @@ def build_parts(
         config: the node's parameters.
         scenario: plain data of the scenario they started from, None = none.
         clock: monotonic seconds.
+        driver: who drives the mission, for the records.
 
     Raises:
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
@@ -92,9 +95,11 @@ def build_parts(
     loop.snap_distance = matcher.snap_distance
     kept = _effective(config, scenario)
     truth, unit = _truth(kept, scenario)
+    unit = config.reading.unit or unit
     now = datetime.now(timezone.utc).astimezone()
     run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
-    recorder = Recorder(run, kept, topology, truth=truth, unit=unit)
+    recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
+    taking = taking_of(config.reading, config.pose, unit)
 
     def probe(name: str) -> Probe:
         journal = partial(_named, recorder.event, name) if name else recorder.event
@@ -103,7 +108,7 @@ def build_parts(
             matcher,
             PoseTrack(config.pose.max_age, config.pose.history),
             coverage=config.mission.coverage,
-            pose_wait=config.pose.wait,
+            taking=taking,
             clock=clock,
             journal=journal,
         )
@@ -121,7 +126,7 @@ def build_parts(
         )
 
     probes = [probe(name) for name in config.probes or ("",)]
-    capacity = round(SECONDS_OF_QUEUE * len(probes) * (config.reading.rate + config.pose.rate))
+    capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
     mission = Mission(
         loop,
         probes,
@@ -129,11 +134,12 @@ def build_parts(
         config.mission,
         clock=clock,
         journal=recorder.event,
+        make_probe=probe,
     )
     parts = Parts(mission, recorder, matcher)
     if events:
         Resumption(mission, recorder).run(events)
-    recorder.begin(again=bool(events))
+    recorder.begin(events)
     return parts
 
 
@@ -168,6 +174,9 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
     kept.update({section: whole[section] for section in _SECTIONS})
     kept["probe"] = {**kept.get("probe", {}), **whole["probe"]}
     kept["seed"] = config.seed
+    if unit := config.reading.unit:
+        section = "reading" if scenario is None else "field"
+        kept[section] = {**kept.get(section, {}), "unit": unit}
     return kept
 
 

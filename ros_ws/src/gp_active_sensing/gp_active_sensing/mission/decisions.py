@@ -45,6 +45,8 @@ class Decisions:
         """A decision is being computed."""
         self.number = 0
         """Of the newest job; an answer to an older one is not used."""
+        self.whom = ""
+        """Name of the probe that the newest job is for."""
         self.open: PlanJob | None = None
         """A decision that was being computed when the process was killed, to be computed first."""
         self.latency = Latency()
@@ -61,6 +63,14 @@ class Decisions:
         self.open = None
         for probe in self.roster.probes.values():
             probe.ahead.drop()
+
+    def forget(self, probe: Probe) -> None:
+        """Use no answer that is under way for a probe: it has gone."""
+        if self.running and self.whom == probe.name:
+            self.number += 1
+            self.running = False
+        if self.open is not None and self.open.probe == probe.name:
+            self.open = None
 
     # -- handed out ----------------------------------------------------------------------------
 
@@ -84,6 +94,7 @@ class Decisions:
 
     def job_for(self, probe: Probe, pending: tuple[int, ...]) -> PlanJob:
         """Return the job to decide for a probe from what is known now."""
+        self.whom = probe.name
         return PlanJob(
             probe.homeward.snapshot(probe.at),
             probe.at,
@@ -106,7 +117,7 @@ class Decisions:
             return True
         if probe.homeward.needs_start:
             return False  # where it has to come back to must be known first
-        logger.warning("the probe is off the map: any place may be the first")
+        logger.warning("%s is off the map: any place may be the first", probe.name or "the probe")
         return True
 
     def next_ahead(self) -> AheadJob | None:
@@ -126,8 +137,8 @@ class Decisions:
         probe = self.roster.probes[job.probe]
         if probe.gone:
             return False
-        if plan.waypoint is not None and self.loop.belief.observed[plan.waypoint]:
-            return False  # read on the way while this was computed: decide again
+        if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint):
+            return False  # read while this was computed, by whomever: decide again
         self.last_plan = probe.last_plan = plan
         if plan.waypoint is not None:
             self.loop.adopt(job.loop, probe.name)
@@ -141,6 +152,14 @@ class Decisions:
         else:
             probe.resting = plan.reason or "nothing is left to observe"
         return True
+
+    def _still_holds(self, probe: Probe, waypoint: int) -> bool:
+        """Say whether a place may still be chosen for a probe."""
+        pending = self.roster.pending(probe)
+        if self.loop.belief.observed[waypoint] or waypoint in pending:
+            return False
+        left = self.loop.readings_for(probe.name, pending)
+        return left is None or left > 0
 
     def take_foreseen(self, probe: Probe, now_ns: int) -> PlanJob | None:
         """Go on as foreseen, if that fits; return a job that records the stage that ended."""

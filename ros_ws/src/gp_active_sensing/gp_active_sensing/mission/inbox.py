@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -10,7 +11,10 @@ from typing import NamedTuple
 
 from gp_active_sensing.mission.poses import Pose
 
-__all__ = ["Arrival", "Inbox", "RawReading"]
+__all__ = ["BATCH", "Arrival", "Inbox", "RawReading"]
+
+BATCH = 200
+"""Most entries used before a command (pause, finish) may come in between."""
 
 
 @dataclass(frozen=True)
@@ -31,33 +35,70 @@ class Arrival(NamedTuple):
     probe: str = ""
 
 
+class _Entry(NamedTuple):
+    number: int
+    arrival: Arrival
+
+
 class Inbox:
     """Hands poses and readings from the callbacks to the mission, in the order they came.
 
-    When it is full the oldest entry goes, and is counted.
+    Each stream (the poses or the readings of one probe) has its own room, so that one that floods
+    pushes nothing of the others out. When it is full its oldest entry goes, and is counted.
 
     Args:
-        capacity: most entries.
+        capacity: most entries of a stream.
     """
 
     def __init__(self, capacity: int = 20_000) -> None:
-        self._entries: deque[Arrival] = deque()
-        self._capacity = capacity
+        self.capacity = capacity
+        self._streams: dict[tuple[str, str], deque[_Entry]] = {}
+        self._back: deque[Arrival] = deque()
+        self._number = itertools.count()
         self._condition = threading.Condition()
         self._awake = False
         self.received: Counter[str] = Counter()
+        """Messages that came, by kind: ``readings``, ``poses``."""
         self.dropped: Counter[str] = Counter()
+        """Those for which there was no room any more, by kind."""
+        self._refused: dict[str, Counter[str]] = {}
 
     def put(self, what: Pose | RawReading, received: float, probe: str = "") -> None:
         """Leave something of a probe; never waits for the mission."""
         kind = "poses" if isinstance(what, Pose) else "readings"
         with self._condition:
             self.received[kind] += 1
-            if len(self._entries) >= self._capacity:
-                oldest = self._entries.popleft()
-                self.dropped["poses" if isinstance(oldest.what, Pose) else "readings"] += 1
-            self._entries.append(Arrival(what, received, probe))
+            stream = self._streams.setdefault((kind, probe), deque())
+            if len(stream) >= self.capacity:
+                stream.popleft()
+                self.dropped[kind] += 1
+            stream.append(_Entry(next(self._number), Arrival(what, received, probe)))
             self._condition.notify()
+
+    def refuse(self, kind: str, reason: str, probe: str = "") -> int:
+        """Count a message that cannot be used at all; return how many there are of this reason.
+
+        Args:
+            kind: ``readings`` or ``poses``.
+            reason: word of the reason; of poses it begins with ``pose_``.
+            probe: whose message it is.
+        """
+        with self._condition:
+            self.received[kind] += 1
+            counts = self._refused.setdefault(probe, Counter())
+            counts[reason] += 1
+            return counts[reason]
+
+    @property
+    def refused(self) -> Counter[str]:
+        """Messages that could not be used at all, by reason."""
+        with self._condition:
+            return sum(self._refused.values(), Counter())
+
+    def refused_of(self, probe: str) -> Counter[str]:
+        """Return those of one probe."""
+        with self._condition:
+            return Counter(self._refused.get(probe, {}))
 
     def wake(self) -> None:
         """End a wait although nothing came."""
@@ -68,20 +109,29 @@ class Inbox:
     def wait(self, seconds: float) -> None:
         """Wait until there is something, or for a time."""
         with self._condition:
-            self._condition.wait_for(lambda: self._entries or self._awake, timeout=seconds)
+            self._condition.wait_for(lambda: len(self) or self._awake, timeout=seconds)
             self._awake = False
 
-    def take(self) -> list[Arrival]:
-        """Take everything."""
+    def take(self, most: int | None = None) -> list[Arrival]:
+        """Take what came, the oldest first; `most` of it."""
         with self._condition:
-            entries = list(self._entries)
-            self._entries.clear()
-        return entries
+            taken = list(itertools.islice(iter(self._pop, None), most))
+        return taken
+
+    def _pop(self) -> Arrival | None:
+        if self._back:
+            return self._back.popleft()
+        first = min(
+            (stream for stream in self._streams.values() if stream),
+            key=lambda stream: stream[0].number,
+            default=None,
+        )
+        return None if first is None else first.popleft().arrival
 
     def put_back(self, entries: Sequence[Arrival]) -> None:
         """Leave what was taken too early, ahead of everything else."""
         with self._condition:
-            self._entries.extendleft(reversed(entries))
+            self._back.extendleft(reversed(entries))
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._back) + sum(map(len, list(self._streams.values())))

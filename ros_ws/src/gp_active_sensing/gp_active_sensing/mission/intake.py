@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gp_active_sensing.errors import ActiveSensingError, ReadingError
-from gp_active_sensing.events import reading_event
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.catch_up import CatchUp
+from gp_active_sensing.mission.gate import Gate
 from gp_active_sensing.mission.inbox import Arrival, RawReading
+from gp_active_sensing.mission.known import Known
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.matching import MapMatcher, Match
 from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
+from gp_active_sensing.mission.taking import PLAIN, Taking
+from gp_active_sensing.mission.uptake import Uptake
 from gp_active_sensing.mission.visits import Held, Visits
+from gp_active_sensing.mission.waiting import Waiting
+from gp_active_sensing.mission.window import Window
 from gp_active_sensing.types import Clock, Reading
 
 __all__ = ["Intake"]
 
 logger = logging.getLogger(__name__)
 
-WAITING = 1000
-"""Most readings that wait for their pose."""
+FARTHEST = 1e8
+"""Largest coordinate of a pose [m]; nothing on Earth is farther away."""
 
 
 class Intake:
@@ -35,7 +40,7 @@ class Intake:
         matcher: finds places.
         track: looks up poses.
         coverage: part of a road segment that must be driven for its readings to count.
-        pose_wait: how long a reading waits for a pose that is not older than itself [s, real time].
+        taking: how readings are taken in.
         clock: monotonic seconds.
         journal: takes an event for each accepted reading.
     """
@@ -47,34 +52,61 @@ class Intake:
         track: PoseTrack,
         *,
         coverage: float,
-        pose_wait: float = 0.0,
+        taking: Taking = PLAIN,
         clock: Clock,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
         self.loop = loop
         self.matcher = matcher
         self.track = track
+        self.taking = taking
         self.visits = Visits(coverage, self._follows)
-        self.latency = Latency()
-        self.rejected: Counter[str] = Counter()
+        gate = Gate(loop, taking.gate, taking.gate_places, taking.gate_kept)
+        window = Window(taking.window)
+        self.uptake = Uptake(loop, gate, window, clock=clock, journal=journal, unit=taking.unit)
         self.here: Match | None = None
         self.off_map = False
         self.expected: Collection[int] = ()
         self.metres = 0.0
         """Driven since the mission began."""
-        self.newest_place: int | None = None
-        """Observed for the first time since the probe set out; the latest such place."""
-        self.open = True
-        """False once the mission is over: readings are then counted, not used."""
-        self.known: set[tuple[int, float]] = set()
-        """Stamp [ns] and value of readings used before a restart, which may be sent again."""
-        self._pose_wait = pose_wait
-        self._waiting: deque[Held] = deque()
-        self._moved_from: Pose | None = None
+        self.known = Known()
+        """Readings used before a restart, which may be sent again."""
         self.counted: Pose | None = None
         """Up to where `metres` are counted."""
+        self.poses = 0
+        """Poses that were used."""
+        self.catch_up = CatchUp(clock, wanted=taking.catch_up)
+        self._waiting = Waiting(track, taking.pose_wait, taking.waiting, clock)
+        self._moved_from: Pose | None = None
         self._clock = clock
-        self._journal = journal
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """What was not used, by the word of the reason."""
+        return self.uptake.rejected
+
+    @property
+    def newest_place(self) -> int | None:
+        """Observed for the first time since the probe set out; the latest such place."""
+        return self.uptake.newest_place
+
+    @property
+    def open(self) -> bool:
+        """False once the mission is over: readings are then counted, not used."""
+        return self.uptake.open
+
+    @open.setter
+    def open(self, yes: bool) -> None:
+        self.uptake.open = yes
+
+    @property
+    def latency(self) -> Latency:
+        """From a message to the belief."""
+        return self.uptake.latency
+
+    @latency.setter
+    def latency(self, latency: Latency) -> None:
+        self.uptake.latency = latency
 
     @property
     def waiting(self) -> int:
@@ -84,47 +116,63 @@ class Intake:
     def set_out(self, path: Collection[int]) -> None:
         """Expect the probe on a way from here on."""
         self.expected = frozenset(path)
-        self.newest_place = None
+        self.uptake.newest_place = None
 
     def take(self, arrivals: Collection[Arrival]) -> list[Reading]:
         """Use what came; return the readings that were accepted."""
         ready: list[Held] = []
-        for what, received, _ in arrivals:
+        for what, received, _ in self.catch_up.pass_on(arrivals):
             try:
                 if isinstance(what, Pose):
                     ready += self._take_pose(what, received)
+                    ready += self._placed(self._waiting.after_pose())
                 else:
                     ready += self._take_reading(what, received)
             except Exception:  # one message must not take the others along
                 self._count("error", f"{what} (see below)")
                 logger.exception("cannot use %s", what)
-        waiting, self._waiting = self._waiting, deque()
-        for held in waiting:
-            if self._has_its_pose(held):
-                ready += self._place(held)
-            else:
-                self._waiting.append(held)
+        ready += self._placed(self._waiting.after_time())
         self._reject_left("partial_visit", "too little of its road was driven")
-        return self._tell(ready)
+        told = self.uptake.take(ready)
+        if (newest := self.track.newest) is not None:
+            told += self.uptake.pass_time(newest.stamp_ns, self._place_here())
+        return told
 
     def stop_waiting(self) -> list[Reading]:
         """Use or reject the readings that wait for more poses; return those accepted."""
-        waiting, self._waiting = self._waiting, deque()
-        ready = [held for raw in waiting for held in self._place(raw)]
+        told = self.take(self.catch_up.release()) if self.catch_up.going_on else []
+        ready = self._placed(self._waiting.take_all())
         self.visits.clear()
         self._reject_left("partial_visit", "too little of its road was driven")
-        return self._tell(ready)
+        return told + self.uptake.take(ready) + self.uptake.close()
 
     def restart_clock(self) -> None:
         """Forget what belongs to a time before the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
-        for held in self._waiting:
+        for held in self._waiting.take_all():
             self._reject(reason, held.reading, why)
-        self._waiting.clear()
         self.visits.clear()
         self._reject_left(reason, why)
+        for held in self.uptake.window.close():
+            self.rejected[reason] += held.count
         self.track.clear()
         self._moved_from = self.counted = None
+
+    def accept_gated(self) -> tuple[int, list[Reading]]:
+        """Use the readings that were gated; return how many those are, and what was told."""
+        return self.uptake.accept_gated()
+
+    def tell(self, reading: Reading, count: int = 1) -> bool:
+        """Tell the loop a reading that is in the journal; say whether it is used."""
+        return self.uptake.tell(reading, count)
+
+    def restore(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event ``reading`` or ``gated`` from before a restart, besides telling it.
+
+        Raises:
+            RunError: the event is of no reading.
+        """
+        self.uptake.restore(event)
 
     def _reject_left(self, reason: str, why: str) -> None:
         for held in self.visits.left:
@@ -138,16 +186,29 @@ class Intake:
         if pose.frame.lstrip("/") != frame:
             self._count(
                 "wrong_frame",
-                f"pose in frame {pose.frame!r}, the map is in {frame!r} (publish the pose in "
+                f"pose in frame {pose.frame[:100]!r}, the map is in {frame!r} (publish the pose in "
                 "that frame, or set map.frame if the map is drawn in the pose's): it",
             )
             return []
-        if not (math.isfinite(pose.x) and math.isfinite(pose.y)):
+        if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
             self._count("pose_not_finite", f"pose at ({pose.x}, {pose.y})")
             return []
         before = self.track.newest
         pose = self._with_heading(pose, before)
-        if not self.track.add(pose):
+        added = self.track.add(pose)
+        if added is None:
+            self._count(
+                "pose_too_old", f"pose at {pose.stamp_ns} ns, long before the newest one: it"
+            )
+            return []
+        self.poses += 1
+        if added == "restarted":
+            logger.warning(
+                "poses go on at %d ns, long before one that had come: the stamp of that one was "
+                "wrong, or the clock was set back; what was before is forgotten", pose.stamp_ns,
+            )  # fmt: skip
+            self._moved_from = self.counted = None
+        elif added == "late":
             return []
         self._count_metres(pose)
         match = self._match(pose)
@@ -159,6 +220,9 @@ class Intake:
         if not self.matcher.is_line(match.place):
             return []
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+
+    def _place_here(self) -> int | None:
+        return None if self.here is None or self.off_map else self.here.place
 
     def _count_metres(self, pose: Pose) -> None:
         counted = self.counted
@@ -189,7 +253,7 @@ class Intake:
     # -- readings ------------------------------------------------------------------------------
 
     def _take_reading(self, raw: RawReading, received: float) -> list[Held]:
-        if (raw.stamp_ns, raw.value) in self.known:
+        if self.known.holds(raw.stamp_ns, raw.value):
             self.rejected["already_used"] += 1
             return []
         reading = Reading(raw.stamp_ns, None, raw.value, raw.noise_variance, raw.source)
@@ -199,20 +263,14 @@ class Intake:
         )
         if not math.isfinite(raw.value) or bad_variance:
             return [held]  # the loop rejects it with the right word, wherever it was taken
-        if not self._has_its_pose(held):
-            if len(self._waiting) >= WAITING:
-                self._reject("no_pose", self._waiting.popleft().reading, "too many readings wait")
-            self._waiting.append(held)
-            return []
-        return self._place(held)
+        if self._waiting.has_pose(held):
+            return self._place(held)
+        if (oldest := self._waiting.add(held)) is not None:
+            self._reject("no_pose", oldest.reading, "too many readings wait")
+        return []
 
-    def _has_its_pose(self, held: Held) -> bool:
-        """Say whether no better pose is worth waiting for."""
-        stamp_ns = held.reading.stamp_ns
-        if not self.track.may_come(stamp_ns):
-            return True
-        waited = self._clock() - held.received
-        return self.track.at(stamp_ns) is not None and waited >= self._pose_wait
+    def _placed(self, waited: Collection[Held]) -> list[Held]:
+        return [ready for held in waited for ready in self._place(held)]
 
     def _place(self, held: Held) -> list[Held]:
         reading = held.reading
@@ -223,16 +281,8 @@ class Intake:
             )
             return []
         match = self._match(pose)
-        position = (pose.x, pose.y)
         location = None if match is None else match.place
-        placed = Reading(
-            reading.stamp_ns,
-            location,
-            reading.value,
-            reading.noise_variance,
-            reading.source,
-            position,
-        )
+        placed = replace(reading, location=location, position=(pose.x, pose.y))
         if (
             location is not None
             and self.open
@@ -242,49 +292,11 @@ class Intake:
             return self.visits.hold(location, placed, held.received)
         return [Held(placed, held.received)]
 
-    def _tell(self, ready: list[Held]) -> list[Reading]:
-        """Tell the loop; what is used is in the journal before it counts."""
-        if ready and not self.open:
-            self.rejected["mission_over"] += len(ready)
-            return []
-        used = [held for held in ready if self._use(held.reading)]
-        now = self._clock()
-        for held in used:
-            self.latency.add(now - held.received)
-        return [held.reading for held in used]
-
-    def _use(self, reading: Reading) -> bool:
-        try:
-            place = self.loop.check(reading)
-        except ReadingError:
-            pass  # `tell` says and counts why it cannot be used
-        else:
-            self._journal(reading_event(replace(reading, location=place)))
-        return self.tell(reading)
-
-    def tell(self, reading: Reading) -> bool:
-        """Tell the loop a reading that is in the journal; say whether it is used."""
-        report = self.loop.tell([reading])
-        for rejection in report.rejected:
-            self.rejected[rejection.reason] += 1
-        if report.new_places:
-            self.newest_place = report.new_places[-1]
-        if report.accepted:
-            self._follow_up()  # one by one, so that the journal gives back the same digits
-        return bool(report.accepted)
-
-    def _follow_up(self) -> None:
-        """Bring the belief up to date now, in small steps, rather than later in one large one."""
-        try:
-            self.loop.belief.weights  # noqa: B018  computed on being asked
-        except ActiveSensingError as error:
-            self.rejected["belief_error"] += 1
-            logger.error("the belief cannot be computed: %s", error)
-
     def _count(self, reason: str, what: str) -> None:
         self.rejected[reason] += 1
         if self.rejected[reason] in (1, 10, 100) or self.rejected[reason] % 1000 == 0:
             logger.warning("%s is not used (%s, %d so far)", what, reason, self.rejected[reason])
 
     def _reject(self, reason: str, reading: Reading, why: str) -> None:
-        self._count(reason, f"reading {reading.value:g} at {reading.stamp_ns} ns: {why}; it")
+        value = f"{reading.value:g}{f' {self.taking.unit}' if self.taking.unit else ''}"
+        self._count(reason, f"reading {value} at {reading.stamp_ns} ns: {why}; it")

@@ -18,7 +18,7 @@ class Stage:
     Args:
         number: 1 for the first.
         plan: the decision.
-        value: mean of the readings of its place; None when it was set aside.
+        value: mean of the readings of its place (of `went`); None when it was set aside.
         driven: by its probe, since the mission began.
         stamp_ns: when it ended, on the node's clock.
         foreseen: the decision was made while the probe drove to the place before.

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.events import (
+    budget_event,
     end_event,
     state_event,
     status_event,
@@ -32,14 +33,16 @@ from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import Blocked
 from gp_active_sensing.mission.decisions import Decisions
-from gp_active_sensing.mission.inbox import Arrival, Inbox
+from gp_active_sensing.mission.inbox import BATCH, Arrival, Inbox
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Stage, Step
 from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.roster import Roster
 from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.trace import Trace
-from gp_active_sensing.types import Clock, Cost, Plan
+from gp_active_sensing.planning.base import READINGS_SPENT
+from gp_active_sensing.types import Budget, Clock, Cost, Plan
 
 __all__ = ["Mission"]
 
@@ -66,6 +69,7 @@ class Mission:
         config: distances and times.
         clock: monotonic seconds.
         journal: takes the events of the mission.
+        make_probe: makes one that joins later, by its name; None = the list is closed.
     """
 
     def __init__(
@@ -77,12 +81,16 @@ class Mission:
         *,
         clock: Clock,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
+        make_probe: Callable[[str], Probe] | None = None,
     ) -> None:
         self.loop = loop
+        self._make_probe = make_probe
         self.roster = Roster(probes, config, journal)
         self.inbox = inbox
         self.config = config
         self.blocked = Blocked(loop, config, journal)
+        self.budget = replace(probes[0].purse, readings=loop.remaining.readings)
+        """What may be spent in all: readings of the mission, metres and seconds of each probe."""
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
@@ -140,8 +148,8 @@ class Mission:
         """What was not used, of all probes, by the word of the reason."""
         total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
         for probe in self.probes.values():
-            total += probe.intake.rejected
-        return total
+            total += Counter(dict(probe.intake.rejected))  # another thread may be counting
+        return total + self.inbox.refused
 
     @property
     def until_ns(self) -> int:
@@ -175,12 +183,20 @@ class Mission:
             for probe in self.probes.values():
                 probe.at = None  # it may have been driven elsewhere
                 probe.send_again = True
-                probe.resting = ""
+                probe.sent_ns = self._now_ns
+            self._rest_no_more()
             self._go_on()
             return ""
 
-    def unreachable(self, name: str = "", why: str = "reported as unreachable") -> str:
+    def unreachable(
+        self, name: str = "", why: str = "reported as unreachable", *, place: int | None = None
+    ) -> str:
         """Choose another place than the one a probe is sent to, which is blocked for a while.
+
+        Args:
+            name: of the probe.
+            why: in words.
+            place: which one; None = wherever it is sent to.
 
         Returns:
             Why it cannot, "" when it does.
@@ -189,22 +205,96 @@ class Mission:
             probe = self.probes.get(name)
             if probe is None or probe.plan is None or self.state != "running":
                 return "no place is being driven to"
+            if place is not None and place != probe.plan.waypoints[0]:
+                return "another place is being driven to by now"
             self.blocked.give_up(probe, self._now_ns, why)
             self.inbox.wake()
             return ""
+
+    def set_budget(self, budget: Budget) -> None:
+        """Change what may be spent in all: readings of the mission, metres and seconds of a probe.
+
+        What was spent counts; with less left than was promised, drives are given up.
+        """
+        with self.lock:
+            if self.state == "ended":
+                logger.warning("the mission is over: another budget changes nothing")
+                return
+            self._journal(budget_event(budget, stamp_ns=self._now_ns))
+            self.take_budget(budget)
+            self.decisions.give_up()
+            left = self.loop.remaining.readings
+            if left is not None:
+                under_way = [probe for probe in self.roster.present if probe.plan is not None]
+                for probe in sorted(under_way, key=lambda probe: probe.stages.number)[left:]:
+                    probe.give_up(self._now_ns)
+            self._choose_again()
+            self.inbox.wake()
+
+    def take_budget(self, budget: Budget) -> None:
+        """Take note of what may be spent in all."""
+        self.budget = budget
+        readings = budget.readings
+        if readings is not None:
+            readings = max(0, readings - int(self.loop.belief.observed.sum()))
+        self.loop.remaining = replace(self.loop.remaining, readings=readings)
+        for probe in self.probes.values():
+            left = budget.minus(cost=probe.stages.driven)
+            probe.purse = replace(probe.purse, metres=left.metres, seconds=left.seconds)
+
+    def set_config(self, config: MissionConfig) -> None:
+        """Go on with other distances and times."""
+        with self.lock:
+            self.config = self.roster.config = self.blocked.config = config
+            self.loop.retries = config.retries
+            for probe in self.probes.values():
+                probe.set_config(config)
+            self.inbox.wake()
 
     def leave(self, name: str, why: str = "asked to leave") -> str:
         """Let a probe take no part any more; return why it cannot, "" when it does."""
         with self.lock:
             problem = self.roster.leave(name, why, self._now_ns)
             if not problem:
+                self.decisions.forget(self.probes[name])
                 self._rest_no_more()
+                self.inbox.wake()
             return problem
 
     def join(self, name: str) -> str:
         """Let a probe that has left take part again; return why it cannot, "" when it does."""
         with self.lock:
-            return self.roster.join(name, self._now_ns)
+            problem = self.roster.join(name, self._now_ns)
+            self.inbox.wake()
+            return problem
+
+    def add(self, name: str) -> None:
+        """Let one more probe take part in a mission of several, from its first pose on.
+
+        Raises:
+            ValueError: the mission has one of that name, or one without a name.
+        """
+        with self.lock:
+            known = self.probes
+            if self._make_probe is None or not name or name in known or "" in known:
+                msg = f"probe {name!r} cannot join the mission of {list(known)}"
+                raise ValueError(msg)
+            probe = self._make_probe(name)
+            probe.set_config(self.config)
+            whole = self.budget  # what it is by now
+            probe.purse = replace(probe.purse, metres=whole.metres, seconds=whole.seconds)
+            probe.intake.latency = self.reading_latency
+            probe.intake.open = self.state != "ended"
+            for other in known.values():
+                other.ahead.drop()  # of a single one: it counts on being alone
+            self.roster.add(probe)
+
+    def accept_gated(self) -> int:
+        """Use the readings that were set aside by the gate; return how many those are."""
+        with self.lock:
+            found = sum(probe.accept_gated() for probe in self.probes.values())
+            self.inbox.wake()
+            return found
 
     def _go_on(self) -> None:
         self._set_state("running", "")
@@ -245,7 +335,7 @@ class Mission:
         if self._ticking:
             self._watch_clock(now_ns)
         steps: list[Step] = []
-        messages = iter(() if self._holds() else self.inbox.take())
+        messages = iter(() if self._holds() else self.inbox.take(BATCH))
         for message in messages:
             steps += self._use(message)
             if self._holds():
@@ -281,7 +371,8 @@ class Mission:
             self.strangers[message.probe] += 1
             return
         probe.take([message])
-        self.roster.heard(probe, self._now_ns)
+        if isinstance(message.what, Pose):
+            self.roster.heard(probe, message.what.stamp_ns, self._now_ns)
         if self._decides:
             yield from self._look_at(probe, message.received)
 
@@ -315,8 +406,14 @@ class Mission:
         """See what the time that passes makes necessary."""
         if self.blocked.expire(self._now_ns):
             self._choose_again()
-        if self.roster.miss_silent(self._now_ns):
+        if silent := self.roster.miss_silent(self._now_ns):
+            for probe in silent:
+                self.decisions.forget(probe)
             self._rest_no_more()
+        if not self.decisions.running and not self.roster.waiting:
+            for probe in self.roster.present:
+                if self._has_more(probe):
+                    probe.call_back(self._now_ns)
         for probe in self.roster.present:
             self.blocked.watch(probe, self._now_ns)
             if probe.send_again:
@@ -336,6 +433,7 @@ class Mission:
         """See what a probe has come to."""
         if probe.gone:
             return
+        driving = probe.plan is not None
         again = probe.see(self._now_ns, received)
         home = probe.stages.home
         if home is not None and probe.arrival.inside(home.path[-1]):
@@ -343,8 +441,8 @@ class Mission:
             probe.resting = home.reason
             self._last_words = self._end_if_done()
         if probe.finished is not None and probe.plan is None:
-            if probe.finished.value is None:  # what was kept for it is free for others
-                self._rest_no_more()
+            if driving and probe.finished.value is None:
+                self._rest_no_more()  # what was kept for it is free for others
             if (report := self.decisions.take_foreseen(probe, self._now_ns)) is not None:
                 self._note_shown()
                 yield Step(report, plan=probe.plan, probe=probe.name)
@@ -358,6 +456,7 @@ class Mission:
         for probe in self.probes.values():
             if probe.resting and not probe.home:
                 probe.resting = ""
+                probe.since = self._clock()
 
     def _choose_again(self) -> None:
         """Ask again for every probe that has nothing to do but to go home, or is there."""
@@ -366,13 +465,14 @@ class Mission:
             return
         for probe in self.roster.present:
             if probe.home or probe.stages.home is not None:
-                probe.stages.home = None
-                probe.home, probe.resting, probe.at = False, "", None
+                probe.call_back(self._now_ns)
         self.reason = ""
 
     def _end_if_done(self) -> bool:
         """End the mission when there is nothing left to do for any probe; say whether it did."""
         present = self.roster.present
+        if any(self._has_more(probe) for probe in present):
+            return False
         if self.state != "running" or self.decisions.running or not present:
             return False
         if not all(probe.resting and probe.stages.home is None for probe in present):
@@ -384,6 +484,14 @@ class Mission:
             return False
         self._end(present[-1].resting)
         return True
+
+    def _has_more(self, probe: Probe) -> bool:
+        """Say whether readings that were kept for others are now left for a probe."""
+        home = probe.stages.home
+        if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
+            return False
+        left = self.loop.readings_for(probe.name, self.roster.pending(probe))
+        return left is None or left > 0
 
     def _next_job(self) -> PlanJob | None:
         job = self.decisions.next_job(self._now_ns)
@@ -417,6 +525,8 @@ class Mission:
             if job.number != self.decisions.number or self.state != "running":
                 return False
             used = self.decisions.take(job, plan, self._now_ns)
+            if used and plan.waypoint is not None and self.reason.endswith(AGAIN):
+                self.reason = ""
             if not used or not plan.path:
                 self._journal(unused_event(job.probe, plan, stamp_ns=self._now_ns))
             if used and plan.waypoint is None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["Pose", "PoseTrack", "heading_between"]
+__all__ = ["Added", "Pose", "PoseTrack", "heading_between"]
+
+Added = Literal["newest", "late", "restarted"]
+"""What became of a pose."""
+WRONG_STAMPS = 3
+"""So many poses in a row, all too old to be kept, say that the newest one's stamp is wrong."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class PoseTrack:
         self._capacity = capacity
         self._stamps: list[int] = []
         self._poses: list[Pose] = []
+        self._too_old: list[Pose] = []
 
     def __len__(self) -> int:
         return len(self._poses)
@@ -48,15 +55,38 @@ class PoseTrack:
         """Forget everything (the clock went back)."""
         self._stamps.clear()
         self._poses.clear()
+        self._too_old.clear()
 
-    def add(self, pose: Pose) -> bool:
-        """Add a pose with finite coordinates; say whether it is the newest one now."""
+    @property
+    def capacity(self) -> int:
+        """Most poses kept."""
+        return self._capacity
+
+    def add(self, pose: Pose) -> Added | None:
+        """Add a pose with finite coordinates; None when it is too old to be kept.
+
+        One stamp from a far future must not make all that follow too old: when several in a row
+        are, and follow on each other, it is given up and the track begins again with them.
+        """
+        if self._stamps and pose.stamp_ns < self._stamps[-1] - self._history_ns:
+            if self._too_old and pose.stamp_ns < self._too_old[-1].stamp_ns:
+                self._too_old.clear()
+            self._too_old.append(pose)
+            if len(self._too_old) < WRONG_STAMPS:
+                return None
+            self.clear()
+            self._insert(pose)
+            return "restarted"
+        self._too_old.clear()
+        newest = self._insert(pose)
+        self._forget(self._stamps[-1] - self._history_ns)
+        return "newest" if newest else "late"
+
+    def _insert(self, pose: Pose) -> bool:
         index = bisect.bisect_right(self._stamps, pose.stamp_ns)
         self._stamps.insert(index, pose.stamp_ns)
         self._poses.insert(index, pose)
-        newest = index == len(self._poses) - 1
-        self._forget(self._stamps[-1] - self._history_ns)
-        return newest
+        return index == len(self._poses) - 1
 
     def _forget(self, before_ns: int) -> None:
         old = bisect.bisect_left(self._stamps, before_ns)

@@ -23,8 +23,10 @@ from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.stages import Stages
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
 
-__all__ = ["Probe"]
+__all__ = ["NO_POSE", "Probe"]
 
+NO_POSE = "no pose yet"
+"""Why a probe takes no part that has not been heard."""
 Journal = Callable[[dict[str, Any]], None]
 
 
@@ -84,7 +86,7 @@ class Probe:
         """Why nothing is chosen for it at present; "" = it is not resting."""
         self.home = False
         """It is where it had to end."""
-        self.gone = "" if not name else "no pose yet"
+        self.gone = NO_POSE if name else ""
         """Why it takes no part; "" = it does."""
         self.heard = clock()
         self._clock = clock
@@ -106,6 +108,13 @@ class Probe:
         """What is left for it: readings of the mission, metres and seconds of its own."""
         return replace(self.purse, readings=self.loop.remaining.readings)
 
+    def set_config(self, config: MissionConfig) -> None:
+        """Go on with other distances and times."""
+        self.config = config
+        self.arrival.timeout = config.reading_timeout
+        if config.arrival_radius is not None:
+            self.arrival.radius = config.arrival_radius
+
     def snapshot(self) -> SensingLoop:
         """Return a copy of the engine with what is left for this probe."""
         copy = self.loop.snapshot()
@@ -119,6 +128,12 @@ class Probe:
         accepted = self.intake.take(messages)
         self.stages.note(accepted)
         return accepted
+
+    def accept_gated(self) -> int:
+        """Use its readings that were set aside by the gate; return how many those are."""
+        found, accepted = self.intake.accept_gated()
+        self.stages.note(accepted)
+        return found
 
     def whereabouts(self) -> dict[str, Any]:
         """Return where it is and how far it drove, for events."""
@@ -138,6 +153,7 @@ class Probe:
         self.home, self.resting = False, ""
         self.last_plan = plan
         self.sent_ns = now_ns
+        self.home, self.resting = False, ""
         self.finished = None
         self.arrival.forget()
         self.progress.forget()
@@ -158,7 +174,11 @@ class Probe:
         if went is not None or self._is_done(target):
             self.complete(now_ns, received, went=went)
             return None
-        if self.config.follow == "probe" or not self.arrival.overdue(target, now_ns):
+        if self.config.follow == "probe":
+            return None
+        if self.intake.catch_up.going_on:
+            self.arrival.forget()  # the reading may have been taken while nobody listened
+        if not self.arrival.overdue(target, now_ns):
             return None
         again = self.loop.miss(target)
         self.journal(miss_event(target, again=again, stamp_ns=now_ns))
@@ -171,11 +191,11 @@ class Probe:
     def _is_done(self, target: int) -> bool:
         if not self.loop.belief.observed[target]:
             return False
-        return self.config.arrival == "reading" or self.arrival.inside(target)
+        if self.config.arrival == "reading" or self.arrival.inside(target):
+            return True
+        return not self.stages.has_read  # another probe was there: no need to go
 
-    def complete(
-        self, now_ns: int, received: float | None = None, went: int | None = None
-    ) -> None:
+    def complete(self, now_ns: int, received: float | None = None, went: int | None = None) -> None:
         """End the stage.
 
         Args:
@@ -191,17 +211,36 @@ class Probe:
         self.purse = self.purse.minus(cost=cost)
         more = {} if went is None else {"went": went}
         self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), **more))
-        self.at = plan.waypoint if went is None else went
+        self.at = self.standing_after(self.finished)
         self.since = self._clock() if received is None else received
+
+    def standing_after(self, stage: Stage) -> int | None:
+        """Return where it is at the end of a stage; None = where its pose says."""
+        if stage.went is not None:
+            return stage.went
+        place = stage.plan.waypoint
+        if stage.value is None and place is not None and self.loop.belief.observed[place]:
+            return None  # read by another probe, before this one came there
+        return place
 
     def give_up(self, now_ns: int) -> None:
         """Drop the decision being carried out; what was driven for it is charged."""
         if self.plan is not None or self.stages.home is not None:
-            cost = self.stages.charge(now_ns, self.intake.metres)
-            self.purse = self.purse.minus(cost=cost)
-            self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), given_up=True))
+            self._charge(now_ns)
         self.forget_decision()
         self.since = self._clock()
+
+    def call_back(self, now_ns: int) -> None:
+        """Have it asked for again, though it rests, is on its way to its end place, or there."""
+        if self.home:
+            self._charge(now_ns)
+        self.give_up(now_ns)
+        self.home, self.resting = False, ""
+
+    def _charge(self, now_ns: int) -> None:
+        cost = self.stages.charge(now_ns, self.intake.metres)
+        self.purse = self.purse.minus(cost=cost)
+        self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), given_up=True))
 
     def forget_decision(self) -> None:
         """Carry out nothing any more."""

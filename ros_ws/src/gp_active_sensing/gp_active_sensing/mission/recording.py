@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,9 @@ __all__ = ["Recorder", "latencies"]
 
 logger = logging.getLogger(__name__)
 
+TAIL = 100
+"""Events that are kept of an earlier process."""
+
 
 class Recorder:
     """Writes what happens into a run directory, if there is one; never stops the mission.
@@ -39,6 +42,7 @@ class Recorder:
         topology: the map.
         truth: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
+        driver: who drives the mission.
     """
 
     def __init__(
@@ -49,26 +53,33 @@ class Recorder:
         *,
         truth: Truth | None = None,
         unit: str = "",
+        driver: str = "ros",
     ) -> None:
         self.run = run
         self.unit = unit
+        self.driver = driver
         self.failures = 0
         self.records: list[dict[str, Any]] = [] if run is None else run.records()
         self._config = config
         self._topology = topology
-        self._truth = truth
+        self.truth = truth
         self._lock = threading.Lock()
         self._journal = None if run is None else Journal(run)
+        self.earlier = 0
+        """Events in the journal when this process went on with the mission of another one."""
+        self.tail: list[Mapping[str, Any]] = []
+        """The last of them."""
         self.muted = False
         """Events are being taken from the journal, not to be written again."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
         """Hears every event, after it was written."""
 
-    def begin(self, *, again: bool = False) -> None:
-        """Say how the mission began, or that it goes on in another process."""
-        say = resumed_event if again else start_event
+    def begin(self, earlier: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Say how the mission began, or that it goes on in another process, after those events."""
+        self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
+        say = resumed_event if earlier else start_event
         seed = self._config.get("seed", 0)
-        self.event(say(seed=seed, versions=versions(), driver="ros"))
+        self.event(say(seed=seed, versions=versions(), driver=self.driver))
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Add an event to the journal; it is there before anything follows from it."""
@@ -78,8 +89,10 @@ class Recorder:
             self._guard(partial(self._journal.append, event))
         self.listener(event)
 
-    def stage(self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray) -> str:
-        """Add the record of a stage; return it as a line for the log."""
+    def stage(
+        self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray, **details: Any
+    ) -> str:
+        """Add the record of a stage (with further keys); return it as a line for the log."""
         plan = stage.plan
         goal = plan.waypoints[0]
         name = self._topology.names[goal]
@@ -87,11 +100,11 @@ class Recorder:
         error = score = None
         more: dict[str, Any] = {"probe": stage.probe} if stage.probe else {}
         if stage.went is not None:
-            more["went"] = stage.went
-        if self._truth is not None:
+            more |= {"went": stage.went, "went_name": self._topology.names[stage.went]}
+        if self.truth is not None:
             seconds = 1e-9 * stage.stamp_ns
-            field = self._truth.at(seconds)
-            if self._truth.changes:
+            field = self.truth.at(seconds)
+            if self.truth.changes:
                 more["truth_seconds"] = seconds
             error = rmspe(mean, field, observed)
             score = nlpd(mean, np.square(std), field, observed)
@@ -106,25 +119,33 @@ class Recorder:
             rmspe=error,
             nlpd=score,
             observed=int(observed.sum()),
-            set_aside=stage.value is None and not bool(observed[goal]),
+            set_aside=stage.value is None and stage.went is None and not bool(observed[goal]),
             driven_metres=stage.driven.metres,
             driven_seconds=stage.driven.seconds,
             foreseen=stage.foreseen,
-            **more,
+            **(more | details),
         )
+        self.add(record)
+        return self._line(record, belief)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Add a record."""
         self.records.append(record)
         self._write("append_record", record)
-        return self._line(record, belief)
 
     def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
         best = length_scale_weights(belief)[0]
         scale = "/".join(f"{ell:.4g}" for ell in best["length_scale"])
         unit = f" {self.unit}" if self.unit else ""
-        value = record["value"]
+        value, goal = record["value"], record["location"]
         error = record["rmspe"]
+        whose = f" of {record['probe']}" if record.get("probe") else ""
+        elsewhere = "another place was read" if "went" in record else "read by another probe"
+        without = "no reading, set aside" if record["set_aside"] else elsewhere
         parts = [
-            f"stage {record['stage']}: {record['name']}",
-            "no reading, set aside" if value is None else f"read {value:.4g}{unit}",
+            f"stage {record['stage']}{whose}: {record.get('went_name', record['name'])}",
+            without if value is None else f"read {value:.4g}{unit}",
+            *([f"chosen: {record['name']}"] if record.get("went") not in (None, goal) else []),
             f"length-scale {scale} with {best['weight']:.0%}",
             f"gap {record['upper'] - record['lower']:.3g} nat",
             f"{'foreseen' if record['foreseen'] else 'planned'} in {record['plan_seconds']:.2f} s",
@@ -143,12 +164,12 @@ class Recorder:
             self._config,
             loop,
             list(self.records),
-            driver="ros",
+            driver=self.driver,
             status=status,
             reason=mission.reason,
             driven=mission.driven,
             run_dir="" if self.run is None else self.run.path,
-            truth=self._truth,
+            truth=self.truth,
             at_seconds=1e-9 * until_ns,
             unit=self.unit,
             rejected=rejected,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import home_of, plan_of, reading_of
+from gp_active_sensing.events import budget_of, home_of, plan_of, reading_of
 from gp_active_sensing.mission.jobs import PlanJob
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
@@ -47,7 +47,6 @@ class Resumption:
         self._recorder = recorder
         self._asked: PlanJob | None = None
         self._recorded: set[int] = set()
-        self._known: list[tuple[str, int, float]] = []
         self._last_ns = 0
         self._takers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "state": self._state,
@@ -55,8 +54,10 @@ class Resumption:
             "decision": self._decision,
             "moved": self._moved,
             "reading": self._reading,
+            "gated": self._gated,
             "miss": self._miss,
             "blocked": self._blocked,
+            "budget": self._budget,
             "roster": self._roster,
             "home": self._home,
             "status": self._status,
@@ -102,7 +103,13 @@ class Resumption:
             raise RunError(msg) from error
 
     def _probe(self, event: Mapping[str, Any]) -> Probe:
-        return self._mission.probes[str(event.get("probe", ""))]
+        return self._named(str(event.get("probe", "")))
+
+    def _named(self, name: str) -> Probe:
+        """Return a probe by its name; one that joined while the mission ran joins now."""
+        if name not in self._mission.probes:
+            self._mission.add(name)
+        return self._mission.probes[name]
 
     # -- the events ----------------------------------------------------------------------------
 
@@ -111,10 +118,11 @@ class Resumption:
         mission.state, mission.reason = str(event["state"]), str(event["reason"])
         self._asked = None  # pausing gives up what is being computed
         for name, where in dict(event.get("probes", {})).items():
-            self._whereabouts(mission.probes[name], where)
+            self._whereabouts(self._named(name), where)
         if mission.state == "running":
             for probe in mission.probes.values():
-                probe.stages.go_on(int(event["stamp_ns"]), probe.intake.metres)
+                probe.sent_ns = int(event["stamp_ns"])
+                probe.stages.go_on(probe.sent_ns, probe.intake.metres)
 
     def _ask(self, event: Mapping[str, Any]) -> None:
         probe = self._probe(event)
@@ -149,7 +157,7 @@ class Resumption:
             probe.finished = probe.stages.complete_again(
                 plan, cost, stamp_ns, metres, probe=probe.name, went=went
             )
-            probe.at = plan.waypoint if went is None else int(went)
+            probe.at = probe.standing_after(probe.finished)
             self._record(probe)
         else:
             probe.stages.charge_again(cost, stamp_ns, metres)
@@ -168,11 +176,16 @@ class Resumption:
 
     def _reading(self, event: Mapping[str, Any]) -> None:
         probe, reading = self._probe(event), reading_of(event)
-        if not probe.intake.tell(reading):
+        if not probe.intake.tell(reading, int(event.get("count", 1))):
             msg = "a reading that was used is refused now"
             raise ValueError(msg)
         probe.stages.note([reading])
-        self._known.append((probe.name, reading.stamp_ns, reading.value))
+        self._gated(event)
+
+    def _gated(self, event: Mapping[str, Any]) -> None:
+        intake = self._probe(event).intake
+        intake.restore(event)
+        intake.known.note(event)
 
     def _miss(self, event: Mapping[str, Any]) -> None:
         if self._mission.loop.miss(int(event["location"])) != bool(event["again"]):
@@ -183,10 +196,14 @@ class Resumption:
     def _blocked(self, event: Mapping[str, Any]) -> None:
         self._mission.blocked.replay(int(event["location"]), int(event["until_ns"]))
 
+    def _budget(self, event: Mapping[str, Any]) -> None:
+        self._asked = None
+        self._mission.take_budget(budget_of(event))
+
     def _roster(self, event: Mapping[str, Any]) -> None:
-        probe = self._probe(event)
-        probe.gone = str(event["why"])
-        probe.resting = ""
+        probe, why = self._probe(event), str(event["why"])
+        self._whereabouts(probe, event)
+        self._mission.roster.replay(probe, why, int(event["stamp_ns"]))
 
     def _home(self, event: Mapping[str, Any]) -> None:
         probe, plan = self._probe(event), home_of(event)
@@ -198,7 +215,7 @@ class Resumption:
 
     def _status(self, event: Mapping[str, Any]) -> None:
         for name, status in dict(event["probes"]).items():
-            probe = self._mission.probes[name]
+            probe = self._named(name)
             self._whereabouts(probe, status)
             probe.intake.rejected.clear()
             probe.intake.rejected.update({str(k): int(n) for k, n in status["rejected"].items()})
@@ -219,9 +236,7 @@ class Resumption:
         if mission.state == "running":
             mission.decisions.open = self._asked
         oldest_ns = self._last_ns - round(1e9 * KNOWN_SECONDS)
-        for name, stamp_ns, value in self._known:
-            if stamp_ns >= oldest_ns:
-                mission.probes[name].intake.known.add((stamp_ns, value))
         for probe in mission.probes.values():
+            probe.intake.known.forget_before(oldest_ns)
             probe.since = probe.heard
             probe.send_again = probe.target is not None

@@ -8,22 +8,24 @@ from typing import Any
 
 from gp_active_sensing.errors import suggest
 from gp_active_sensing.events import roster_event
-from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.probe import NO_POSE, Probe
 from gp_active_sensing.mission.settings import MissionConfig
 
-__all__ = ["LEFT", "Roster"]
+__all__ = ["LEFT", "SILENT", "Roster"]
 
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
 """How the reason of a probe begins that comes back only when it is asked to."""
+SILENT = "silent for"
+"""How the reason of a probe begins that comes back when it is heard."""
 
 
 class Roster:
     """The probes of a mission; used under its lock.
 
     A mission of one probe has one that is always there. Of several, each joins with its first pose;
-    one that is silent for `mission.lost_after` seconds is given up (its place is free for the
+    one that sends no pose for `mission.lost_after` seconds is given up (its place is free for the
     others) and joins again when it is heard.
 
     Args:
@@ -39,7 +41,7 @@ class Roster:
         journal: Callable[[dict[str, Any]], None],
     ) -> None:
         self.probes = {probe.name: probe for probe in probes}
-        self._config = config
+        self.config = config
         self._journal = journal
         self._heard_ns: dict[str, int] = {}
 
@@ -63,12 +65,25 @@ class Roster:
         others = [other for other in self.present if other is not probe]
         return tuple(sorted({o.plan.waypoints[0] for o in others if o.plan is not None}))
 
-    def heard(self, probe: Probe, now_ns: int) -> None:
-        """Take note of a message of a probe: with its first pose it takes part."""
+    def add(self, probe: Probe) -> None:
+        """Put a probe on the list; it takes part from its first pose on."""
+        # Anew, not in place: other threads may be looking through it.
+        self.probes = {**self.probes, probe.name: probe}
+
+    def heard(self, probe: Probe, stamp_ns: int, now_ns: int) -> None:
+        """Take note of a pose of a probe: with the first one that can be used it takes part.
+
+        Args:
+            probe: whose it is.
+            stamp_ns: of the pose.
+            now_ns: time of the node's clock.
+        """
+        newest = probe.intake.track.newest
+        if newest is None or newest.stamp_ns < stamp_ns:
+            return  # it could not be used
         self._heard_ns[probe.name] = now_ns
-        if not probe.gone or probe.gone.startswith(LEFT) or probe.intake.track.newest is None:
-            return
-        self._come(probe, now_ns)
+        if probe.gone and not probe.gone.startswith(LEFT):
+            self._come(probe, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
         """Let a probe that has left take part again; return why it cannot, "" when it does."""
@@ -78,7 +93,7 @@ class Roster:
         if not probe.gone:
             return f"{name} takes part already"
         if probe.intake.track.newest is None:
-            probe.gone = "no pose yet"
+            self._note(probe, NO_POSE, now_ns)
         else:
             self._come(probe, now_ns)
         return ""
@@ -97,25 +112,51 @@ class Roster:
         """Give up probes that have been silent for too long; return them."""
         if len(self.probes) == 1:
             return []
-        limit = 1e9 * self._config.lost_after
-        lost = [p for p in self.present if now_ns - self._heard_ns.get(p.name, now_ns) > limit]
+        limit = 1e9 * self.config.lost_after
+        lost = [p for p in self.present if now_ns - self.heard_ns(p, now_ns) > limit]
         for probe in lost:
-            self._go(probe, f"silent for {self._config.lost_after:g} s", now_ns)
+            self._go(probe, f"{SILENT} {self.config.lost_after:g} s", now_ns)
         return lost
 
+    def heard_ns(self, probe: Probe, now_ns: int) -> int:
+        """Return when a probe that takes part sent its last pose, on the node's clock.
+
+        After a restart, or once the clock was set back, it has all its time again.
+        """
+        then = min(self._heard_ns.get(probe.name, now_ns), now_ns)
+        self._heard_ns[probe.name] = then
+        return then
+
+    def replay(self, probe: Probe, why: str, now_ns: int) -> None:
+        """Take note of a probe that came or went before a restart."""
+        if not why:
+            self._begin_anew(probe, now_ns)
+        probe.gone = why
+
     def _come(self, probe: Probe, now_ns: int) -> None:
-        probe.gone = probe.resting = ""
-        probe.at = None
+        self._begin_anew(probe, now_ns)
         probe.since = probe.heard
         self._heard_ns[probe.name] = now_ns
-        self._journal(roster_event(probe.name, "", stamp_ns=now_ns))
+        self._note(probe, "", now_ns)
         logger.info("%s takes part", probe.name)
+
+    def _begin_anew(self, probe: Probe, now_ns: int) -> None:
+        """Forget where it was; what it did while it had left is free, silence is not."""
+        probe.at = None
+        if probe.gone.startswith(LEFT):
+            probe.home = False
+            probe.stages.go_on(now_ns, probe.intake.metres)
+        if not probe.home:
+            probe.resting = ""
 
     def _go(self, probe: Probe, why: str, now_ns: int) -> None:
         probe.give_up(now_ns)
-        probe.gone = why
-        self._journal(roster_event(probe.name, why, stamp_ns=now_ns))
+        self._note(probe, why, now_ns)
         logger.warning("%s takes no part any more (%s)", probe.name, why)
+
+    def _note(self, probe: Probe, why: str, now_ns: int) -> None:
+        probe.gone = why
+        self._journal(roster_event(probe.name, why, stamp_ns=now_ns, **probe.whereabouts()))
 
     def _unknown(self, name: str) -> str:
         return f"no probe {name!r} in this mission.{suggest(name, self.probes)}"

@@ -8,7 +8,8 @@ from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.names import probe_names
+from gp_active_sensing.mission.stream_settings import PoseConfig, ReadingConfig
 from gp_active_sensing.sim.scenario import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.topology import MapConfig
 
@@ -18,88 +19,11 @@ __all__ = [
     "MissionConfig",
     "PoseConfig",
     "ReadingConfig",
+    "WaypointConfig",
 ]
 
 DEFAULT_PLAN_SECONDS = 1.0
 """Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
-
-
-@dataclass(frozen=True)
-class ReadingConfig:
-    """How to take a value out of the messages of topic ``reading``."""
-
-    type: str = param("sensor_msgs/msg/Temperature", help="message type, package/msg/Name")
-    field: str = param(
-        "temperature", help="path of the value, such as twist.twist.linear.x or data[3]"
-    )
-    variance_field: str = param(
-        "", help="path of the noise variance; empty = none; a variance of 0 means not known"
-    )
-    noise_variance: float | None = param(
-        None,
-        help="noise variance of readings without one of their own; unset = the belief's",
-        unit="unit of the readings squared",
-        above=0.0,
-    )
-    scale: float = param(1.0, help="factor on the value (3.6 turns m/s into km/h)")
-    offset: float = param(0.0, help="added after scaling", unit="unit of the readings")
-    rate: float = param(10.0, help="expected rate; sizes the queues", unit="Hz", above=0.0)
-    reliable: bool = param(
-        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
-    )
-
-    def __post_init__(self) -> None:
-        if self.scale == 0.0:
-            msg = "scale: must not be 0, every reading would be the same"
-            raise ConfigError(msg)
-
-
-@dataclass(frozen=True)
-class PoseConfig:
-    """How to take the probe's pose out of the messages of topic ``pose``."""
-
-    type: str = param(
-        "nav_msgs/msg/Odometry",
-        help="message type",
-        choices=(
-            "nav_msgs/msg/Odometry",
-            "geometry_msgs/msg/PoseStamped",
-            "geometry_msgs/msg/PoseWithCovarianceStamped",
-            "sensor_msgs/msg/NavSatFix",
-        ),
-    )
-    rate: float = param(50.0, help="expected rate; sizes the queues", unit="Hz", above=0.0)
-    reliable: bool = param(
-        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
-    )
-    max_age: float = param(
-        1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
-    )
-    wait: float = param(
-        0.1,
-        help="how long a reading waits for a pose that is not older than itself, since messages "
-        "of two topics overtake each other; 0 = the pose before it will do",
-        unit="s of real time",
-        low=0.0,
-    )
-    history: float = param(
-        60.0, help="how long poses are kept, for readings that come late", unit="s", above=0.0
-    )
-    datum: tuple[float, ...] | None = param(
-        None,
-        help="NavSatFix: latitude and longitude of the map's origin (x east, y north)",
-        unit="degree",
-        low=-180.0,
-        high=180.0,
-    )
-
-    def __post_init__(self) -> None:
-        if self.datum is None and self.type == "sensor_msgs/msg/NavSatFix":
-            msg = "datum: is required for sensor_msgs/msg/NavSatFix: [latitude, longitude]"
-            raise ConfigError(msg)
-        if self.datum is not None and (len(self.datum) != 2 or abs(self.datum[0]) > 90.0):
-            msg = f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
-            raise ConfigError(msg)
 
 
 @dataclass(frozen=True)
@@ -138,13 +62,17 @@ class MissionConfig:
     )
     drive_timeout: float = param(
         120.0,
-        help="a waypoint that the probe comes no nearer to for so long is blocked and another one "
-        "is chosen; 0 = never",
+        help="a waypoint is blocked, and another one chosen, when the probe comes neither nearer "
+        "to it nor to where it has not been for so long; 0 = never",
         unit="s",
         low=0.0,
     )
     block_seconds: float = param(
-        300.0, help="how long a blocked place is not chosen again", unit="s", low=0.0
+        300.0,
+        help="how long a blocked place is not chosen again; blocked more than retries times it is "
+        "set aside",
+        unit="s",
+        low=0.0,
     )
     lost_after: float = param(
         30.0,
@@ -173,6 +101,35 @@ class MissionConfig:
     )
     exit_at_end: bool = param(
         False, help="end the process once the mission is over and its records are written"
+    )
+
+
+@dataclass(frozen=True)
+class WaypointConfig:
+    """How a waypoint reaches the controller."""
+
+    navigate: str = param(
+        "topic",
+        help="topic: topic next_waypoint only; action: as a goal of "
+        "nav2_msgs/action/NavigateToPose as well; a place whose goal is refused or aborted is "
+        "blocked",
+        choices=("topic", "action"),
+    )
+    action: str = param(
+        "navigate_to_pose",
+        help="name of the action; of several probes in the namespace of each, unless it begins "
+        "with /",
+    )
+    rate: float = param(
+        0.0,
+        help="how often the last waypoint is sent again, for controllers that want a stream of set "
+        "points; 0 = once",
+        unit="Hz",
+        low=0.0,
+        high=100.0,
+    )
+    altitude: float = param(
+        0.0, help="z of every waypoint; what flies does not want the ground", unit="m"
     )
 
 
@@ -222,3 +179,7 @@ class ActiveSensingConfig:
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
     mission: MissionConfig = dataclasses.field(default_factory=MissionConfig)
+    waypoint: WaypointConfig = dataclasses.field(default_factory=WaypointConfig)
+
+    def __post_init__(self) -> None:
+        probe_names(self.probes)

@@ -27,10 +27,16 @@ class Stages:
         self.driven = Cost(0.0, 0.0)
         self.noise_variance: float | None = None
         """What the newest reading brought along."""
-        self._values: list[float] = []
+        self._values: dict[int, list[float]] = {}
+        """Of the stage, by place."""
         self._foreseen = False
         self._charged: tuple[int, float] | None = None
         self._unrecorded: list[Stage] = []
+
+    @property
+    def has_read(self) -> bool:
+        """The place being driven to has been read by this probe."""
+        return bool(self._values)
 
     @property
     def target(self) -> int | None:
@@ -51,17 +57,16 @@ class Stages:
         self.number = number
         self.plan, self.home = plan, None
         self._foreseen = foreseen
-        self._values = []
+        self._values = {}
         if self._charged is None:
             self._charged = now_ns, metres
 
     def note(self, readings: Collection[Reading]) -> None:
         """Take note of readings that were used."""
-        target = self.target
         for reading in readings:
             self.noise_variance = reading.noise_variance
-            if target is not None and reading.location == target:
-                self._values.append(reading.value)
+            if self.target is not None and reading.location is not None:
+                self._values.setdefault(reading.location, []).append(reading.value)
 
     def complete(
         self,
@@ -91,7 +96,8 @@ class Stages:
         return self._ended(plan, now_ns, probe, went)
 
     def _ended(self, plan: Plan, now_ns: int, probe: str, went: int | None) -> Stage:
-        value = sum(self._values) / len(self._values) if self._values else None
+        values = self._values.get(plan.path[-1] if went is None else went, [])
+        value = sum(values) / len(values) if values else None
         driven, foreseen = self.driven, self._foreseen
         stage = Stage(self.number, plan, value, driven, now_ns, foreseen, probe=probe, went=went)
         self._unrecorded.append(stage)

@@ -24,10 +24,21 @@ MOST_HELD = 10_000
 
 @dataclass
 class Held:
-    """A reading with its place, and when the last message it waited for came."""
+    """A reading with its place, and when the last message it waited for came.
+
+    Args:
+        reading: with its place, once that is known.
+        received: monotonic seconds.
+        count: how many readings it is the average of.
+        first_ns: stamp of the first of these; None = its own.
+        taken_back: why it counts after all, although it was gated; "" = it never was.
+    """
 
     reading: Reading
     received: float
+    count: int = 1
+    first_ns: int | None = None
+    taken_back: str = ""
 
 
 @dataclass

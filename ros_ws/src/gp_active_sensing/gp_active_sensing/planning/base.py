@@ -23,8 +23,18 @@ from gp_active_sensing.types import (
     Route,
 )
 
-__all__ = ["Choices", "Policy", "PolicyState", "check_fit", "choices", "no_plan"]
+__all__ = [
+    "READINGS_SPENT",
+    "Choices",
+    "Policy",
+    "PolicyState",
+    "check_fit",
+    "choices",
+    "no_plan",
+]
 
+READINGS_SPENT = "the budget of readings is spent"
+"""Why nothing is chosen when no reading is left."""
 PolicyState = Any
 """What a policy hands from one stage to the next: None, or JSON-serialisable data."""
 
@@ -119,7 +129,7 @@ def choices(
     observed[list(pending)] = True
     nothing = np.empty(0, dtype=np.int64)
     if remaining.readings is not None and remaining.readings <= 0:
-        return Choices(nothing, (), observed, "the budget of readings is spent")
+        return Choices(nothing, (), observed, READINGS_SPENT)
     allowance = Allowance(topology, remaining)
     drives = allowance.drives(at, observed, unavailable)
     if drives:

@@ -1,7 +1,8 @@
 """Reading rosbag2 recordings (MCAP and SQLite) without ROS.
 
 Messages come out as they were recorded, in the order of their stamps: raw CDR, which a ROS
-publisher sends on unchanged, whatever its type. `Bag.decode` is for those who have no ROS.
+publisher sends on unchanged, whatever its type. `Bag.decode` is for those who have no ROS. A bag is
+sound, or an error; `salvage` reads what is left of one that is not.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from gp_active_sensing.errors import MissingDependencyError, ReplayError
+from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
+from gp_active_sensing.replay.salvage import Part, ordered, survey
+from gp_active_sensing.resources import resource_folders
 from gp_active_sensing.yaml_files import load_yaml
 
-__all__ = ["Bag", "BagMessage", "BagTopic"]
+__all__ = ["Bag", "BagMessage", "BagTopic", "Loss"]
 
 logger = logging.getLogger(__name__)
 
 _STORAGE = (".mcap", ".db3")
+SALVAGE = "what can be read of a damaged bag is read with --salvage"
+DAMAGED = ("cannot be opened", "is damaged")
 
 
 class BagMessage(NamedTuple):
@@ -59,19 +64,39 @@ class BagTopic:
     latched: bool = False
 
 
+@dataclass(frozen=True)
+class Loss:
+    """What was salvaged of a bag, and what is known not to have been.
+
+    Args:
+        read: messages that could be read.
+        lost: messages that there were besides; None = nobody says how many there were.
+        damage: what is wrong, in words; () for a sound bag.
+    """
+
+    read: int
+    lost: int | None
+    damage: tuple[str, ...] = ()
+
+
 class Bag:
     """A recording, opened by ``with Bag(path) as bag:``.
 
     Args:
-        path: a rosbag2 folder, or one ``.mcap`` or ``.db3`` file.
+        path: a rosbag2 folder, or one ``.mcap`` or ``.db3`` file; or the name of a shipped one.
+        salvage: read what can be read of a damaged one; `loss` says what that was.
 
     Raises:
         ReplayError: the bag is missing, damaged or of an unknown format; also while iterating.
         MissingDependencyError: rosbags is not installed.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+    def __init__(self, path: Path | str, *, salvage: bool = False) -> None:
+        self.path = _shipped(Path(path))
+        self.salvage = salvage
+        self.loss: Loss | None = None
+        """When it was opened to be salvaged."""
+        self._parts: list[Part] | None = None
         self._stack = ExitStack()
         self._readers: list[Any] = []
         self._typestore: Any = None
@@ -79,6 +104,9 @@ class Bag:
 
     def __enter__(self) -> Bag:
         reader_class = _reader_class()
+        if self.salvage:
+            self._open_parts()
+            return self
         with _explained(self.path, "cannot be opened"), ExitStack() as stack:
             first = stack.enter_context(reader_class(self.path))
             self._readers = [first]
@@ -96,8 +124,43 @@ class Bag:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._readers = []
+        self._readers, self._parts = [], None
         self._stack.close()
+
+    def _open_parts(self) -> None:
+        """Look through the storage files, whatever the metadata say of them."""
+        files = _storage_files(self.path)
+        expected, damage = _promised(self.path)
+        self._parts = parts = []
+        for file in files:
+            try:
+                with _explained(file, "cannot be salvaged"):
+                    parts.append(survey(file))
+            except MissingDependencyError:
+                raise
+            except ReplayError as error:
+                if len(files) == 1:
+                    raise
+                damage.append(str(error))
+        if not parts:
+            msg = f"bag {self.path}: nothing can be salvaged: {'; '.join(damage)}"
+            raise ReplayError(msg)
+        counts: dict[tuple[str, str], BagTopic] = {}
+        for part in parts:
+            damage += part.damage
+            for name, kind in part.types.items():
+                before = counts.get((name, kind))
+                counts[name, kind] = BagTopic(
+                    name,
+                    kind,
+                    part.counts[name] + (0 if before is None else before.count),
+                    latched=_is_latched(part.profiles.get(name, "")),
+                )
+        self._topics = tuple(counts[key] for key in sorted(counts))
+        if expected is None and all(part.expected is not None for part in parts):
+            expected = sum(part.expected or 0 for part in parts)
+        lost = None if expected is None else max(0, expected - self.count)
+        self.loss = Loss(self.count, lost, tuple(damage))
 
     @property
     def topics(self) -> tuple[BagTopic, ...]:
@@ -118,6 +181,11 @@ class Bag:
         Raises:
             ReplayError: the bag is not open, or damaged from here on.
         """
+        if self._parts is not None:
+            rows = heapq.merge(
+                *(ordered(part.rows(), topics) for part in self._parts), key=attrgetter("stamp_ns")
+            )
+            return (BagMessage(*row) for row in rows)
         if not self._readers:
             msg = f"bag {self.path}: is not open; use it in a with statement"
             raise ReplayError(msg)
@@ -139,7 +207,7 @@ class Bag:
         if expected and read < expected:
             msg = (
                 f"bag {self.path}: is damaged: its index promises {expected} messages, "
-                f"{read} could be read"
+                f"{read} could be read. {SALVAGE[0].upper()}{SALVAGE[1:]}"
             )
             raise ReplayError(msg)
 
@@ -149,11 +217,20 @@ class Bag:
         Raises:
             ReplayError: the type is unknown, or the payload is not of that type.
         """
-        if self._typestore is None:
-            self._typestore = self._make_typestore()
         where = f"cannot decode {message.type} of {message.topic} at {message.stamp_ns} ns"
         with _explained(self.path, where):
-            return self._typestore.deserialize_cdr(message.data, message.type)
+            return self.typestore.deserialize_cdr(message.data, message.type)
+
+    @property
+    def typestore(self) -> Any:
+        """The message types that it knows, as rosbags has them.
+
+        Raises:
+            ReplayError: the bag defines a type in a way that cannot be read.
+        """
+        if self._typestore is None:
+            self._typestore = self._make_typestore()
+        return self._typestore
 
     def _make_typestore(self) -> Any:
         """Know the standard messages, and the bag's own where it carries their definitions."""
@@ -161,14 +238,25 @@ class Bag:
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
         store = get_typestore(Stores.ROS2_JAZZY)
-        for reader in self._readers:
-            for connection in reader.connections:
-                if connection.msgdef.format != MessageDefinitionFormat.MSG:
-                    continue
-                if connection.msgtype not in store.fielddefs:
-                    with _explained(self.path, f"has a bad definition of {connection.msgtype}"):
-                        found = get_types_from_msg(connection.msgdef.data, connection.msgtype)
-                        store.register({k: v for k, v in found.items() if k not in store.fielddefs})
+        texts = {
+            connection.msgtype: connection.msgdef.data
+            for reader in self._readers
+            for connection in reader.connections
+            if connection.msgdef.format == MessageDefinitionFormat.MSG
+        }
+        for part in self._parts or ():
+            texts.update(part.definitions)
+        for kind, text in texts.items():
+            if kind in store.fielddefs:
+                continue
+            try:
+                with _explained(self.path, f"has a bad definition of {kind}"):
+                    found = get_types_from_msg(text, kind)
+                    store.register({k: v for k, v in found.items() if k not in store.fielddefs})
+            except ReplayError as error:
+                if not self.salvage:
+                    raise
+                logger.warning("%s; its messages are left out", error)
         return store
 
 
@@ -206,6 +294,51 @@ def _split_files(path: Path) -> list[Path]:
     return [path / Path(name).name for name in metadata["relative_file_paths"]]
 
 
+def _shipped(path: Path) -> Path:
+    """Return the folder of a bag that ships with the package, where there is no such path."""
+    if path.exists() or len(path.parts) != 1:
+        return path
+    found = (folder / path for folder in resource_folders("bags"))
+    return next((bag for bag in found if (bag / "metadata.yaml").is_file()), path)
+
+
+def _storage_files(path: Path) -> list[Path]:
+    """List the storage files of a bag without its metadata."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix in _STORAGE)
+    if not files:
+        msg = f"bag {path}: nothing can be salvaged: the folder has no {' or '.join(_STORAGE)} file"
+        raise ReplayError(msg)
+    return files
+
+
+def _promised(path: Path) -> tuple[int | None, list[str]]:
+    """Return how many messages the metadata of a folder promise, and what is wrong with them."""
+    file = path / "metadata.yaml"
+    if not path.is_dir():
+        return None, []
+    if not file.is_file():
+        return None, ["metadata.yaml is missing"]
+    try:
+        count = load_yaml(file)["rosbag2_bagfile_information"]["message_count"]
+    except (ActiveSensingError, KeyError, TypeError):
+        return None, ["metadata.yaml is damaged"]
+    if not isinstance(count, int) or not 0 <= count < 2**40:
+        return None, ["metadata.yaml is damaged"]
+    return count, []
+
+
+def _is_latched(profiles: str) -> bool:
+    """Say whether a topic was offered to late subscribers, as far as its metadata can be read."""
+    from rosbags.rosbag2.metadata import parse_qos
+
+    try:
+        return any(qos.durability.name == "TRANSIENT_LOCAL" for qos in parse_qos(profiles or "[]"))
+    except Exception:  # whatever wrong bytes make of it; it is a nicety
+        return False
+
+
 @contextmanager
 def _explained(path: Path, what: str) -> Iterator[None]:
     """Turn whatever a broken bag makes the reader raise into a `ReplayError`.
@@ -222,8 +355,12 @@ def _explained(path: Path, what: str) -> Iterator[None]:
             f"bag {path}: not found ({error}); expected a rosbag2 folder with metadata.yaml, "
             f"or one {' or '.join(_STORAGE)} file"
         )
+        if path.is_dir() and any(file.suffix in _STORAGE for file in path.iterdir()):
+            msg += f". A recorder that was killed leaves no metadata.yaml: {SALVAGE}"
         raise ReplayError(msg) from error
     except Exception as error:
         detail = " ".join(str(error).split()) or type(error).__name__
         msg = f"bag {path}: {what}: {detail}"
+        if what in DAMAGED and (path.is_dir() or path.suffix in _STORAGE):
+            msg += f". {SALVAGE[0].upper()}{SALVAGE[1:]}"
         raise ReplayError(msg) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,27 @@ def _notes(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
             f"to keep the page small, {len(maps['steps'])} of the {maps['all']} steps have maps of "
             "their own; the others show those of the step before"
         )
-    if not data.records:
-        yield "no stage was completed" if done.by_stage else "nothing was planned in this run"
+    if not done.by_stage:
+        yield "nothing was planned in this run"
+    elif not data.records:
+        yield "no stage was completed"
+    yield from _replay_notes(data.summary.get("replay"))
+
+
+def _replay_notes(replayed: Any) -> Iterator[str]:
+    """Say what a replay found, where the run is one."""
+    if not isinstance(replayed, Mapping):
+        return
+    if damage := replayed.get("damage"):
+        lost = replayed.get("lost")
+        count = "an unknown number of messages" if lost is None else f"{lost} messages"
+        yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
+    if isinstance(found := replayed.get("comparison"), Mapping):
+        yield (
+            f"a recorded mission once more: {found['decisions']} decisions, "
+            f"{found['decisions_equal']} equal; {found['readings']} readings, "
+            f"{found['readings_equal']} equal"
+        )
 
 
 def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str]:
@@ -115,6 +134,12 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
     if seconds:
         text = f"median planning time (p99 {_time(float(np.percentile(seconds, 99)))})"
         yield tile(_time(float(np.median(seconds))), text)
+    found = data.summary.get("replay")
+    replayed = found if isinstance(found, Mapping) else {}
+    told = replayed.get("information")
+    if isinstance(told, Mapping) and told.get("stages") and replayed.get("mode") == "decisions":
+        text = f"information of the planner's places, against {told['went']:.2f} nat of the probe's"
+        yield tile(f"{told['planned']:.2f} nat", text)
     gaps = [step.plan.gap for step in done.steps if step.plan is not None and step.plan.candidates]
     if any(gap > 0.0 for gap in gaps):
         text = f"{np.median(gaps):.3g} {payload['valueUnit']}".rstrip()
@@ -145,6 +170,14 @@ _COLUMNS = (
 )
 
 
+_FOLLOWED = (
+    ("planner's place tells [nat]", "information.planned", ".3f"),
+    ("probe went to", "went_name", ""),
+    ("which tells [nat]", "information.went", ".3f"),
+)
+"""More columns where the probe went where it liked."""
+
+
 def _stages(data: RunData) -> str:
     """Return the table of the stages; nothing without one."""
     count = len(data.records)
@@ -157,12 +190,21 @@ def _stages(data: RunData) -> str:
 
 
 def _table(records: Sequence[Any]) -> str:
-    head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in _COLUMNS)
+    columns = _COLUMNS + (_FOLLOWED if any("went" in record for record in records) else ())
+    head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in columns)
     rows = [
-        "".join(f"<td{_text(form)}>{_cell(r.get(key), form)}</td>" for _, key, form in _COLUMNS)
+        "".join(f"<td{_text(form)}>{_cell(_of(r, key), form)}</td>" for _, key, form in columns)
         for r in records
     ]
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _of(record: Any, key: str) -> Any:
+    """Return a value of a record, by a path such as ``information.planned``."""
+    value = record
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _text(form: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from gp_active_sensing.kernels import graph_kernels
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.packing import pack, pack_integers
-from gp_active_sensing.report.sentences import called, outcome, why
+from gp_active_sensing.report.sentences import called, elsewhere, outcome, value_unit, why
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Replay, Step
 from gp_active_sensing.topology import Topology
@@ -27,8 +27,6 @@ ALL_CANDIDATES = 12_000
 SCALES = 12
 """Length-scales told apart."""
 Scale: TypeAlias = tuple[float, ...]
-IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
-"""Policies whose values are entropies or information."""
 
 
 def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
         "kind": "stages" if done.by_stage else "readings",
         "unit": data.unit,
         "quantity": data.quantity,
-        "valueUnit": _value_unit(data.policy),
+        "valueUnit": value_unit(data.policy),
         "places": _places(data.topology),
         "scales": {
             "labels": [_group_label(scale_unit(data), group) for group in groups],
@@ -60,11 +58,6 @@ def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
         "maps": maps,
         "colours": {"values": VALUES, "doubt": DOUBT},
     }
-
-
-def _value_unit(policy: str) -> str:
-    """Return the unit of a policy's values, "" where it is not known."""
-    return "nat" if policy in IN_NAT else ""
 
 
 def is_line(topology: Topology) -> bool:
@@ -136,9 +129,14 @@ def _step(
         "plan": list(plan.waypoints[1:]),
         "value": _significant(step.value, 6),
         "expected": [_significant(v) for v in step.expected] if step.expected else None,
-        "why": why(plan, data.topology.names, data.policy, _value_unit(data.policy)),
-        "outcome": outcome(
-            step.expected, step.value, data.unit, set_aside=bool(record.get("set_aside"))
+        "why": why(plan, data.topology.names, data.policy, value_unit(data.policy)),
+        "outcome": " ".join(
+            (
+                *elsewhere(record, data.topology.names),
+                outcome(
+                    step.expected, step.value, data.unit, set_aside=bool(record.get("set_aside"))
+                ),
+            )
         ),
         "candidates": [[c.location, _fine(c.lower), _fine(c.upper)] for c in chosen],
         "others": len(plan.candidates) - len(chosen),

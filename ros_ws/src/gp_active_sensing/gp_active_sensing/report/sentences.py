@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gp_active_sensing.types import CandidateValue, Plan
 
-__all__ = ["called", "outcome", "why"]
+__all__ = ["called", "outcome", "value_unit", "why"]
 
+_IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
+"""Policies whose values are entropies or information."""
 _SAME = 1e-9
 """Bounds closer than this are one value [the policy's unit]."""
 
@@ -48,6 +51,11 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
 
 
+def value_unit(policy: str) -> str:
+    """Return the unit of a policy's values, "" where it is not known."""
+    return "nat" if policy in _IN_NAT else ""
+
+
 def outcome(
     expected: tuple[float, float] | None,
     value: float | None,
@@ -71,6 +79,25 @@ def outcome(
         return f"{came[0].upper()}{came[1:]}."
     mean, sd = expected
     return f"Expected {_short(mean)} ± {_short(sd)}{_unit(unit)}; {came}."
+
+
+def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Return where the probe went instead of the chosen place, and what each would have told.
+
+    Args:
+        record: of the stage, in a replay that followed the probe.
+        names: (n,) the map's names of places.
+    """
+    went, told = record.get("went"), record.get("information") or {}
+    if not isinstance(went, int) or not 0 <= went < len(names):
+        return ()
+    planned, gained = told.get("planned"), told.get("went")
+    if went == record.get("location"):
+        return ("The probe went there.",)
+    if not isinstance(planned, float) or not isinstance(gained, float):
+        return (f"The probe went to {called(names[went])} instead.",)
+    told_by = f"information {gained:.3f} nat, against {planned:.3f} nat at the chosen place"
+    return (f"The probe went to {called(names[went])} instead: {told_by}.",)
 
 
 def called(name: str) -> str:

@@ -48,7 +48,9 @@ class RunData:
     @property
     def unit(self) -> str:
         """Unit of the field, "" when not said."""
-        return str(self._field("unit", ""))
+        reading = self.config.get("reading")  # of a mission that no scenario began
+        given = reading.get("unit", "") if isinstance(reading, Mapping) else ""
+        return str(self._field("unit", given))
 
     @property
     def quantity(self) -> str:

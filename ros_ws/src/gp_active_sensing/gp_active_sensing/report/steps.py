@@ -37,7 +37,8 @@ class Step:
         at: where the probe stood when it was taken, None when not known.
         record: the stage's line of ``records.jsonl``, {} without one.
         readings: (place, mean, count) of the readings of this step.
-        expected: mean and standard deviation of the reading at the chosen place before it.
+        expected: mean and standard deviation, before it, of the reading at the chosen place (or
+            where the probe went instead).
         masses: belief over the length-scales; the candidates may follow the readings.
         observed: number of places with a reading.
         rmspe, nlpd: of the map, None without a truth.
@@ -159,7 +160,8 @@ class _Again:
         self._seconds = self._metres = 0.0
 
     def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> Step:
-        expected = self._expected(chunk.plan)
+        went = record.get("went")
+        expected = self._expected(chunk.plan, went if isinstance(went, int) else None)
         used = list(_observe(self.belief, self._topology, chunk.readings))
         self.unused += len(chunk.readings) - len(used)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
@@ -192,11 +194,15 @@ class _Again:
             nlpd=score,
         )
 
-    def _expected(self, plan: Plan | None) -> tuple[float, float] | None:
-        """Return mean and standard deviation of a reading at a plan's place, before it is taken."""
+    def _expected(self, plan: Plan | None, went: int | None) -> tuple[float, float] | None:
+        """Return mean and standard deviation of a reading, before it is taken.
+
+        At a plan's place, or where the probe went instead.
+        """
         if plan is None or plan.waypoint is None:
             return None
-        mean, variance = self.belief.predict(np.array([plan.waypoint]), noisy=True)
+        place = plan.waypoint if went is None else went
+        mean, variance = self.belief.predict(np.array([place]), noisy=True)
         return float(mean[0]), float(np.sqrt(variance[0]))
 
 

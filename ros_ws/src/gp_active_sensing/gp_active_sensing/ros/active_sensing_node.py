@@ -17,11 +17,14 @@ from gp_active_sensing.ros.environment import require_ros_in
 require_ros_in(__name__)
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.mission.build import Parts, build_parts, plan_limit
+from gp_active_sensing.mission import live
+from gp_active_sensing.mission.build import Parts, build_parts
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros.commands import Commands
+from gp_active_sensing.ros.fleet import Fleet
 from gp_active_sensing.ros.inputs import Inputs
+from gp_active_sensing.ros.journal_topic import JournalTopic
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.publishing import Results
@@ -33,7 +36,8 @@ from gp_active_sensing.sim.scenario import with_policy
 __all__ = ["ActiveSensingNode", "main"]
 
 DEACTIVATED = "the node was deactivated"
-LIVE = ("limit.seconds", "limit.expansions", "mission.arrival_radius", "mission.reading_timeout")
+LIVE = (*live.LIVE, "probes")
+"""Parameters that may change while the node is configured."""
 
 
 class ActiveSensingNode(GuardedNode):
@@ -48,10 +52,17 @@ class ActiveSensingNode(GuardedNode):
     Publishers:
         next_waypoint (geometry_msgs/PoseStamped, latched), plan (nav_msgs/Path),
         field (sensor_msgs/PointCloud2: x y z mean std), map (visualization_msgs/MarkerArray,
-        latched), length_scale_belief (std_msgs/Float64MultiArray), /diagnostics.
+        latched), probes (visualization_msgs/MarkerArray), length_scale_belief
+        (std_msgs/Float64MultiArray), /diagnostics.
+
+    Actions:
+        navigate_to_pose (nav2_msgs/NavigateToPose, client), with ``waypoint.navigate: action``.
 
     Services:
-        ~/start, ~/pause, ~/resume, ~/finish, ~/save (std_srvs/Trigger).
+        ~/start, ~/pause, ~/resume, ~/finish, ~/save, ~/unreachable (std_srvs/Trigger).
+
+    Of several probes (parameter ``probes``) each has reading, pose, next_waypoint and plan in its
+    namespace, and services ~/<probe>/join, ~/<probe>/leave and ~/<probe>/unreachable.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -61,6 +72,9 @@ class ActiveSensingNode(GuardedNode):
         self._parts: Parts | None = None
         self._worker: Worker | None = None
         self._results: Results | None = None
+        self._fleet: Fleet | None = None
+        self._journal: JournalTopic | None = None
+        self._config: ActiveSensingConfig
         self._scenario: dict[str, Any] | None = None
         self.parameters = ParameterTree(self, ActiveSensingConfig, live=LIVE)
         self.parameters.locked = lambda: self._parts is not None
@@ -96,13 +110,15 @@ class ActiveSensingNode(GuardedNode):
         """Use the parameters that may change at any time."""
         if self._parts is None or not any(p.name in LIVE for p in parameters):
             return
-        values = self.parameters.mapping()
-        mission, limit = self._parts.mission, values.get("limit", {})
-        mission.loop.limit = plan_limit(limit.get("seconds"), limit.get("expansions"))
-        for probe in mission.probes.values():
-            probe.arrival.timeout = values["mission"]["reading_timeout"]
-            if (radius := values["mission"].get("arrival_radius")) is not None:
-                probe.arrival.radius = radius
+        before, self._config = self._config, self.parameters.config()
+        with self._parts.mission.lock:
+            if self._journal is not None:
+                self._journal.changed(self._config)
+            if self._fleet is not None and any(p.name == "probes" for p in parameters):
+                self._fleet.change(self._config.probes)
+            live.adjust(self._parts, before, self._config)
+        if self._results is not None:
+            self._results.waypoints.set_config(self._config.waypoint)
 
     # -- lifecycle -----------------------------------------------------------------------------
 
@@ -111,10 +127,14 @@ class ActiveSensingNode(GuardedNode):
         config: ActiveSensingConfig = self.parameters.config(
             check=lambda mapping: build_policy(mapping.get("policy", {}))
         )
+        self._config = config
         self._parts = parts = build_parts(config, self._scenario)
-        self._results = Results(self, parts, exit_at_end=config.mission.exit_at_end)
-        Inputs(self, config, parts, self._results.health)
+        self._results = Results(self, parts, config)
+        inputs = Inputs(self, config, parts, self._results.health)
         self._commands = Commands(self, parts, self._results)
+        self._journal = JournalTopic(self, config, self._scenario, parts)
+        self._fleet = Fleet(self, parts, inputs, self._results, config.probes)
+        self.parameters.checks["probes"] = self._fleet.refusal
 
     def activate(self) -> None:
         """Start the threads, and the mission when nobody else will."""
@@ -144,9 +164,13 @@ class ActiveSensingNode(GuardedNode):
         """Write the last words and give back topics and services."""
         self.deactivate()  # after an error it may still be at work
         parts, results = self._parts, self._results
-        self._parts = self._results = None
+        self._parts = self._results = self._fleet = None
         if parts is not None and results is not None:
+            results.waypoints.close()
             results.interrupted()
+        if self._journal is not None:
+            self._journal.flush()
+            self._journal = None
         if parts is not None:
             parts.recorder.close()
         self.disown()

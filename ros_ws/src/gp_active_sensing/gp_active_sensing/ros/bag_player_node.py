@@ -3,12 +3,14 @@
 ROS parameters: see `BagPlayerConfig`. Publishes every topic of the bag (raw, whatever its type;
 remap them as usual) and ``/clock``. Subscribes ``/diagnostics``, where ``active_sensing`` says what
 it has taken in: that paces a bag played as fast as possible, and tells when all of it has arrived.
+Its journal says the same at once, so that a decision costs the computing and no more.
 After the last message it can call a service, so that the listener knows that this was all.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
@@ -22,6 +24,7 @@ require_ros_in(__name__)
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rosgraph_msgs.msg import Clock as ClockMessage
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
@@ -61,7 +64,8 @@ class BagPlayer(GuardedNode):
         self.played: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self._stack = ExitStack()
-        self._bag = self._stack.enter_context(Bag(self.settings.bag))
+        self._bag = self._stack.enter_context(Bag(self.settings.bag, salvage=self.settings.salvage))
+        self._say_loss()
         self._topics = self._chosen()
         self._publishers_of = self._make_publishers()
         self._watched = self._watched_topics()
@@ -70,7 +74,11 @@ class BagPlayer(GuardedNode):
         )
         self._taken_in = 0
         self._taken_in_at: float | None = None
+        self._used = 0
         self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        if self.settings.journal:
+            profile = qos.reliable(1000)
+            self.create_subscription(String, self.settings.journal, self._on_journal, profile)
         self._messages: Iterator[BagMessage] = self._bag.messages({t.name for t in self._topics})
         self._next: BagMessage | None = None
         self._began = time.monotonic()
@@ -102,6 +110,15 @@ class BagPlayer(GuardedNode):
             else:
                 chosen.append(topic)
         return chosen
+
+    def _say_loss(self) -> None:
+        loss = self._bag.loss
+        if loss is None or not loss.damage:
+            return
+        lost = "nobody knows how many are lost" if loss.lost is None else f"{loss.lost} are lost"
+        self.get_logger().warning(
+            f"{loss.read} messages were salvaged, {lost}: {'; '.join(loss.damage)}"
+        )
 
     def _contents(self) -> str:
         topics = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in self._bag.topics)
@@ -229,8 +246,20 @@ class BagPlayer(GuardedNode):
                 taken = received - int(values["inbox"])
             except (KeyError, ValueError):
                 continue
-            if taken != self._taken_in or self._taken_in_at is None:
-                self._taken_in, self._taken_in_at = taken, time.monotonic()
+            self._note_taken(taken)
+
+    def _on_journal(self, message: String) -> None:
+        """Count the messages that the listener says it has used (`mission.trace`)."""
+        try:
+            frames = json.loads(message.data)
+            self._used += sum(len(frame.get("took", ())) for frame in frames)
+        except (ValueError, AttributeError, TypeError):  # somebody else's topic
+            return
+        self._note_taken(self._used)
+
+    def _note_taken(self, taken: int) -> None:
+        if taken > self._taken_in or self._taken_in_at is None:
+            self._taken_in, self._taken_in_at = taken, time.monotonic()
 
     def _outstanding(self) -> int:
         """Return how many of the messages it waits for the listener has not reported yet."""

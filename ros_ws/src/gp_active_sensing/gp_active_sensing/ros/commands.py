@@ -30,7 +30,10 @@ class Commands:
         self._results = results
         self.worker: Worker | None = None
         """At work while the node is active."""
-        for name in ("start", "pause", "resume", "finish", "save"):
+        names = ["start", "pause", "resume", "accept_gated", "finish", "save"]
+        if "" in parts.mission.probes:  # of several each has its own (`fleet`)
+            names.append("unreachable")
+        for name in names:
             node.own(node.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))
 
     def _on_start(self, request: Any, response: Any) -> Any:
@@ -41,6 +44,21 @@ class Commands:
 
     def _on_resume(self, request: Any, response: Any) -> Any:
         return self._command("resume", "resumed", response)
+
+    def _on_unreachable(self, request: Any, response: Any) -> Any:
+        """Hear from a controller that it cannot get to the waypoint."""
+        return self._command("unreachable", "blocked for a while; another is chosen", response)
+
+    def _on_accept_gated(self, request: Any, response: Any) -> Any:
+        """Use the readings that were set aside: it was the field, not the sensor."""
+        mission = self._parts.mission
+        if mission.state == "ended":
+            response.message = f"the mission is ended ({mission.reason})"
+            return response
+        found = mission.accept_gated()
+        response.success = found > 0
+        response.message = f"{found} readings are used after all" if found else "none is set aside"
+        return response
 
     def _command(self, name: str, done: str, response: Any) -> Any:
         problem = _INACTIVE if self.worker is None else getattr(self._parts.mission, name)()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,19 +12,23 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 
 from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.names import probe_topic
+from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import latencies
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.mission.roster import LEFT
+from gp_active_sensing.ros import outputs, qos, streams
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.probe_status import buffer_levels, probe_status
+from gp_active_sensing.ros.streams import Stream
+from gp_active_sensing.types import Budget
 
 __all__ = ["MISSION_STATUS", "Health"]
 
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 OK, WARN, ERROR = 0, 1, 2
-SILENCE_SECONDS = 5.0
-"""A pose topic that is silent for longer is reported [s, real time]."""
 
 
 class Health:
@@ -40,11 +43,12 @@ class Health:
         self._node = node
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
-        self._subscriptions: dict[str, Any] = {}
-        self._kinds: dict[str, str] = {}
-        self._depths: dict[str, float] = {}
+        self.streams: dict[str, Stream] = {}
+        """By topic, as it is named in the node's namespace."""
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
+        self.goals: Callable[[str], str] | None = None
+        """Says what becomes of a probe's goal, where waypoints are goals of Nav2."""
         self.qos_problems: Counter[str] = Counter()
         self.worker_errors: Counter[str] = Counter()
         self.unstamped: Counter[str] = Counter()
@@ -62,16 +66,17 @@ class Health:
         Args:
             topic: its name.
             kind: message class.
-            callback: takes the messages.
+            callback: takes the messages as they were sent, serialised.
             profile: quality of service to ask for.
         """
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))
         )
-        self._kinds[topic] = type_name(kind)
-        self._depths[topic] = float(profile.depth)
-        self._subscriptions[topic] = self._node.own(
-            self._node.create_subscription(kind, topic, callback, profile, event_callbacks=events)
+        stream = self.streams[topic] = Stream(type_name(kind), callback, float(profile.depth))
+        stream.subscription = self._node.own(
+            self._node.create_subscription(
+                kind, topic, stream.on_message, profile, event_callbacks=events, raw=True
+            )
         )
 
     def incompatible(self, topic: str, *, publishing: bool) -> Callable[[Any], None]:
@@ -101,8 +106,15 @@ class Health:
                 self._last[kind] = (count, now)
             if count != before:
                 self._heard_at[kind] = now
+        for stream in self.streams.values():
+            stream.look()
         self._say_what_is_missing()
         statuses = [self._mission_status(), self._input_status(), self._planner_status()]
+        for probe in self._parts.mission.probes.values():
+            if probe.name:
+                refused = self._parts.mission.inbox.refused_of(probe.name)
+                status = probe_status(probe, self.streams, refused)
+                statuses.append(self._status(f"probe {probe.name}", *status))
         message = DiagnosticArray(status=statuses)
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
@@ -111,31 +123,40 @@ class Health:
         mission = self._parts.mission
         if mission.state == "ended":
             return
-        for topic, kind in (("pose", "poses"), ("reading", "readings")):
-            subscription = self._subscriptions.get(topic)
-            heard = mission.inbox.received[kind] > 0
-            # Poses come all the time; how often a sensor measures is its own affair.
-            quiet = heard and kind == "poses" and self._silence(kind) > SILENCE_SECONDS
-            if subscription is None or (heard and not quiet) or not self._throttle.ready(topic):
-                continue
-            name = subscription.topic_name
-            why = self._why_silent(name, self._kinds[topic])
-            since = f" (silent for {self._silence(kind):.0f} s)" if quiet else ""
-            self._node.get_logger().warning(f"waiting for topic {name}{since}: {why}")
+        for probe in mission.probes.values():
+            if not probe.gone.startswith(LEFT):
+                self._say_what_is_missing_of(probe)
         if self._node.get_clock().now().nanoseconds == 0 and self._throttle.ready("clock"):
             self._node.get_logger().warning(
                 "waiting for topic /clock: use_sim_time is set and no time has come yet"
             )
 
+    def _say_what_is_missing_of(self, probe: Probe) -> None:
+        pose, reading = (probe_topic(probe.name, topic) for topic in ("pose", "reading"))
+        # Poses come all the time; how often a sensor measures is its own affair.
+        wanted = {pose: self.streams[pose].quiet, reading: False}
+        if probe.name and not self.streams[pose].count:
+            del wanted[reading]  # one of several that has not been switched on yet
+        for topic, quiet in wanted.items():
+            stream = self.streams[topic]
+            if (stream.count and not quiet) or not self._throttle.ready(topic):
+                continue
+            why = stream.why or self._why_silent(stream.name, stream.expected)
+            since = f" (silent for {stream.silence:.0f} s)" if quiet else ""
+            text = f"waiting for {stream.what} {stream.name}{since}: {why}"
+            self._node.get_logger().warning(text)
+
     def _why_silent(self, name: str, expected: str) -> str:
         """Return what is known of the publishers of a topic that says nothing."""
-        types = [info.topic_type for info in self._node.get_publishers_info_by_topic(name)]
-        if not types:
-            return "nobody publishes it; start it, or remap the topic"
-        others = sorted(set(types) - {expected})
-        if len(others) == len(set(types)):
-            return f"it is published as {', '.join(others)}, expected {expected}; set its type"
-        return f"{len(types)} publisher(s), but no message comes"
+        found = self._node.get_publishers_info_by_topic(name)
+        if not found:
+            return f"nobody publishes it; start it, or remap the topic (expected {expected})"
+        types = {info.topic_type for info in found}
+        if expected not in types:
+            others = ", ".join(sorted(types))
+            return f"it is published as {others}, expected {expected}; set its type"
+        kinds = sorted({qos.words(info.qos_profile) for info in found})
+        return f"{len(found)} publisher(s) ({', '.join(kinds)}), but no message comes"
 
     def _silence(self, kind: str) -> float:
         """Return how long no message of a kind has come [s]; 0 before the first."""
@@ -152,13 +173,13 @@ class Health:
 
     def _mission_status(self) -> Any:
         mission = self._parts.mission
-        target = mission.probe.target
-        left = mission.probe.left
-        values = {
+        probes = mission.probes
+        left = self._least_left()
+        values: dict[str, object] = {
             "state": mission.state,
             "reason": mission.reason,
             "stage": mission.decisions.stage,
-            "waypoint": "" if target is None else mission.loop.topology.names[target],
+            "waypoint": ", ".join(self._waypoints()),
             "observed": int(mission.loop.belief.observed.sum()),
             "set_aside": len(mission.loop.set_aside),
             "blocked": len(mission.loop.blocked),
@@ -169,7 +190,28 @@ class Health:
         }
         level = WARN if mission.state == "paused" else OK
         summary = mission.state + (f": {mission.reason}" if mission.reason else "")
+        if self.goals is not None:
+            goals = [(name, self.goals(name)) for name in probes]
+            values["goal"] = ", ".join(f"{n}: {what}" if n else what for n, what in goals)
+        if "" not in probes:
+            there = len(mission.roster.present)
+            values["probes"] = f"{there} of {len(probes)}"
+            if not there and mission.state == "running":
+                level, summary = WARN, "running, but no probe takes part"
         return self._status(MISSION_STATUS, level, summary, values)
+
+    def _waypoints(self) -> list[str]:
+        """Return where the probes are being sent, with their names where they have any."""
+        names = self._parts.mission.loop.topology.names
+        targets = [(p.name, p.target) for p in self._parts.mission.probes.values()]
+        return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]
+
+    def _least_left(self) -> Budget:
+        """Return what is left: of several probes, of those that have least."""
+        budgets = [probe.left for probe in self._parts.mission.probes.values()]
+        metres = [b.metres for b in budgets if b.metres is not None]
+        seconds = [b.seconds for b in budgets if b.seconds is not None]
+        return Budget(budgets[0].readings, min(metres, default=None), min(seconds, default=None))
 
     def _input_status(self) -> Any:
         mission = self._parts.mission
@@ -184,10 +226,13 @@ class Health:
             "readings_late": mission.loop.counts["late"],
             "seconds_since_reading": self._silence("readings"),
             "seconds_since_pose": self._silence("poses"),
+            "readings_used": sum(intake.uptake.used for intake in intakes),
+            "poses_used": sum(intake.poses for intake in intakes),
             "inbox": len(mission.inbox),
             "waiting_for_pose": sum(intake.waiting for intake in intakes),
             "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
         }
+        values |= buffer_levels(mission)
         values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
         values |= {f"dropped_{word}": n for word, n in dict(mission.inbox.dropped).items()}
         values |= {f"unstamped_{word}": n for word, n in self.unstamped.items()}
@@ -197,16 +242,17 @@ class Health:
         problems = []
         if not mission.inbox.received["poses"]:
             problems.append("no pose yet")
-        elif (silence := self._silence("poses")) > SILENCE_SECONDS:
+        elif (silence := self._silence("poses")) > streams.SILENCE_SECONDS:
             problems.append(f"no pose for {silence:.0f} s")
         if not mission.inbox.received["readings"]:
             problems.append("no reading yet")
-        for topic, kind in (("pose", "poses"), ("reading", "readings")):
-            rate, depth = self._rates.get(kind, 0.0), self._depths.get(topic, math.inf)
-            if rate > 1.2 * depth:
+        for topic, stream in self.streams.items():
+            if stream.rate > 1.2 * stream.depth:
+                probe, _, kind = topic.rpartition("/")
+                whose = f" of {probe}" if probe else ""
                 problems.append(
-                    f"{kind} come {rate:.0f} times a second and {depth:.0f} are kept: set "
-                    f"{topic}.rate to what is expected"
+                    f"{kind}s{whose} come {stream.rate:.0f} times a second and {stream.depth:.0f} "
+                    f"are kept: set {kind}.rate to what is expected"
                 )
         if rejected:
             problems.append(f"{rejected.total()} rejected")
@@ -223,7 +269,8 @@ class Health:
             "planning": mission.decisions.running,
             "planned_ahead": mission.probe.ahead.progress,
         }
-        values |= {f"decisions_{how}": took.count for how, took in mission.decisions.latencies.items()}
+        found = mission.decisions.latencies
+        values |= {f"decisions_{how}": took.count for how, took in found.items()}
         for name, latency in latencies(mission).items():
             values |= {f"{name}_{key}": value for key, value in latency.items()}
         if plan is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from gp_active_sensing.config import param_of
 from gp_active_sensing.errors import UnknownNameError, suggest
+from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.mission.settings import PoseConfig
 from gp_active_sensing.planning import policies
 from gp_active_sensing.resources import list_resources
@@ -34,6 +36,11 @@ def _shipped(kind: str, suffix: str) -> str:
     return f"a path, or one that ships with the package: {names}" if names else "a path"
 
 
+def _shipped_bags() -> str:
+    names = sorted({name.split("/")[0] for name in list_resources("bags") if "/" in name})
+    return f"or one that ships with the package: {', '.join(names)}" if names else "or a name"
+
+
 def _pose_types() -> tuple[str, ...]:
     kind = next(field for field in dataclasses.fields(PoseConfig) if field.name == "type")
     return param_of(kind).choices or ()
@@ -45,7 +52,26 @@ _SEED = Argument("seed", "key of every random draw", kind=int)
 _PLAN_AHEAD = Argument(
     "plan_ahead", "plan while the probe drives", choices=("true", "false"), kind=bool
 )
+_PROBES = Argument(
+    "probes",
+    "several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; empty = "
+    "one, without a namespace",
+    kind=numbered,
+)
+_RECORD = Argument("record", "new folder: record inputs, outputs and journal there (rosbag2)")
 _RUN_DIR = Argument("run_dir", "new directory for the records of the mission")
+_RESPAWN = Argument(
+    "respawn",
+    "start active_sensing again when it was killed or crashed; with run_dir it goes on where it "
+    "was",
+    "false",
+    bool,
+)
+_NAVIGATE = Argument(
+    "navigate",
+    "topic: the waypoint on its topic; action: as a goal of Nav2's NavigateToPose as well",
+    choices=("topic", "action"),
+)
 _SCENARIO_HELP = f"scenario, {_shipped('sim', '.yaml')}"
 _RVIZ = Argument("rviz", "show the field, the map and the plan in RViz", "false", bool)
 _MAP = Argument("map", f"road map, {_shipped('maps', '.geojson')}")
@@ -75,14 +101,29 @@ def _params_file(name: str) -> Argument:
     return Argument("params_file", "ROS parameter file; arguments go before it", name)
 
 
-def _rviz(use_sim_time: bool | Use) -> NodeSpec:
+def _rviz(use_sim_time: bool | Use, remappings: Mapping[str, Use] | None = None) -> NodeSpec:
     return NodeSpec(
         "rviz2",
         "rviz2",
         package="rviz2",
         arguments=("-d", "rviz/gp_active_sensing.rviz"),
         parameters={"use_sim_time": use_sim_time},
+        remappings=remappings or {},
         only_if="rviz",
+        required=False,
+    )
+
+
+def _recorder(use_sim_time: bool | Use) -> NodeSpec:
+    return NodeSpec(
+        "bag_recorder",
+        "bag_recorder",
+        parameters={
+            "bag": Use("record"),
+            "node": "active_sensing",
+            "use_sim_time": use_sim_time,
+        },
+        only_if="record",
         required=False,
     )
 
@@ -99,7 +140,11 @@ _PROBE = LaunchSpec(
         Argument(
             "waypoint_topic", "topic of the next waypoint; goal_pose for Nav2", "next_waypoint"
         ),
+        _PROBES,
+        _NAVIGATE,
         _RUN_DIR,
+        _RESPAWN,
+        _RECORD,
         _params_file("probe.yaml"),
         Argument("use_sim_time", "take the time from /clock", "false", bool),
         _RVIZ,
@@ -111,13 +156,18 @@ _PROBE = LaunchSpec(
             parameters={
                 "map.file": Use("map"),
                 **_MISSION_PARAMETERS,
+                "probes": Use("probes"),
                 **_SENSOR_PARAMETERS,
+                "waypoint.navigate": Use("navigate"),
                 "run_dir": Use("run_dir"),
                 "use_sim_time": Use("use_sim_time"),
             },
             remappings={**_SENSOR_TOPICS, "next_waypoint": Use("waypoint_topic")},
+            per_probe="probes",
+            respawn="respawn",
         ),
-        _rviz(Use("use_sim_time")),
+        _recorder(Use("use_sim_time")),
+        _rviz(Use("use_sim_time"), {"next_waypoint": Use("waypoint_topic")}),
     ),
 )
 
@@ -131,7 +181,10 @@ _TRAFFIC_SIM = LaunchSpec(
         _PLAN_AHEAD,
         _SEED,
         Argument("speed_factor", "simulated seconds per second", kind=float),
+        _PROBES,
         _RUN_DIR,
+        _RESPAWN,
+        _RECORD,
         Argument("exit_at_end", "end once the mission is over", "false", bool),
         _params_file("traffic_sim.yaml"),
         _RVIZ,
@@ -143,6 +196,7 @@ _TRAFFIC_SIM = LaunchSpec(
             parameters={
                 "scenario": Use("scenario"),
                 "seed": Use("seed"),
+                "probes": Use("probes"),
                 "speed_factor": Use("speed_factor"),
                 # active_sensing ends the launch, once its records are written.
                 "exit_at_end": False,
@@ -154,25 +208,37 @@ _TRAFFIC_SIM = LaunchSpec(
             parameters={
                 "scenario": Use("scenario"),
                 **_MISSION_PARAMETERS,
+                "probes": Use("probes"),
                 "seed": Use("seed"),
                 "run_dir": Use("run_dir"),
                 "mission.exit_at_end": Use("exit_at_end"),
                 "use_sim_time": True,
             },
+            respawn="respawn",
         ),
+        _recorder(True),
         _rviz(True),
     ),
 )
 
 _REPLAY = LaunchSpec(
     "replay",
-    "learn the field from the readings and poses of a bag; nothing is planned",
+    "learn the field from the readings and poses of a bag, and say where one should have gone",
     (
-        Argument("bag", "rosbag2 folder, .mcap or .db3 file", required=True),
+        Argument("bag", f"rosbag2 folder, .mcap or .db3 file, {_shipped_bags()}", required=True),
         Argument("rate", "times the bag's own speed; 0 = as fast as can be taken in", kind=float),
         Argument("scenario", f"where map and belief come from: {_SCENARIO_HELP}", "town"),
         _MAP,
+        Argument(
+            "decisions",
+            "take decisions: where the planner would have gone from where the probe was",
+            choices=("true", "false"),
+            kind=bool,
+        ),
+        _POLICY,
+        _BUDGET,
         *_SENSOR,
+        Argument("salvage", "play what can be read of a damaged bag", "false", bool),
         _RUN_DIR,
         _params_file("replay.yaml"),
         _RVIZ,
@@ -184,6 +250,9 @@ _REPLAY = LaunchSpec(
             parameters={
                 "scenario": Use("scenario"),
                 "map.file": Use("map"),
+                "policy.name": Use("policy"),
+                "budget.readings": Use("budget"),
+                "mission.begin": Use("decisions"),
                 **_SENSOR_PARAMETERS,
                 "run_dir": Use("run_dir"),
                 "use_sim_time": True,
@@ -196,6 +265,10 @@ _REPLAY = LaunchSpec(
             parameters={
                 "bag": Use("bag"),
                 "rate": Use("rate"),
+                "salvage": Use("salvage"),
+                # Not what the node publishes itself, of which a recorded mission is full.
+                "topics": (Use("reading_topic"), Use("pose_topic")),
+                "journal": "active_sensing/journal",
                 "wait_for": (Use("reading_topic"), Use("pose_topic")),
                 "finish": "active_sensing/finish",
             },

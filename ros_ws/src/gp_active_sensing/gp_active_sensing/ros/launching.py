@@ -11,21 +11,24 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
+from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.threads import THREAD_VARIABLES
 
 __all__ = [
+    "RESPAWN_SECONDS",
     "Argument",
     "LaunchSpec",
     "NodeRun",
     "NodeSpec",
     "Use",
+    "crashed",
     "node_environment",
     "resolve",
     "to_launch_description",
@@ -33,6 +36,8 @@ __all__ = [
 
 PACKAGE = "gp_active_sensing"
 _PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+RESPAWN_SECONDS = 2.0
+"""Before a node is started again [s]."""
 _WORDS = {"true": True, "false": False}
 
 
@@ -44,7 +49,7 @@ class Argument:
         name: its name.
         help: one sentence, with the unit.
         default: used when not given; "" leaves the matter to the parameter file.
-        kind: str, int, float or bool.
+        kind: str, int, float or bool; or what makes a value of the text, and raises ConfigError.
         choices: allowed words.
         required: must be given.
     """
@@ -52,7 +57,7 @@ class Argument:
     name: str
     help: str
     default: str = ""
-    kind: type = str
+    kind: Callable[[str], Any] = str
     choices: tuple[str, ...] = ()
     required: bool = False
 
@@ -78,6 +83,8 @@ class Argument:
             return _WORDS[text.lower()]
         try:
             return self.kind(text)
+        except ConfigError:
+            raise
         except ValueError:
             word = "a whole number" if self.kind is int else "a number"
             msg = f"{self.name}: expected {word}, got {text!r}"
@@ -102,8 +109,12 @@ class NodeSpec:
         parameters: parameter -> value, or the argument that gives it, or several for a list.
         remappings: topic -> the argument that gives its other name.
         arguments: command line ahead of the ROS arguments; ``config`` files are looked up.
+        per_probe: argument with the names of several probes: their topics, each in the namespace
+            of its name, are remapped as the one probe's would be.
         only_if: argument (true or false) that says whether to start it.
         required: its end ends the launch.
+        respawn: argument (true or false) that says whether it is started again when it was killed
+            or crashed.
     """
 
     executable: str
@@ -114,8 +125,10 @@ class NodeSpec:
     )
     remappings: Mapping[str, Use] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    per_probe: str = ""
     only_if: str = ""
     required: bool = True
+    respawn: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +150,7 @@ class NodeRun:
     remappings: dict[str, str]
     params_file: Path | None
     arguments: tuple[str, ...]
+    respawn: bool = False
 
     @property
     def module(self) -> str:
@@ -207,12 +221,16 @@ def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
         decided: Any = value
         if isinstance(value, Use):
             decided = values[value.argument]
+            if isinstance(decided, tuple):
+                decided = list(decided)  # launch takes a tuple for parts of one text
         elif isinstance(value, tuple):
             decided = [values[use.argument] for use in value if values[use.argument]] or None
         if decided is not None:
             parameters[name] = decided
     others = {topic: values[use.argument] for topic, use in node.remappings.items()}
     remappings = {topic: other for topic, other in others.items() if other}
+    if node.per_probe and (names := values[node.per_probe]):
+        remappings = _for_each(names, remappings)
     params_file = None
     if node.package == PACKAGE and values.get("params_file"):
         params_file = find_resource("config", values["params_file"]).absolute()
@@ -220,7 +238,38 @@ def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
         str(find_resource(*argument.split("/", 1))) if "/" in argument else argument
         for argument in node.arguments
     )
-    return NodeRun(node, parameters, remappings, params_file, arguments)
+    respawn = bool(node.respawn and values[node.respawn])
+    return NodeRun(node, parameters, remappings, params_file, arguments, respawn)
+
+
+def _for_each(names: Sequence[str], remappings: Mapping[str, str]) -> dict[str, str]:
+    """Return remappings for each of several probes.
+
+    Raises:
+        ConfigError: a topic with a / in front, which would be the same for all of them.
+    """
+    shared = sorted(other for other in remappings.values() if other.startswith("/"))
+    if shared and len(names) > 1:
+        msg = (
+            f"{', '.join(shared)}: several probes cannot share a topic; without the / in front it "
+            f"is {probe_topic(names[0], shared[0].lstrip('/'))} and so on"
+        )
+        raise ConfigError(msg)
+    return {
+        probe_topic(name, topic): other if other.startswith("/") else probe_topic(name, other)
+        for name in names
+        for topic, other in remappings.items()
+        if other != topic
+    }
+
+
+def crashed(code: int) -> bool:
+    """Say whether a node that ended so is worth starting again.
+
+    It ends with 0 when it was asked to, and with 1 when it cannot work with what it was given,
+    which would be the same the next time.
+    """
+    return code not in (0, 1)
 
 
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -269,6 +318,11 @@ def _launch_node(run: NodeRun) -> Any:
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
 
+    def ended(event: Any, context: Any) -> list[Any] | None:
+        if run.respawn and crashed(event.returncode):
+            return None
+        return [Shutdown(reason=f"{run.spec.name} ended")]
+
     # Without a type, launch would read the text "5" as a number.
     typed = {
         name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
@@ -286,5 +340,7 @@ def _launch_node(run: NodeRun) -> Any:
         arguments=list(run.arguments),
         additional_env=node_environment(os.environ),
         output="screen",
-        on_exit=[Shutdown(reason=f"{run.spec.name} ended")] if run.spec.required else None,
+        on_exit=ended if run.spec.required else None,
+        respawn=run.respawn,
+        respawn_delay=RESPAWN_SECONDS,
     )

@@ -27,6 +27,9 @@ from gp_active_sensing.ros.logs import forward_logs
 
 __all__ = ["GuardedNode", "RCLError", "steady_clock"]
 
+ANSWERING_SECONDS = 1.0
+"""How long a node that was shut down still answers before its process ends [s, real time]."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 RCLError = rclpy_implementation.RCLError
 
@@ -145,7 +148,8 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         if state.label == "active":
             self._transition(self.deactivate, "deactivate")
         result = self._transition(self.release, "shut down")
-        self.end(0)
+        # Nav2's lifecycle manager asks for the state next, and takes silence for a failure.
+        self.create_timer(ANSWERING_SECONDS, functools.partial(self.end, 0), clock=steady_clock())
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:

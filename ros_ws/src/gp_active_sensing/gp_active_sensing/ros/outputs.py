@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import array
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
-from geometry_msgs.msg import Point, PoseStamped
+from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 from sensor_msgs.msg import PointCloud2, PointField
-from std_msgs.msg import ColorRGBA, Float64MultiArray, Header, MultiArrayDimension
-from visualization_msgs.msg import Marker, MarkerArray
+from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension
 
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import route_geometry
-from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.types import FloatArray
 
 __all__ = [
     "diagnostic_status",
     "field_cloud",
-    "map_markers",
     "plan_path",
     "time_of",
     "waypoint_message",
     "weights_message",
 ]
-
-_ROADS = (0.55, 0.55, 0.6, 0.6)
-_VISITED = (0.15, 0.5, 0.9, 1.0)
-_PLANNED = (0.95, 0.45, 0.05, 1.0)
 
 
 def time_of(stamp_ns: int) -> Time:
@@ -42,23 +35,29 @@ def time_of(stamp_ns: int) -> Time:
     return Time(sec=seconds, nanosec=nanoseconds)
 
 
-def waypoint_message(goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int) -> PoseStamped:
+def waypoint_message(
+    goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int, altitude: float = 0.0
+) -> PoseStamped:
     """Return a waypoint.
 
     Args:
         goal: (3,) x, y [m] and heading [rad].
         frame: of the position.
         stamp_ns: when it was decided.
+        altitude: z [m].
     """
     message = PoseStamped(header=Header(stamp=time_of(stamp_ns), frame_id=frame))
     message.pose.position.x = float(goal[0])
     message.pose.position.y = float(goal[1])
+    message.pose.position.z = altitude
     message.pose.orientation.z = math.sin(0.5 * float(goal[2]))
     message.pose.orientation.w = math.cos(0.5 * float(goal[2]))
     return message
 
 
-def plan_path(topology: Topology, places: Sequence[int], stamp_ns: int) -> Path:
+def plan_path(
+    topology: Topology, places: Sequence[int], stamp_ns: int, altitude: float = 0.0
+) -> Path:
     """Return the way over some places in order, along the map's geometry.
 
     Each pose heads for the next one, the last as its place's waypoint does.
@@ -68,7 +67,7 @@ def plan_path(topology: Topology, places: Sequence[int], stamp_ns: int) -> Path:
     headings = [math.atan2(dy, dx) for dx, dy in np.diff(line, axis=0)]
     headings += [float(topology.goals[place][2]) for place in places[-1:]]
     path.poses = [
-        waypoint_message((float(x), float(y), heading), topology.frame, stamp_ns)
+        waypoint_message((float(x), float(y), heading), topology.frame, stamp_ns, altitude)
         for (x, y), heading in zip(line, headings, strict=True)
     ]
     return path
@@ -106,55 +105,6 @@ def field_cloud(
         data=array.array("B", table.tobytes()),
         is_dense=bool(np.isfinite(table).all()),
     )
-
-
-def map_markers(
-    topology: Topology, observed: BoolArray, planned: Sequence[int], stamp_ns: int
-) -> MarkerArray:
-    """Return the map, the visited places and the planned way as three markers."""
-    header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
-    everything = range(topology.n)
-    visited = np.flatnonzero(observed).tolist()
-    markers = [
-        _marker(header, 0, "topology", topology, everything, _ROADS, 1.0),
-        _marker(header, 1, "visited", topology, visited, _VISITED, 2.0),
-        _marker(header, 2, "planned", topology, planned, _PLANNED, 3.0),
-    ]
-    return MarkerArray(markers=markers)
-
-
-def _marker(
-    header: Header,
-    number: int,
-    namespace: str,
-    topology: Topology,
-    places: Iterable[int],
-    colour: tuple[float, float, float, float],
-    width: float,
-) -> Marker:
-    lines = any(len(topology.geometry(place)) > 1 for place in range(topology.n))
-    marker = Marker(header=header, ns=namespace, id=number, action=Marker.ADD)
-    marker.type = Marker.LINE_LIST if lines else Marker.POINTS
-    marker.pose.orientation.w = 1.0
-    size = width * (3.0 if lines else _spacing(topology) * 0.1)
-    marker.scale.x = size
-    marker.scale.y = size
-    marker.color = ColorRGBA(r=colour[0], g=colour[1], b=colour[2], a=colour[3])
-    points: list[Point] = []
-    for place in places:
-        line = [Point(x=float(x), y=float(y), z=0.1 * number) for x, y in topology.geometry(place)]
-        if lines:
-            points.extend(end for step in itertools.pairwise(line) for end in step)
-        else:
-            points.extend(line)
-    marker.points = points
-    return marker
-
-
-def _spacing(topology: Topology) -> float:
-    """Return a length of the order of the distance between neighbouring places [m]."""
-    extent = np.ptp(topology.positions, axis=0)
-    return max(float(np.max(extent)) / max(1.0, math.sqrt(topology.n)), 1e-3)
 
 
 def weights_message(

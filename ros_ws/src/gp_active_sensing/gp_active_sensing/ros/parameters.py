@@ -55,6 +55,8 @@ class ParameterTree:
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
         """Says whether the node is configured, so that only live parameters may change."""
+        self.checks: dict[str, Callable[[Any], str]] = {}
+        """By name: says why a live parameter cannot have a value now, "" when it can."""
         self.given = self._take_overrides()
         node.add_on_set_parameters_callback(self._on_set)
 
@@ -187,7 +189,11 @@ class ParameterTree:
                 f"{parameter.name} is read when the node is configured: "
                 "deactivate and clean up the node first, then set it and configure again"
             )
-        return leaf.check(_plain(parameter.value))
+        value = _plain(parameter.value)
+        problem = leaf.check(value)
+        if not problem and self.locked() and parameter.name in self.checks:
+            problem = self.checks[parameter.name](leaf.decode(value))
+        return problem
 
     def _declared(self) -> set[str]:
         return {name for name in self._leaves if self._node.has_parameter(name)}

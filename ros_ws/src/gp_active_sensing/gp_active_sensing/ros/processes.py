@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -43,11 +43,13 @@ class Program:
         name: what its lines of output are marked with.
         command: program and arguments.
         required: its end, for whatever reason, ends the group.
+        again: says of an exit code (minus n after signal n) whether the program is started again.
     """
 
     name: str
     command: tuple[str, ...]
     required: bool = True
+    again: Callable[[int], bool] | None = None
 
 
 class ProcessGroup:
@@ -60,6 +62,7 @@ class ProcessGroup:
             time.
         grace: how long children may take to end after SIGINT [s].
         patience: and then after SIGTERM [s].
+        rest: before a program is started again [s].
         clock: monotonic seconds.
     """
 
@@ -71,6 +74,7 @@ class ProcessGroup:
         on_line: Callable[[str, str], None] | None = None,
         grace: float = 20.0,
         patience: float = 5.0,
+        rest: float = 2.0,
         clock: Clock = time.monotonic,
     ) -> None:
         self.programs = tuple(programs)
@@ -83,6 +87,9 @@ class ProcessGroup:
         self._clock = clock
         self._lock = threading.Lock()
         self._readers: list[threading.Thread] = []
+        self._rest = rest
+        self._again_at: dict[str, float] = {}
+        """When a program that has ended is started again."""
         self._signals: list[int] = []
         self._muted = False
 
@@ -114,25 +121,32 @@ class ProcessGroup:
     def _start(self) -> None:
         for program in self.programs:
             try:
-                self.children[program.name] = subprocess.Popen(
-                    program.command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment,
-                    start_new_session=True,
-                    # Safe: no thread of ours runs yet, and the function only makes two calls.
-                    preexec_fn=functools.partial(_prepare_child, os.getpid()),  # noqa: PLW1509
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                self._read_output()
-                msg = f"{program.name}: cannot start {program.command[0]!r}: {error}"
-                raise RunError(msg) from error
-        self._read_output()
+                self._start_one(program)
+            except RunError:
+                self._read_output(self.children)
+                raise
+        # After all children, which are so forked while there is one thread.
+        self._read_output(self.children)
 
-    def _read_output(self) -> None:
-        """Start the readers; after all children, which are so forked while there is one thread."""
-        for name, child in self.children.items():
+    def _start_one(self, program: Program) -> None:
+        try:
+            self.children[program.name] = subprocess.Popen(
+                program.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+                # Safe: it only makes two calls, and imports nothing.
+                preexec_fn=functools.partial(_prepare_child, os.getpid()),  # noqa: PLW1509
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            msg = f"{program.name}: cannot start {program.command[0]!r}: {error}"
+            raise RunError(msg) from error
+
+    def _read_output(self, names: Iterable[str]) -> None:
+        for name in names:
+            child = self.children[name]
             reader = threading.Thread(target=self._forward, args=(name, child), daemon=True)
             reader.start()
             self._readers.append(reader)
@@ -154,12 +168,28 @@ class ProcessGroup:
         """Say whether a required child, or every child, has ended; note a failure."""
         for program in self.programs:
             code = self.children[program.name].poll()
-            if code is not None and program.required:
-                if code != 0:
-                    self.failures[program.name] = code
-                    logger.error("%s ended with %s; ending the others", program.name, _said(code))
-                return True
-        return all(child.poll() is not None for child in self.children.values())
+            if code is None or self._starts_again(program, code) or not program.required:
+                continue
+            if code != 0:
+                self.failures[program.name] = code
+                logger.error("%s ended with %s; ending the others", program.name, _said(code))
+            return True
+        return not self._again_at and all(c.poll() is not None for c in self.children.values())
+
+    def _starts_again(self, program: Program, code: int) -> bool:
+        """Start a child that has ended once more, when it is to be and has rested."""
+        if program.again is None or not program.again(code):
+            return False
+        name = program.name
+        if name not in self._again_at:
+            self._again_at[name] = self._clock() + self._rest
+            said = _said(code)
+            logger.error("%s ended with %s; started again in %g s", name, said, self._rest)
+        elif self._clock() >= self._again_at[name]:
+            del self._again_at[name]
+            self._start_one(program)
+            self._read_output([name])
+        return True
 
     def _end_all(self) -> None:
         """End every child that still runs: ask, insist, kill; each further signal goes on."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
-from nav_msgs.msg import Path
 from rclpy.event_handler import PublisherEventCallbacks
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64MultiArray
@@ -16,26 +15,26 @@ from visualization_msgs.msg import MarkerArray
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.jobs import PlanJob, Stage
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.telling import Telling
+from gp_active_sensing.ros import markers, outputs, qos
 from gp_active_sensing.ros.diagnostics import Health
-from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.topology import whole_way
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.waypoints import Waypoints
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
-__all__ = ["Results", "probe_topic"]
+__all__ = ["TOPICS", "Results"]
 
-_TOPICS: tuple[tuple[str, Any, Any], ...] = (
+TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("field", PointCloud2, qos.reliable(1)),
     ("map", MarkerArray, qos.latched()),
+    ("probes", MarkerArray, qos.reliable(1)),
     ("length_scale_belief", Float64MultiArray, qos.reliable(10)),
 )
 
 
-_PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
-    ("next_waypoint", PoseStamped, qos.latched()),
-    ("plan", Path, qos.latched()),
-)
-"""Of each probe, in its namespace where there are several."""
+PROBES_SECONDS = 0.5
+"""How often it is shown where the probes are [s, real time]."""
 
 
 class Results:
@@ -44,68 +43,84 @@ class Results:
     Args:
         node: publishes.
         parts: the mission and its records.
-        exit_at_end: end the process when the mission is over.
+        config: of the node.
+
+    Raises:
+        MissingDependencyError: see `Waypoints`.
     """
 
-    def __init__(self, node: GuardedNode, parts: Parts, *, exit_at_end: bool) -> None:
+    def __init__(self, node: GuardedNode, parts: Parts, config: ActiveSensingConfig) -> None:
         self._node = node
         self._parts = parts
-        self._exit_at_end = exit_at_end
         self._topology = parts.mission.loop.topology
-        self._waypoints: dict[str, PoseStamped] = {}
-        """The last one sent, by topic."""
+        self._telling = Telling(parts.mission, str(config.policy["name"]))
         self.health = Health(node, parts)
-        topics = [*_TOPICS]
-        for name in parts.mission.probes:
-            topics += [(probe_topic(name, topic), *rest) for topic, *rest in _PROBE_TOPICS]
+        incompatible = partial(self.health.incompatible, publishing=True)
+        self.waypoints = Waypoints(node, parts, config.waypoint, incompatible)
+        if self.waypoints.navigator is not None:
+            self.health.goals = self.waypoints.navigator.state
         self._publishers = {
             topic: node.own(
-                node.create_publisher(kind, topic, profile, event_callbacks=self._events(topic))
+                node.create_publisher(
+                    kind,
+                    topic,
+                    profile,
+                    event_callbacks=PublisherEventCallbacks(
+                        incompatible_qos=node.guarded(incompatible(topic))
+                    ),
+                )
             )
-            for topic, kind, profile in topics
+            for topic, kind, profile in TOPICS
         }
+        node.own(node.create_timer(PROBES_SECONDS, self.send_probes, clock=steady_clock()))
+
+    def add_probe(self, name: str) -> None:
+        """Make the topics of a probe."""
+        self.waypoints.add_probe(name)
 
     def now_ns(self) -> int:
         """Return the time of the node's clock (simulated or not)."""
         return int(self._node.get_clock().now().nanoseconds)
 
-    def _events(self, topic: str) -> PublisherEventCallbacks:
-        def matched(event: Any) -> None:
-            # A latched message reaches subscribers that ask for it; this reaches the others too.
-            if event.current_count_change > 0 and (last := self._waypoints.get(topic)):
-                self._publish(topic, last)
-
-        return PublisherEventCallbacks(
-            matched=self._node.guarded(matched),
-            incompatible_qos=self._node.guarded(self.health.incompatible(topic, publishing=True)),
-        )
-
     def _publish(self, topic: str, message: Any) -> None:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint of a probe and the way to it."""
-        self.send_again(probe, plan.path[-1])
-        loop = self._parts.mission.loop
-        places = whole_way(self._topology, plan, loop.belief.observed, loop.set_aside)
-        path = outputs.plan_path(self._topology, places, self.now_ns())
-        self._publish(probe_topic(probe, "plan"), path)
+        """Send a probe to the waypoint of a plan, and say why."""
+        self.waypoints.send(probe, plan)
+        self._telling.decision(probe, plan)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Publish the waypoint of a place."""
-        topology, topic = self._topology, probe_topic(probe, "next_waypoint")
-        # The stamp of the decision: what a node that was started again sends is the same message.
-        stamp_ns = self._parts.mission.probes[probe].sent_ns
-        message = outputs.waypoint_message(topology.goals[place], topology.frame, stamp_ns)
-        self._waypoints[topic] = message
-        self._publish(topic, message)
+        """Send a probe to the waypoint of a place."""
+        self.waypoints.send_again(probe, place)
 
-    def send_map(self, observed: BoolArray | None = None, planned: Sequence[int] = ()) -> None:
-        """Publish the map with what is observed and planned."""
-        if observed is None:
-            observed = self._parts.mission.loop.belief.observed
-        markers = outputs.map_markers(self._topology, observed, planned, self.now_ns())
-        self._publish("map", markers)
+    def send_probes(self) -> None:
+        """Publish where the probes are."""
+        self._publish("probes", markers.probe_markers(self._topology, self._whereabouts()))
+
+    def _whereabouts(self) -> Iterator[markers.ShownProbe]:
+        for name, probe in self._parts.mission.probes.items():
+            pose = probe.intake.track.newest
+            if pose is not None:
+                here = pose.x, pose.y, pose.heading
+                yield markers.ShownProbe(name, *here, pose.stamp_ns, takes_part=not probe.gone)
+
+    def send_map(self, observed: BoolArray | None = None) -> None:
+        """Publish the map with what is observed, planned, blocked and set aside."""
+        mission = self._parts.mission
+        with mission.lock:
+            plans = [p.plan or p.stages.home for p in mission.probes.values()]
+            ways = [plan.path for plan in plans if plan is not None]
+            if observed is None:
+                observed = mission.loop.belief.observed
+            marks = {
+                "visited": np.flatnonzero(observed).tolist(),
+                "set_aside": sorted(mission.loop.set_aside),
+                "blocked": sorted(mission.loop.blocked),
+                "planned": [place for way in ways for place in way],
+                "next": [way[-1] for way in ways if way],
+            }
+        self._publish("map", markers.map_markers(self._topology, marks, self.now_ns()))
 
     def send_results(self, job: PlanJob) -> None:
         """Publish field, belief and map, and record the stage that ended."""
@@ -116,11 +131,8 @@ class Results:
         self._publish("field", outputs.field_cloud(self._topology, mean, std, now))
         weights = outputs.weights_message(belief.weights, belief.hyperparameters)
         self._publish("length_scale_belief", weights)
-        self.send_map(belief.observed, self._planned())
-
-    def _planned(self) -> Sequence[int]:
-        plans = [p.plan or p.stages.home for p in self._parts.mission.probes.values()]
-        return [place for plan in plans if plan is not None for place in plan.path]
+        self.send_map(belief.observed)
+        self._telling.budget()
 
     def mission_ended(self) -> None:
         """Write summary and report; the last waypoint stands."""
@@ -133,7 +145,7 @@ class Results:
                 logger.info(f"records: {page or recorder.run.path}")
         finally:
             self.health.publish()  # so that listeners know before the process may end
-            if self._exit_at_end:
+            if mission.config.exit_at_end:
                 self._node.end(0)
 
     def finish(self, reason: str) -> None:
@@ -159,11 +171,6 @@ class Results:
             return  # done meanwhile, by the other thread
         line = self._parts.recorder.stage(stage, loop.belief, mean, std)
         self._node.get_logger().info(line)
-
-
-def probe_topic(probe: str, topic: str) -> str:
-    """Return the name of a topic of a probe."""
-    return f"{probe}/{topic}" if probe else topic
 
 
 def _predict(loop: SensingLoop) -> tuple[FloatArray, FloatArray]:

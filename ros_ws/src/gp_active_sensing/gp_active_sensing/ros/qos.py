@@ -12,13 +12,15 @@ from rclpy.qos import (
     ReliabilityPolicy,
 )
 
-__all__ = ["advice", "latched", "policy_name", "reliable", "sensor"]
+__all__ = ["advice", "latched", "policy_name", "reliable", "sensor", "words"]
 
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
+CATCH_UP_DEPTH = 1000
+"""Messages asked of a publisher that keeps them, at least."""
 
 
-def sensor(rate: float, *, reliable: bool = False) -> QoSProfile:
+def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
     """Return the profile to subscribe to a stream: best-effort, a second of it kept.
 
     Best-effort, because a reliable subscriber gets nothing from a best-effort publisher, which is
@@ -27,13 +29,16 @@ def sensor(rate: float, *, reliable: bool = False) -> QoSProfile:
     Args:
         rate: expected rate [Hz].
         reliable: ask for every message all the same, where the publisher is known (a bag).
+        catch_up: ask for those sent before, too; only of a publisher that keeps them.
     """
-    depth = min(MAX_DEPTH, max(MIN_DEPTH, math.ceil(rate)))
+    least = CATCH_UP_DEPTH if catch_up else MIN_DEPTH
+    depth = min(MAX_DEPTH, max(least, math.ceil(rate)))
+    everything = reliable or catch_up
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,
-        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.VOLATILE,
+        reliability=ReliabilityPolicy.RELIABLE if everything else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if catch_up else DurabilityPolicy.VOLATILE,
     )
 
 
@@ -63,6 +68,12 @@ def policy_name(kind: int) -> str:
         return str(QoSPolicyKind(kind).name)
     except ValueError:
         return f"policy {kind}"
+
+
+def words(profile: QoSProfile) -> str:
+    """Return reliability and durability of a profile in words."""
+    names = profile.reliability.name, profile.durability.name
+    return ", ".join(name.lower().replace("_", " ") for name in names)
 
 
 def advice(policy: str, *, publishing: bool) -> str:

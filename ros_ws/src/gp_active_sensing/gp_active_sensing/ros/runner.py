@@ -16,7 +16,13 @@ from typing import Any
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.ros.environment import require_ros
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
-from gp_active_sensing.ros.launching import LaunchSpec, node_environment, resolve
+from gp_active_sensing.ros.launching import (
+    RESPAWN_SECONDS,
+    LaunchSpec,
+    crashed,
+    node_environment,
+    resolve,
+)
 from gp_active_sensing.ros.processes import ProcessGroup, Program
 
 __all__ = ["child_environment", "main", "make_group", "parse_arguments"]
@@ -78,7 +84,11 @@ def make_group(
         ActiveSensingError: something the launch needs is missing.
     """
     runs = resolve(spec, given)
-    programs = [Program(run.spec.name, run.command(), run.spec.required) for run in runs]
+    programs = [
+        Program(run.spec.name, run.command(), run.spec.required, crashed if run.respawn else None)
+        for run in runs
+    ]
+    options.setdefault("rest", RESPAWN_SECONDS)
     base = os.environ if environment is None else environment
     return ProcessGroup(programs, environment=child_environment(base), on_line=on_line, **options)
 

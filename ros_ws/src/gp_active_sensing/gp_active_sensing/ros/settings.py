@@ -1,4 +1,4 @@
-"""Configuration of the nodes beside `active_sensing`: simulator and bag player."""
+"""Configuration of the nodes beside `active_sensing`: simulator, bag player and recorder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gp_active_sensing.config import param
 
-__all__ = ["BagPlayerConfig", "SimulatorConfig"]
+__all__ = ["BagPlayerConfig", "BagRecorderConfig", "SimulatorConfig"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,21 @@ class SimulatorConfig:
 
     scenario: str = param(help="name or path of the scenario to play")
     seed: int | None = param(None, help="instead of the scenario's own seed", low=0)
+    probes: tuple[str, ...] = param(
+        (),
+        help="names of the probes, which are namespaces of their topics; empty = one, without a "
+        "namespace",
+    )
+    starts: tuple[str, ...] = param(
+        (),
+        help="places where the first probes begin, or the word random; otherwise the first begins "
+        "where the scenario says, the others where the seed says",
+    )
+    silent: str = param(
+        "",
+        help="names of probes whose radio is lost, with commas: they send and hear nothing, and "
+        "drive on to their last waypoint; may be changed at any time",
+    )
     speed_factor: float = param(1.0, help="simulated seconds per second", above=0.0, high=1000.0)
     pose_rate: float = param(
         10.0, help="poses per simulated second", unit="Hz", above=0.0, high=1000.0
@@ -37,6 +52,11 @@ class SimulatorConfig:
         above=0.0,
         high=1000.0,
     )
+    keep: bool = param(
+        False,
+        help="keep the last 1000 readings and poses of each probe for a node that is started again "
+        "and asks for them (reading.catch_up, pose.catch_up)",
+    )
     reading: SimulatedReadingConfig = dataclasses.field(default_factory=SimulatedReadingConfig)
     exit_at_end: bool = param(
         True, help="end the process when /diagnostics says that the mission is over"
@@ -47,7 +67,8 @@ class SimulatorConfig:
 class BagPlayerConfig:
     """Parameters of the node ``bag_player``."""
 
-    bag: str = param(help="rosbag2 folder, .mcap or .db3 file")
+    bag: str = param(help="rosbag2 folder, .mcap or .db3 file, or the name of a shipped bag")
+    salvage: bool = param(False, help="play what can be read of a damaged bag")
     rate: float = param(
         1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
     )
@@ -60,6 +81,37 @@ class BagPlayerConfig:
     ahead: int = param(
         2000, help="rate 0: most messages sent and not yet reported as taken in", low=1
     )
+    journal: str = param(
+        "",
+        help="rate 0: topic of the listener's journal, which says at once what it has taken in; "
+        "empty = /diagnostics, every second",
+    )
     finish: str = param(
         "", help="service (std_srvs/Trigger) to call when all has been played; empty = none"
+    )
+
+
+@dataclass(frozen=True)
+class BagRecorderConfig:
+    """Parameters of the node ``bag_recorder``."""
+
+    bag: str = param(help="new folder to record to (rosbag2, MCAP)")
+    topics: tuple[str, ...] = param(
+        (), help="topics to record; empty = those of `node`, or all but /rosout and the like"
+    )
+    node: str = param(
+        "", help="name of a node: whatever it publishes and subscribes is recorded, but /clock"
+    )
+    compress: bool = param(True, help="pack what is written with zstd")
+    flush: float = param(
+        1.0,
+        help="how often what came is handed to the system: a kill loses no more",
+        unit="s",
+        above=0.0,
+    )
+    memory: float = param(
+        64.0,
+        help="most that waits to be written; what comes then is lost and counted",
+        unit="MB",
+        above=0.0,
     )

@@ -1,8 +1,9 @@
-"""Node ``simulator``: plays a scenario's field, sensor and probe, and the clock.
+"""Node ``simulator``: plays a scenario's field, sensor and probes, and the clock.
 
 The field is a known one, or the traffic of a running SUMO in which the probe is a car.
 
-Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. The
+Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. Of
+several probes each has these three in its namespace, such as ``probe_1/pose``. The
 clock does not wait for anybody: it advances by equal steps, each published after what happened in
 it, so whoever sees a time has been sent everything before it. Under load it runs slower than
 ``speed_factor``, and skips nothing.
@@ -17,6 +18,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gp_active_sensing.ros.environment import require_ros_in
@@ -32,18 +35,38 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.messages.conversions import heading_of
 from gp_active_sensing.messages.fields import FieldPath
+from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.message_types import RosTypes, find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.player import Moment, Player
 from gp_active_sensing.ros.running import run_node
 from gp_active_sensing.ros.settings import SimulatorConfig
-from gp_active_sensing.ros.traffic_player import TrafficPlayer
 from gp_active_sensing.sim import build_world, load_scenario
+from gp_active_sensing.sim.fleet import build_players
+from gp_active_sensing.sim.player import Moment, Player
+from gp_active_sensing.sim.traffic_player import TrafficPlayer
 from gp_active_sensing.types import Reading
 
 __all__ = ["SimulatorNode", "main"]
+
+LIVE = ("silent",)
+
+
+@dataclass
+class _Simulated:
+    """A probe and its topics."""
+
+    name: str
+    player: Player | TrafficPlayer
+    pose_out: Any
+    reading_out: Any
+    last_waypoint: PoseStamped | None = None
+
+    @property
+    def body(self) -> str:
+        """Name of the frame that it carries along."""
+        return probe_topic(self.name, "base_link")
 
 
 class SimulatorNode(GuardedNode):
@@ -53,11 +76,12 @@ class SimulatorNode(GuardedNode):
         super().__init__(
             "simulator", automatically_declare_parameters_from_overrides=True, **options
         )
-        self._player: Player | TrafficPlayer | None = None
-        self._last_waypoint: PoseStamped | None = None
-        self.parameters = ParameterTree(self, SimulatorConfig)
-        self.parameters.locked = lambda: self._player is not None
+        self._probes: dict[str, _Simulated] = {}
+        self._silent: frozenset[str] = frozenset()
+        self.parameters = ParameterTree(self, SimulatorConfig, live=LIVE)
+        self.parameters.locked = lambda: bool(self._probes)
         self.parameters.declare({})
+        self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
         self.start_by_itself()
 
     def configure(self) -> None:
@@ -81,19 +105,14 @@ class SimulatorNode(GuardedNode):
         self._config = config
         self._frame = world.topology.frame
         self._names = world.topology.names
-        sensor = scenario.sensor
-        kind_of_player = Player if world.traffic is None else TrafficPlayer
-        self._player = kind_of_player(world, readings=sensor.readings, on_the_way=sensor.on_the_way)
-        depth = 1000  # nothing is lost while a subscriber is busy
+        players = build_players(scenario, world, config.probes, config.starts)
         # The profile rclpy's own /clock subscription expects, with more depth.
         self._clock_out = self.own(
             self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=100))
         )
-        self._pose_out = self.own(self.create_publisher(Odometry, "pose", qos.reliable(depth)))
-        self._reading_out = self.own(self.create_publisher(kind, "reading", qos.reliable(depth)))
-        self.own(
-            self.create_subscription(PoseStamped, "next_waypoint", self._on_waypoint, qos.latched())
-        )
+        for name, player in players.items():
+            self._connect(name, player)
+        self._on_parameters([])
         if config.exit_at_end:
             self.own(
                 self.create_subscription(
@@ -102,8 +121,41 @@ class SimulatorNode(GuardedNode):
             )
         self.get_logger().info(
             f"scenario {scenario.name}: {world.topology.n} places, {config.speed_factor:g} times "
-            "real time"
+            f"real time{self._where_they_begin() if config.probes else ''}"
         )
+
+    def _connect(self, name: str, player: Player | TrafficPlayer) -> None:
+        """Make the topics of a probe."""
+        # Nothing is lost while a subscriber is busy, or, when asked, was not there.
+        profile = qos.reliable(1000, latched=self._config.keep)
+        pose = self.create_publisher(Odometry, probe_topic(name, "pose"), profile)
+        reading = self.create_publisher(self._kind, probe_topic(name, "reading"), profile)
+        probe = _Simulated(name, player, self.own(pose), self.own(reading))
+        self._probes[name] = probe
+        topic = probe_topic(name, "next_waypoint")
+        callback = partial(self._on_waypoint, probe)
+        self.own(self.create_subscription(PoseStamped, topic, callback, qos.latched()))
+
+    def _where_they_begin(self) -> str:
+        """Return where each probe begins, in words."""
+        places = [
+            f"{name} at {'no place' if at is None else self._names[at]}"
+            for name, at in ((name, probe.player.at) for name, probe in self._probes.items())
+        ]
+        return f"; {', '.join(places)}"
+
+    def _on_parameters(self, parameters: list[Any]) -> None:
+        """Use the parameters that may change at any time."""
+        value = self.parameters.mapping().get("silent", "")
+        words = frozenset(word.strip() for word in str(value).split(",") if word.strip())
+        if words != self._silent:
+            unknown = sorted(words - set(self._probes))
+            if unknown and self._probes:
+                self.get_logger().warning(
+                    f"silent: {', '.join(unknown)} is no probe here; there are "
+                    f"{', '.join(name or '(one without a name)' for name in self._probes)}"
+                )
+            self._silent = words
 
     def activate(self) -> None:
         """Let the time run."""
@@ -115,22 +167,21 @@ class SimulatorNode(GuardedNode):
 
     def deactivate(self) -> None:
         """Let the time stand."""
-        if self._player is not None and hasattr(self, "_timer"):
+        if self._probes and hasattr(self, "_timer"):
             self._timer.cancel()
 
     def release(self) -> None:
         """Give back the topics."""
-        if self._player is not None:
-            self._player.close()
-        self._player = None
+        for probe in self._probes.values():
+            probe.player.close()
+        self._probes = {}
         self.disown()
 
     # -- in ------------------------------------------------------------------------------------
 
-    def _on_waypoint(self, message: PoseStamped) -> None:
-        player = self._player
-        if player is None or message == self._last_waypoint:
-            return  # the same one, sent again to a late subscriber
+    def _on_waypoint(self, probe: _Simulated, message: PoseStamped) -> None:
+        if message == probe.last_waypoint or probe.name in self._silent:
+            return  # the same one, sent again to a late subscriber; or it does not hear it
         if message.header.frame_id.lstrip("/") != self._frame:
             self.get_logger().warning(
                 f"waypoint in frame {message.header.frame_id!r}, the map is in {self._frame!r}; "
@@ -139,15 +190,17 @@ class SimulatorNode(GuardedNode):
             return
         pose = message.pose
         q = pose.orientation
-        place = player.place_of(pose.position.x, pose.position.y, heading_of(q.x, q.y, q.z, q.w))
+        place = probe.player.place_of(
+            pose.position.x, pose.position.y, heading_of(q.x, q.y, q.z, q.w)
+        )
         if place is None:
             self.get_logger().warning(
                 f"waypoint ({pose.position.x:.1f}, {pose.position.y:.1f}) is none of the map's; "
                 "it is not used"
             )
             return
-        self._last_waypoint = message
-        player.go_to(place)
+        probe.last_waypoint = message
+        probe.player.go_to(place)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -160,17 +213,21 @@ class SimulatorNode(GuardedNode):
     # -- out -----------------------------------------------------------------------------------
 
     def _on_step(self) -> None:
-        if self._player is None:
-            return
-        moment = self._player.step(self._seconds)
-        self._pose_out.publish(self._pose_message(moment))
-        for reading in moment.readings:
-            self._reading_out.publish(self._reading_message(reading))
-        self._clock_out.publish(ClockMessage(clock=outputs.time_of(moment.stamp_ns)))
+        stamp_ns = 0
+        for probe in self._probes.values():
+            moment = probe.player.step(self._seconds)
+            stamp_ns = moment.stamp_ns
+            if probe.name and probe.name in self._silent:
+                continue
+            probe.pose_out.publish(self._pose_message(moment, probe.body))
+            for reading in moment.readings:
+                probe.reading_out.publish(self._reading_message(reading, probe.body))
+        if self._probes:
+            self._clock_out.publish(ClockMessage(clock=outputs.time_of(stamp_ns)))
 
-    def _pose_message(self, moment: Moment) -> Odometry:
+    def _pose_message(self, moment: Moment, body: str) -> Odometry:
         x, y, heading = moment.pose
-        message = Odometry(child_frame_id="base_link")
+        message = Odometry(child_frame_id=body)
         message.header.frame_id = self._frame
         message.header.stamp = outputs.time_of(moment.stamp_ns)
         message.pose.pose.position.x, message.pose.pose.position.y = x, y
@@ -179,9 +236,9 @@ class SimulatorNode(GuardedNode):
         message.twist.twist.linear.x = moment.speed
         return message
 
-    def _reading_message(self, reading: Reading) -> Any:
+    def _reading_message(self, reading: Reading, body: str) -> Any:
         message = self._kind()
-        message.header.frame_id = "base_link"
+        message.header.frame_id = body
         message.header.stamp = outputs.time_of(reading.stamp_ns)
         self._value.write(message, reading.value)
         if self._variance is not None:

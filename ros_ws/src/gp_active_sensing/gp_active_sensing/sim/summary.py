@@ -157,7 +157,7 @@ def summarise(
         driver=driver,
         status=status,
         reason=reason,
-        stages=len(records),
+        stages=sum("plan_seconds" in record for record in records),
         places=loop.topology.n,
         observed=int(observed.sum()),
         readings=loop.counts["accepted"],
@@ -195,7 +195,8 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
 
 
 def _planning(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    if not records:
+    records = [record for record in records if "plan_seconds" in record]
+    if not records:  # a replay without decisions has records of places only
         return {}
     seconds = np.array([float(record["plan_seconds"]) for record in records])
     return {

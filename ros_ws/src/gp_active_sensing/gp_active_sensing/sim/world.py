@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock
 
-__all__ = ["World", "build_loop", "build_world"]
+__all__ = ["World", "begun_elsewhere", "build_loop", "build_world"]
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
@@ -83,6 +83,26 @@ def build_world(scenario: Scenario) -> World:
     return World(topology, truth, sensor, start, scenario.probe.speed, traffic, budget)
 
 
+def begun_elsewhere(
+    world: World, scenario: Scenario, start: str | int, number: int, taken: Collection[int] = ()
+) -> World:
+    """Return the same world for another probe, which begins elsewhere.
+
+    Args:
+        world: of the scenario.
+        scenario: what is simulated.
+        start: where it begins; "random" = the seed and its number choose.
+        number: of the probe, from 1.
+        taken: places where others begin; not chosen at random while there are others.
+
+    Raises:
+        ActiveSensingError: a start that cannot be used.
+    """
+    other = replace(scenario, probe=replace(scenario.probe, start=start))
+    at, budget = _trip(world.topology, other, key=(number,), taken=taken)
+    return replace(world, start=at, budget=budget)
+
+
 def _under(section: str, build: Callable[[], T]) -> T:
     """Build something; the problems it finds get the path of their section."""
     try:
@@ -91,8 +111,19 @@ def _under(section: str, build: Callable[[], T]) -> T:
         raise ConfigError([f"{section}.{problem}" for problem in error.problems]) from error
 
 
-def _trip(topology: Topology, scenario: Scenario) -> tuple[int | None, Budget]:
+def _trip(
+    topology: Topology,
+    scenario: Scenario,
+    key: tuple[int, ...] = (),
+    taken: Collection[int] = (),
+) -> tuple[int | None, Budget]:
     """Return where the mission begins, and its budget with where it has to end.
+
+    Args:
+        topology: the map.
+        scenario: what is simulated.
+        key: of the draw of a random start, beside the seed.
+        taken: places not to be drawn while there are others.
 
     Raises:
         ConfigError: no such places, or no way home from the start within the budget.
@@ -112,7 +143,8 @@ def _trip(topology: Topology, scenario: Scenario) -> tuple[int | None, Budget]:
         return start, _checked(topology, budget, start, speed)
     # Places that lead nowhere, and those that it cannot come back from, are passed over; with
     # nothing but such, say what is wrong with one.
-    order = np.random.default_rng([scenario.seed, _STREAM]).permutation(topology.n).tolist()
+    order = np.random.default_rng([scenario.seed, _STREAM, *key]).permutation(topology.n).tolist()
+    order.sort(key=lambda place: place in taken)
     nothing = np.zeros(topology.n, dtype=bool)
 
     def ending(place: int) -> Budget:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -74,6 +74,8 @@ class Node:
         additional_env: dict[str, str] | None = None,
         output: str = "log",
         on_exit: Any = None,
+        respawn: bool = False,
+        respawn_delay: float | None = None,
     ) -> None:
         self.executable, self.package, self.name = executable, package, name
         self.parameter_files = [p for p in parameters or () if isinstance(p, str)]
@@ -87,6 +89,13 @@ class Node:
         self.arguments = list(arguments or ())
         self.additional_env = dict(additional_env or {})
         self.output, self.on_exit = output, on_exit
+        self.respawn, self.respawn_delay = respawn, respawn_delay
+
+    def ended(self, code: int) -> list[Any]:
+        """Return what is done when the process ends with an exit code."""
+        if callable(self.on_exit):
+            return self.on_exit(SimpleNamespace(returncode=code), LaunchContext()) or []
+        return self.on_exit or []
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def run_mission(
     scenario: Path,
     waits: Sequence[float],
     *,
-    speed: float = 20.0,
+    speed: float = 40.0,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run simulator and node to the end of the mission.

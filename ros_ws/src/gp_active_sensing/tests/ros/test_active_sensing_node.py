@@ -90,7 +90,8 @@ def test_what_is_published(ros: Ros) -> None:
         "length_scale=60",
     ]
     assert sum(weights.data) == pytest.approx(1.0)
-    assert [m.ns for m in probe.heard["map"][-1].markers] == ["topology", "visited", "planned"]
+    shown = [{m.ns for m in message.markers if m.points} for message in probe.heard["map"]]
+    assert {"topology", "visited", "planned", "next"} in shown
     waypoint = probe.waypoints[0]
     path = probe.heard["plan"][0]
     assert path.poses[-1].pose.position == waypoint.pose.position
@@ -203,7 +204,7 @@ def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFix
 def test_a_pose_topic_that_falls_silent_is_named(
     ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.ros.diagnostics.SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr("gp_active_sensing.ros.streams.SILENCE_SECONDS", 0.2)
     _, probe = started(ros)
     probe.reading(5.0)
     said = ""

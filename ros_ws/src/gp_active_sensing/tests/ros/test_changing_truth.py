@@ -12,8 +12,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.ros.player import EPOCH_NS, Player
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
+from gp_active_sensing.sim.player import EPOCH_NS, Player
 from gp_active_sensing.topology import Topology
 from tests.unit.mission.worlds import SECOND, Rig, grid
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from geometry_msgs.msg import Point, PoseStamped, PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, LaserScan, NavSatFix, PointField, Temperature
 from std_msgs.msg import Float32, Float64MultiArray
@@ -68,7 +68,7 @@ def test_array_elements() -> None:
 
 def test_field_of_an_array_of_messages() -> None:
     message = Marker()
-    message.points = [outputs.Point(x=1.0), outputs.Point(x=2.0)]
+    message.points = [Point(x=1.0), Point(x=2.0)]
     assert FieldPath.parse("points[1].x", type_name(Marker), TYPES).read(message) == 2.0
 
 
@@ -228,6 +228,13 @@ def test_waypoint_has_heading_and_frame() -> None:
     assert message.header.stamp.nanosec == 500_000_000
 
 
+def test_waypoints_of_what_flies_have_an_altitude() -> None:
+    message = outputs.waypoint_message((1.0, 2.0, 0.0), "map", 0, 30.0)
+    assert message.pose.position.z == 30.0
+    path = outputs.plan_path(roads(), [0, 1], 0, 30.0)
+    assert {pose.pose.position.z for pose in path.poses} == {30.0}
+
+
 def test_plan_follows_the_geometry() -> None:
     path = outputs.plan_path(roads(), [0, 1], 0)
     points = [(p.pose.position.x, p.pose.position.y) for p in path.poses]
@@ -244,22 +251,6 @@ def test_field_cloud_holds_the_numbers() -> None:
     assert (cloud.width, cloud.point_step, cloud.row_step) == (2, 20, 40)
     rows = list(struct.iter_unpack("<5f", bytes(cloud.data)))
     assert rows == [(0.0, 0.0, 0.0, 10.0, 1.0), (3.0, 0.0, 0.0, 20.0, 2.0)]
-
-
-def test_map_markers_show_roads_visited_and_planned() -> None:
-    topology = roads()
-    markers = outputs.map_markers(topology, np.array([True, False]), [1], 0).markers
-    assert [m.ns for m in markers] == ["topology", "visited", "planned"]
-    assert {m.type for m in markers} == {Marker.LINE_LIST}
-    assert [len(m.points) for m in markers] == [6, 2, 4]
-    assert [(p.x, p.y) for p in markers[1].points] == [(0, 0), (100, 0)]
-
-
-def test_map_markers_of_a_grid_are_points() -> None:
-    grid = build_topology(MapConfig("grid", columns=3, rows=2))
-    markers = outputs.map_markers(grid, np.zeros(6, dtype=np.bool_), [], 0).markers
-    assert {m.type for m in markers} == {Marker.POINTS}
-    assert [len(m.points) for m in markers] == [6, 0, 0]
 
 
 def test_weights_are_labelled() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile
 
 from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
@@ -132,6 +133,39 @@ def test_diagnostics(ros: Ros) -> None:
     for key in keys:
         general = any(n.endswith("…") and key.startswith(n[:-1]) for n in told)
         assert key in told or general, f"{key} is not on the page"
+
+
+def test_several_probes(ros: Ros) -> None:
+    text = section("### Several probes")
+    told = set(names_in(" ".join(row[0] for row in rows(text))))
+    assert "probe_1/pose" in told
+    node = sensing(ros, "belief.signal_std:=[1.0]", "probes:=[probe_1, probe_2]")
+    wait_until(lambda: node._worker is not None, "the node to be active")
+    topics = made([*node.publishers, *node.subscriptions])
+    whole = written(section("### Topics in")) | written(section("### Topics out"))
+    own = {name for name in topics if name.startswith("probe_1/")}
+    assert own == {name for name in told if name.startswith("probe_1/")}
+    alone = {name.removeprefix("probe_1/") for name in own}
+    assert all(topics[f"probe_2/{name}"] == whole[name] for name in alone)
+    assert {name for name in topics if "/" not in name.strip("/")} == {*whole} - alone
+    services = {s.srv_name.removeprefix("/active_sensing/") for s in node.services}
+    assert {n.removeprefix("~/") for n in told if n.startswith("~/")} <= services
+    heard: dict[str, set[str]] = {}
+
+    def listen(message: DiagnosticArray) -> None:
+        heard.update({s.name: {item.key for item in s.values} for s in message.status})
+
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    status = "active_sensing: probe probe_1"
+    assert status in told
+    wait_until(lambda: status in heard, "the probe's status")
+    (row,) = (row for row in rows(text) if status in row[0])
+    assert {n for n in names_in(row[1]) if n not in {"/diagnostics", "rejected_…"}} == heard[status]
+    assert "probes" in heard["active_sensing: mission"]
+    states = {name for row in rows(text) for name in names_in(row[0]) if len(row) == 2}
+    assert {"absent", "deciding", "driving", "resting", "going home", "home", "silent", "left"} <= (
+        states
+    )
 
 
 def test_simulator(ros: Ros, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from gp_active_sensing.planning import policies
 from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
-from gp_active_sensing.ros.launching import PACKAGE, resolve
+from gp_active_sensing.ros.launching import PACKAGE, RESPAWN_SECONDS, resolve
 from gp_active_sensing.ros.settings import BagPlayerConfig, SimulatorConfig
 from tests.ros import fake_launch
 
@@ -120,7 +120,7 @@ def test_every_executable_parameter_and_file_exists(launch_file: Path) -> None:
         assert set(node.parameters) - OF_ALL_NODES <= parameters_of(node.executable)
         assert node.parameter_files
         assert all(Path(file).is_file() for file in node.parameter_files)
-        assert any(isinstance(action, fake_launch.Shutdown) for action in node.on_exit)
+        assert any(isinstance(action, fake_launch.Shutdown) for action in node.ended(0))
         profile = node.additional_env.get("FASTRTPS_DEFAULT_PROFILES_FILE")
         assert profile is None or Path(profile).is_file()
 
@@ -153,6 +153,21 @@ def test_the_launch_and_the_runner_start_the_same(launch_file: Path) -> None:
     for node, run in zip(nodes, runs, strict=True):
         assert node.parameters == run.parameters
         assert node.remappings == run.remappings
+
+
+def test_a_node_that_crashes_is_started_again_where_that_is_wanted(launch_file: Path) -> None:
+    description = fake_launch.describe(launch_file)
+    if "respawn" not in fake_launch.declared(description):
+        assert name_of(launch_file) == "replay"
+        return
+    for word, again in (("true", True), ("false", False)):
+        nodes = {node.name: node for node in fake_launch.run(description, respawn=word)}
+        node = nodes["active_sensing"]
+        assert {n.name for n in nodes.values() if n.respawn} == ({node.name} if again else set())
+        assert node.respawn_delay == RESPAWN_SECONDS
+        assert bool(node.ended(-9)) is not again, "killed"
+        assert node.ended(0), "it was asked to end"
+        assert node.ended(1), "it refused its parameters, and would again"
 
 
 def test_a_launch_with_defaults_sets_nothing_that_was_not_asked_for(launch_file: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -14,12 +15,20 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from rclpy.qos import DurabilityPolicy
 
 from gp_active_sensing.resources import find_resource
-from gp_active_sensing.ros import publishing
+from gp_active_sensing.ros import outputs
+from gp_active_sensing.ros.message_types import type_name
+from gp_active_sensing.ros.publishing import TOPICS
+from gp_active_sensing.ros.waypoints import PROBE_TOPICS
+from gp_active_sensing.topology import MapConfig, build_topology
 
-PUBLISHED = {
-    f"/{topic}": profile for topic, _, profile in (*publishing._TOPICS, *publishing._PROBE_TOPICS)
+PUBLISHED = {f"/{topic}": (kind, profile) for topic, kind, profile in (*TOPICS, *PROBE_TOPICS)}
+KNOWN = {*PUBLISHED, "/diagnostics"}
+SHOWS = {
+    "rviz_default_plugins/MarkerArray": "visualization_msgs/msg/MarkerArray",
+    "rviz_default_plugins/PointCloud2": "sensor_msgs/msg/PointCloud2",
+    "rviz_default_plugins/Path": "nav_msgs/msg/Path",
+    "rviz_default_plugins/Pose": "geometry_msgs/msg/PoseStamped",
 }
-TOPICS = {*PUBLISHED, "/pose", "/diagnostics"}
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +43,34 @@ def test_rviz_shows_every_result_on_a_topic_that_exists(
     displays: dict[str, dict[str, Any]],
 ) -> None:
     shown = {display["Topic"]["Value"] for display in displays.values()}
-    assert shown == {"/map", "/field", "/plan", "/next_waypoint", "/pose"}
-    assert shown <= TOPICS
+    assert shown == {"/map", "/field", "/plan", "/next_waypoint", "/probes"}
     field = displays["Field (mean)"]
     assert field["Class"] == "rviz_default_plugins/PointCloud2"
     assert (field["Color Transformer"], field["Channel Name"]) == ("Intensity", "mean")
     assert field["Enabled"] is True
 
 
+def test_rviz_shows_each_topic_as_what_it_is(displays: dict[str, dict[str, Any]]) -> None:
+    for display in displays.values():
+        kind, _ = PUBLISHED[display["Topic"]["Value"]]
+        assert SHOWS[display["Class"]] == type_name(kind)
+        assert display["Topic"]["Reliability Policy"] == "Reliable"
+
+
+def test_rviz_colours_the_field_by_columns_that_it_has(displays: dict[str, dict[str, Any]]) -> None:
+    channels = [d["Channel Name"] for d in displays.values() if "Channel Name" in d]
+    assert channels == ["mean", "std"]
+    grid = build_topology(MapConfig("grid", columns=2, rows=1))
+    cloud = outputs.field_cloud(grid, np.zeros(2), np.ones(2), 0)
+    assert set(channels) <= {field.name for field in cloud.fields}
+
+
 def test_rviz_asks_for_the_last_message_where_one_is_kept(
     displays: dict[str, dict[str, Any]],
 ) -> None:
     for display in displays.values():
-        profile = PUBLISHED.get(display["Topic"]["Value"])
-        latched = profile is not None and profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        _, profile = PUBLISHED[display["Topic"]["Value"]]
+        latched = profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         wanted = "Transient Local" if latched else "Volatile"
         assert display["Topic"]["Durability Policy"] == wanted
 
@@ -57,8 +80,7 @@ def test_foxglove_shows_panels_that_it_defines_with_topics_that_exist() -> None:
     placed = set(re.findall(r'"([A-Za-z0-9]+![a-z]+)"', json.dumps(layout["layout"])))
     assert placed == set(layout["configById"])
     named = set(re.findall(r'"(/[a-z_]+)', json.dumps(layout["configById"])))
-    assert named <= TOPICS
-    assert {"/field", "/map", "/plan", "/next_waypoint", "/pose", "/length_scale_belief"} <= named
+    assert named == KNOWN
     scene = next(v for k, v in layout["configById"].items() if k.startswith("3D!"))
     assert scene["topics"]["/field"]["colorField"] == "mean"
     assert scene["followTf"] == "map"

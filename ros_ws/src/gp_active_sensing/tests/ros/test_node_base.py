@@ -158,7 +158,7 @@ def test_shutdown_ends_the_process(ros: Ros, weak: Weak) -> None:
     lifecycle.do(ACTIVATE)
     assert lifecycle.do(Transition.TRANSITION_ACTIVE_SHUTDOWN)
     assert weak.calls[-2:] == ["deactivate", "release"]
-    assert weak.exit_code == 0
+    wait_until(lambda: weak.exit_code == 0, "the process to be asked to end")
 
 
 # -- (c) exceptions in callbacks -------------------------------------------------------------------

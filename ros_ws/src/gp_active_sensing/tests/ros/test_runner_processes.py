@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -135,6 +136,47 @@ def test_escalation_to_sigterm_then_to_sigkill(caplog: pytest.LogCaptureFixture)
     assert group.children["term"].returncode == 0
     assert "kill did not end when asked" in caplog.text
     assert_all_gone(group)
+
+
+def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_done(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    count = tmp_path / "count"
+    code = f"""
+    import os, pathlib
+    count = pathlib.Path({str(count)!r})
+    n = int(count.read_text()) if count.exists() else 0
+    count.write_text(str(n + 1))
+    print("run", n, flush=True)
+    if n < 2:
+        os.kill(os.getpid(), 9)
+    """
+    lines = Lines()
+    worker = dataclasses.replace(program("worker", code), again=lambda code: code not in (0, 1))
+    group = ProcessGroup([worker, program("other", SLEEPER)], on_line=lines, rest=0.1)
+    assert group.run() == 0
+    assert [line for name, line in lines.seen if name == "worker"] == ["run 0", "run 1", "run 2"]
+    assert caplog.text.count("worker ended with signal SIGKILL; started again in 0.1 s") == 2
+    assert group.failures == {}
+
+
+def test_a_child_that_refuses_to_work_is_not_started_again() -> None:
+    refusing = dataclasses.replace(
+        program("worker", "raise SystemExit(1)"), again=lambda code: code not in (0, 1)
+    )
+    group = ProcessGroup([refusing, program("other", SLEEPER)], rest=0.1)
+    assert group.run() == 1
+    assert group.failures == {"worker": 1}
+
+
+def test_a_group_that_is_ended_while_a_child_rests_ends(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    code = f"open({str(marks)!r}, 'a').write('x'); import os; os.kill(os.getpid(), 9)"
+    killed = dataclasses.replace(program("worker", code), again=lambda code: True)
+    ticks = iter([False] * 30 + [True] * 1000)
+    group = ProcessGroup([killed, program("other", SLEEPER)], rest=1000.0)
+    assert group.run(lambda: next(ticks)) in (0, 1)
+    assert marks.read_text() == "x"
 
 
 def test_a_program_that_cannot_start_ends_those_before_it() -> None:

@@ -27,9 +27,13 @@ def simulator(ros: Ros, tmp_path: Path) -> SimulatorNode:
     node: SimulatorNode = ros.add(
         SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
     )
-    wait_until(lambda: node._player is not None and hasattr(node, "_timer"), "the simulator")
+    wait_until(lambda: node._probes and hasattr(node, "_timer"), "the simulator")
     node._timer.cancel()
     return node
+
+
+def send(node: SimulatorNode, message: PoseStamped) -> None:
+    node._on_waypoint(node._probes[""], message)
 
 
 def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
@@ -38,29 +42,29 @@ def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
 
 def test_two_decisions_of_the_same_moment_are_both_obeyed(simulator: SimulatorNode) -> None:
     """Simulated time goes in steps; a place read at once is decided again within one."""
-    assert simulator._player is not None
-    simulator._on_waypoint(waypoint(0.0))
-    assert simulator._player.goal == 0
-    simulator._on_waypoint(waypoint(10.0))
-    assert simulator._player.goal == 1
+    player = simulator._probes[""].player
+    send(simulator, waypoint(0.0))
+    assert player.goal == 0
+    send(simulator, waypoint(10.0))
+    assert player.goal == 1
 
 
 def test_the_same_waypoint_again_is_no_second_visit(simulator: SimulatorNode) -> None:
-    assert simulator._player is not None
+    player = simulator._probes[""].player
     for _ in range(3):
-        simulator._on_waypoint(waypoint(0.0))
-    assert len(simulator._player.step(0.1).readings) == 1
-    simulator._on_waypoint(waypoint(0.0, stamp=6))
-    assert len(simulator._player.step(0.1).readings) == 1, "a new stamp asks for another visit"
+        send(simulator, waypoint(0.0))
+    assert len(player.step(0.1).readings) == 1
+    send(simulator, waypoint(0.0, stamp=6))
+    assert len(player.step(0.1).readings) == 1, "a new stamp asks for another visit"
 
 
 def test_a_waypoint_that_is_none_of_the_map_s_is_said_and_not_used(
     simulator: SimulatorNode, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert simulator._player is not None
-    simulator._on_waypoint(waypoint(10.0, frame="odom"))
-    simulator._on_waypoint(waypoint(14.0))
-    assert simulator._player.goal is None
+    player = simulator._probes[""].player
+    send(simulator, waypoint(10.0, frame="odom"))
+    send(simulator, waypoint(14.0))
+    assert player.goal is None
     said = capfd.readouterr().err
     assert "waypoint in frame 'odom', the map is in 'map'" in said
     assert "waypoint (14.0, 0.0) is none of the map's" in said

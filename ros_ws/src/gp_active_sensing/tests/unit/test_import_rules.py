@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"foresight"}),
     frozenset({"sim", "mission", "messages", "replay", "experiments", "report", "learning"}),
     frozenset({"ros"}),
-    frozenset({"cli", "cli_learn", "cli_maps", "demo", "doctor", "__main__"}),
+    frozenset({"cli", "cli_learn", "cli_maps", "cli_replay", "demo", "doctor", "__main__"}),
 )
 DRIVERS = 6
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}

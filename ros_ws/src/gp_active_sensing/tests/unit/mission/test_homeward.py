@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.ros.driving import way_to
-from gp_active_sensing.ros.player import Player
 from gp_active_sensing.sim import Truth, World
+from gp_active_sensing.sim.driving import way_to
+from gp_active_sensing.sim.player import Player
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import Topology

@@ -3,10 +3,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gp_active_sensing.mission import intake as intake_module
-from tests.unit.mission.worlds import Rig, chain, grid
+from tests.unit.mission.worlds import SECOND, Rig, chain, grid
 
 
 def test_a_reading_is_told_at_the_place_of_its_pose() -> None:
@@ -60,11 +60,8 @@ def test_a_reading_that_no_pose_can_match_is_counted() -> None:
     assert rig.intake.rejected == {"no_pose": 1}
 
 
-def test_the_buffer_of_waiting_readings_is_bounded_and_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(intake_module, "WAITING", 5)
-    rig = Rig(grid())
+def test_the_buffer_of_waiting_readings_is_bounded_and_counts() -> None:
+    rig = Rig(grid(), taking={"waiting": 5})
     for i in range(8):
         rig.reading(1.0 + i)
     rig.step(9.0)
@@ -77,7 +74,7 @@ def test_a_full_inbox_drops_the_oldest_and_counts() -> None:
     rig.pose(1.0, 0.0)
     for i in range(6):
         rig.reading(1.0 + 0.1 * i, float(i))
-    assert rig.mission.inbox.dropped == {"poses": 1, "readings": 2}
+    assert rig.mission.inbox.dropped == {"readings": 2}
     assert rig.mission.inbox.received == {"poses": 1, "readings": 6}
 
 
@@ -114,6 +111,7 @@ def test_bad_numbers_are_counted_with_or_without_a_pose(
         (0.0, "", "wrong_frame"),
         (math.nan, "map", "pose_not_finite"),
         (math.inf, "map", "pose_not_finite"),
+        (-1e300, "map", "pose_not_finite"),
         (1e6, "map", "pose_off_map"),
     ],
 )
@@ -226,3 +224,126 @@ def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     rig.step(3.0)
     assert rig.observed == ["c0r0", "c1r0"]
     assert rig.intake.rejected == {"error": 1}
+
+
+def test_the_average_of_a_window_is_one_reading_and_is_in_the_journal_as_such() -> None:
+    rig = Rig(grid(), taking={"window": 1.0})
+    rig.pose(1.0, 10.0)
+    for i in range(5):
+        rig.reading(1.0 + 0.2 * i, 1.0 + i)
+        rig.pose(1.0 + 0.2 * i, 10.0)
+    rig.step(2.0)
+    assert (rig.accepted, len(rig.intake.uptake.window)) == (0, 5)
+    rig.pose(2.0, 10.0)
+    rig.step(2.0)
+    assert (rig.accepted, rig.intake.uptake.used) == (1, 5)
+    event = rig.events[-1]
+    assert (event["event"], event["value"], event["count"]) == ("reading", 3.0, 5)
+    assert (event["first_ns"], event["stamp_ns"]) == (SECOND, round(1.8 * SECOND))
+    assert int(rig.loop.belief.readings[1]) == 1
+
+
+def test_a_window_ends_when_the_probe_leaves_its_place() -> None:
+    rig = Rig(grid(), taking={"window": 100.0})
+    rig.pose(1.0, 10.0)
+    rig.reading(1.0, 5.0)
+    rig.step(1.0)
+    assert rig.observed == []
+    rig.pose(2.0, 20.0)
+    rig.step(2.0)
+    assert rig.observed == ["c1r0"]
+
+
+def test_a_window_ends_with_the_mission() -> None:
+    rig = Rig(grid(), taking={"window": 100.0})
+    rig.pose(1.0, 10.0)
+    rig.reading(1.0, 5.0)
+    rig.step(1.0)
+    rig.mission.stop("enough")
+    assert rig.observed == ["c1r0"]
+
+
+def test_what_waits_in_a_window_when_the_clock_goes_back_is_counted() -> None:
+    rig = Rig(grid(), taking={"window": 100.0})
+    rig.pose(1.0, 10.0)
+    rig.reading(1.0, 5.0)
+    rig.reading(1.1, 5.0)
+    rig.pose(1.1, 10.0)
+    rig.step(2.0)
+    rig.step(1.0)
+    assert rig.intake.rejected == {"clock_backwards": 2}
+    assert rig.accepted == 0
+
+
+def test_readings_that_are_known_from_before_a_restart_are_counted_not_used() -> None:
+    rig = Rig(grid())
+    rig.intake.known.add((SECOND, 5.0))
+    rig.pose(1.0, 10.0)
+    rig.reading(1.0, 5.0)
+    rig.reading(1.0, 6.0)
+    rig.reading(1.0, 5.0)  # the same once more is another one
+    rig.step(1.0)
+    assert rig.accepted == 2
+    assert rig.intake.rejected == {"already_used": 1}
+
+
+def test_a_wrong_stamp_from_the_future_does_not_end_all_poses() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 0.0)
+    rig.pose(1e6, 10.0)
+    for t in (2.0, 3.0, 4.0):
+        rig.pose(t, 20.0)
+    rig.reading(4.0, 7.0)
+    rig.step(4.0)
+    assert rig.intake.rejected == {"pose_too_old": 2}
+    assert rig.observed == ["c2r0"]
+    assert rig.intake.track.newest is not None
+    assert rig.intake.track.newest.stamp_ns == 4 * SECOND
+    metres = rig.intake.metres
+    rig.pose(5.0, 30.0)
+    rig.step(5.0)
+    assert rig.intake.metres == metres + 10.0
+
+
+def test_readings_without_any_pose_are_not_looked_at_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(grid())
+    for i in range(100):
+        rig.reading(1.0 + i)
+    rig.step(1.0)
+    rig.seconds = 10.0
+    rig.step(2.0)
+    looked: list[int] = []
+    at = rig.intake.track.at
+    monkeypatch.setattr(rig.intake.track, "at", lambda t: looked.append(t) or at(t))
+    for _ in range(50):
+        rig.step(3.0)
+    assert (rig.intake.waiting, looked) == (100, [])
+    rig.pose(1000.0, 0.0)
+    rig.step(4.0)
+    assert (rig.intake.waiting, rig.intake.rejected) == (0, {"no_pose": 100})
+
+
+def test_every_reading_is_in_one_place_and_only_one() -> None:
+    """Used, counted by reason, or waiting: the sum is what was sent."""
+    rng = np.random.default_rng(5)
+    rig = Rig(grid(4), inbox=10_000, taking={"window": 0.5, "gate": 3.0, "gate_places": 2})
+    sent = 1500
+    for i in range(sent):
+        t = 0.02 * i
+        rig.pose(t, float(rng.uniform(-20.0, 60.0)))
+        value = float(rng.choice([0.0, 0.1, 50.0, math.nan, 1e200]))
+        rig.reading(t + float(rng.normal(0.0, 0.3)), value, float(rng.choice([0.01, -1.0])))
+        rig.seconds = t
+        if i % 7 == 0:
+            rig.step(t)
+    rig.step(0.02 * sent)
+    intake = rig.intake
+    poses = ("pose_off_map", "pose_too_old")
+    refused = sum(n for word, n in intake.rejected.items() if word not in poses)
+    waits = intake.waiting + intake.visits.waiting + len(intake.uptake.window)
+    assert intake.uptake.used > 100
+    assert intake.rejected["gated"] > 0
+    assert any(event.get("taken_back") for event in rig.events)
+    assert intake.uptake.used + refused + waits == sent

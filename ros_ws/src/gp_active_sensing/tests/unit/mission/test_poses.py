@@ -65,7 +65,7 @@ def test_before_the_first_pose_there_is_none_and_none_will_come() -> None:
 
 def test_a_late_pose_is_put_in_order() -> None:
     made = track(1.0, 3.0, max_age=5.0)
-    assert not made.add(pose(2.0, x=-7.0))
+    assert made.add(pose(2.0, x=-7.0)) == "late"
     found = made.at(2 * S)
     assert found is not None
     assert found.x == -7.0

@@ -20,6 +20,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.mission.taking import Taking
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
 from gp_active_sensing.types import Budget
@@ -68,6 +69,7 @@ class Rig:
         pose_wait: float = 0.1,
         inbox: int = 1000,
         ahead: int = 0,
+        taking: dict[str, Any] | None = None,
         **mission: Any,
     ) -> None:
         self.topology = topology
@@ -93,7 +95,7 @@ class Rig:
             matcher,
             PoseTrack(max_age, 60.0),
             coverage=self.config.coverage,
-            pose_wait=pose_wait,
+            taking=Taking(pose_wait=pose_wait, **(taking or {})),
             clock=clock,
             journal=self.events.append,
         )

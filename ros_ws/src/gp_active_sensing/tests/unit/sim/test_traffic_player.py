@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.mission.matching import MapMatcher
-from gp_active_sensing.ros.player import EPOCH_NS, Moment
-from gp_active_sensing.ros.traffic_player import TrafficPlayer
 from gp_active_sensing.sim import World, build_world, load_scenario
+from gp_active_sensing.sim.player import EPOCH_NS, Moment
+from gp_active_sensing.sim.traffic_player import TrafficPlayer
 from tests.sumo import demand_sumo, flow, parked_at, ring, write_cars
 
 STEP = 0.1

@@ -6,7 +6,7 @@ import numpy as np
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.allowance import Allowance, in_metres
-from gp_active_sensing.sim import World
+from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import BoolArray, Route
 
 __all__ = ["way_to"]

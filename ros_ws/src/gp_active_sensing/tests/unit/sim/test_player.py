@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gp_active_sensing.ros.player import EPOCH_NS, Moment, Player
 from gp_active_sensing.sim import Truth, World, build_world, load_scenario
+from gp_active_sensing.sim.player import EPOCH_NS, Moment, Player
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from tests.unit.mission.worlds import chain, place

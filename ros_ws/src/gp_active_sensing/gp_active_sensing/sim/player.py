@@ -1,6 +1,6 @@
-"""A scenario played in steps of simulated time: where the probe is, what its sensor says.
+"""A scenario played in steps of simulated time: where a probe is, what its sensor says.
 
-No ROS in here. The clock never waits for the probe: a probe without a waypoint stands where it is
+The clock never waits for the probe: a probe without a waypoint stands where it is
 while time goes on, as a real one would.
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from gp_active_sensing.ros.driving import way_to
-from gp_active_sensing.sim import World
+from gp_active_sensing.sim.driving import way_to
+from gp_active_sensing.sim.world import World
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Reading, Route
+from gp_active_sensing.types import BoolArray, Reading, Route
 
-__all__ = ["EPOCH_NS", "Moment", "Player", "place_at"]
+__all__ = ["EPOCH_NS", "Moment", "Player", "Traces", "place_at"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +55,34 @@ def place_at(topology: Topology, x: float, y: float, heading: float) -> int | No
     return best if distances[best] <= 1.0 else None
 
 
+@dataclass
+class Traces:
+    """What the probes of one world have left behind in it; each knows of the others' too.
+
+    Args:
+        passed: (n,) places that a probe has passed.
+        visits: how often each place was asked for a reading, which keys the sensor's noise.
+        goals: where the probes are driving to, by name.
+    """
+
+    passed: BoolArray
+    visits: Counter[int] = field(default_factory=Counter)
+    goals: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, topology: Topology) -> Traces:
+        """Return those of a map that nobody has been to."""
+        return cls(np.zeros(topology.n, dtype=np.bool_))
+
+    def known_to(self, name: str) -> BoolArray:
+        """(n,) places passed, or that others are driving to: those that a planner crosses."""
+        known: BoolArray = self.passed.copy()
+        known[[goal for other, goal in self.goals.items() if other != name]] = True
+        return known
+
+
 class Player:
-    """Drives the probe to waypoints along legal routes and takes readings.
+    """Drives a probe to waypoints along legal routes and takes readings.
 
     A place is read once a visit (``sensor.readings`` times, when the scenario says so): in the
     second half of a road segment, or on arriving at a point. A waypoint sent again for the place
@@ -66,29 +92,44 @@ class Player:
         world: map, truth, sensor and start.
         readings: taken at each visit.
         on_the_way: read the places that are crossed, too.
+        name: of the probe, where there are several.
+        traces: what all probes of the world share; None = this is the only one.
     """
 
-    def __init__(self, world: World, *, readings: int = 1, on_the_way: bool = True) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        readings: int = 1,
+        on_the_way: bool = True,
+        name: str = "",
+        traces: Traces | None = None,
+    ) -> None:
         self._world = world
+        self._name = name
+        self._traces = Traces.on(world.topology) if traces is None else traces
         self._topology = world.topology
         self._probe = world.probe()
         self._readings = readings
         self._on_the_way = on_the_way
         self._now_ns = EPOCH_NS
-        self._asked: Counter[int] = Counter()
         self._done_this_visit: set[int] = set()
-        self._passed = np.zeros(world.topology.n, dtype=np.bool_)
         self._goal: int | None = None
         self._next_goal: int | None = None
         self._taken: list[Reading] = []
         self.dropouts = 0
         if self._probe.at is not None:
-            self._passed[self._probe.at] = True
+            self._traces.passed[self._probe.at] = True
 
     @property
     def now_ns(self) -> int:
         """Simulated time."""
         return self._now_ns
+
+    @property
+    def at(self) -> int | None:
+        """The last place whose end was reached, None = none yet."""
+        return self._probe.at
 
     @property
     def goal(self) -> int | None:
@@ -115,13 +156,13 @@ class Player:
         goal, self._next_goal = self._next_goal, None
         if goal is None:
             return
-        self._goal = goal
+        self._goal = self._traces.goals[self._name] = goal
         self._done_this_visit.clear()
         at = self._probe.at
         if goal == at:
             self._visit(goal)
             return
-        route = way_to(self._world, at, goal, self._passed)
+        route = way_to(self._world, at, goal, self._traces.known_to(self._name))
         if route is None:
             logger.warning(
                 "there is no way from %s to %s",
@@ -149,7 +190,7 @@ class Player:
             passed = self._probe.advance(part)
             self._now_ns = min(end_ns, self._now_ns + round(1e9 * part))
             for place in passed:
-                self._passed[place] = True
+                self._traces.passed[place] = True
                 self._visit(place)
                 self._done_this_visit.discard(place)
             if passed and self._next_goal is not None:
@@ -167,8 +208,8 @@ class Player:
             return
         self._done_this_visit.add(place)
         for _ in range(self._readings):
-            visit = self._asked[place]
-            self._asked[place] += 1
+            visit = self._traces.visits[place]
+            self._traces.visits[place] += 1
             reading = self._world.sensor.read(place, visit, self._now_ns)
             if reading is None:
                 self.dropouts += 1

@@ -2,7 +2,7 @@
 
 SUMO goes one step of its own ahead of the clock, and poses between two of its steps are
 interpolated along the path. So what was measured on a road is known, and published, while the pose
-is still on it. No ROS in here.
+is still on it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections import Counter
 
 import numpy as np
 
-from gp_active_sensing.ros.driving import way_to
-from gp_active_sensing.ros.player import EPOCH_NS, Moment, place_at
-from gp_active_sensing.sim import World
+from gp_active_sensing.sim.driving import way_to
+from gp_active_sensing.sim.player import EPOCH_NS, Moment, place_at
 from gp_active_sensing.sim.traffic import LiveTraffic
+from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import FloatArray, Reading
 
 __all__ = ["TrafficPlayer"]
@@ -76,6 +76,11 @@ class TrafficPlayer:
     def now_ns(self) -> int:
         """Simulated time."""
         return self._now_ns
+
+    @property
+    def at(self) -> int | None:
+        """The last place that was driven, None = none yet."""
+        return self._at
 
     @property
     def goal(self) -> int | None:

@@ -1,0 +1,58 @@
+"""What may be changed while a mission runs, and how it takes effect. No ROS in here."""
+
+from __future__ import annotations
+
+from gp_active_sensing.mission.build import Parts, plan_limit
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+
+__all__ = ["LIVE", "adjust"]
+
+LIVE = (
+    "limit.seconds",
+    "limit.expansions",
+    "budget.readings",
+    "budget.metres",
+    "budget.seconds",
+    "reading.gate",
+    "reading.gate_places",
+    "plan_ahead",
+    "plan_ahead_samples",
+    "mission.arrival",
+    "mission.arrival_radius",
+    "mission.reading_timeout",
+    "mission.retries",
+    "mission.drive_timeout",
+    "mission.block_seconds",
+    "mission.lost_after",
+    "mission.clock_tolerance",
+    "mission.exit_at_end",
+    "waypoint.rate",
+    "waypoint.altitude",
+)
+"""Parameters that take effect at once; the others are read when the node is configured."""
+
+
+def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
+    """Go on with another configuration; what is not in `LIVE` is the same in both.
+
+    Args:
+        parts: the mission.
+        before: what it goes by.
+        now: what it should go by.
+    """
+    mission = parts.mission
+    with mission.lock:
+        if now.limit != before.limit:
+            mission.loop.limit = plan_limit(now.limit.seconds, now.limit.expansions)
+        if now.mission != before.mission:
+            mission.set_config(now.mission)
+        for probe in mission.probes.values():
+            gate = probe.intake.uptake.gate
+            gate.limit, gate.places = now.reading.gate, now.reading.gate_places
+        samples = now.plan_ahead_samples if now.plan_ahead else 0
+        for probe in mission.probes.values():
+            if probe.ahead.samples != samples:
+                probe.ahead.samples = samples
+                probe.ahead.drop()
+        if now.budget != before.budget:
+            mission.set_budget(now.budget.budget())

@@ -1,0 +1,54 @@
+"""Names of probes: they are namespaces of topics, and words in services and messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gp_active_sensing.errors import ConfigError
+
+__all__ = ["numbered", "probe_names", "probe_topic"]
+
+_NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+
+
+def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
+    """Return names of probes that can be used.
+
+    Args:
+        names: as they were given.
+        key: what they are for, begins the message.
+
+    Raises:
+        ConfigError: a name that cannot be a namespace, or one that comes twice.
+    """
+    problems = [
+        f"{key}: {name!r} cannot be a namespace: letters, digits and _, not a digit first; "
+        "such as probe_1 or fleet/boat"
+        for name in names
+        if not _NAME.fullmatch(name)
+    ]
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    problems += [f"{key}: {name!r} comes more than once" for name in twice]
+    if problems:
+        raise ConfigError(problems)
+    return tuple(names)
+
+
+def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
+    """Return the names that a text stands for: a number, or names with commas between them.
+
+    ``3`` is probe_1, probe_2 and probe_3.
+
+    Raises:
+        ConfigError: names that cannot be used, or a number below 1.
+    """
+    words = [word.strip() for word in text.split(",")]
+    if len(words) == 1 and words[0].isascii() and words[0].isdigit() and int(words[0]) > 0:
+        return tuple(f"probe_{i}" for i in range(1, int(words[0]) + 1))
+    return probe_names(words, key)
+
+
+def probe_topic(probe: str, topic: str) -> str:
+    """Return the name of a topic of a probe."""
+    return f"{probe}/{topic}" if probe else topic

@@ -1,0 +1,137 @@
+"""A mission of simulated probes in virtual time: one process, no threads, nothing waits.
+
+The mission, its parts and the simulated probes are those of the nodes; only what carries messages
+between them is left out, and computing takes no time. So an hour's mission takes seconds, and with
+limits in expansions it is the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.jobs import PlanJob, Step
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.sim.fleet import build_players
+from gp_active_sensing.sim.player import EPOCH_NS
+from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.world import build_world
+
+__all__ = ["Rehearsal", "parameters_of"]
+
+_SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed")
+_LEFT_OUT = ("start",)
+"""Keys of a scenario's probe that only the simulator has."""
+
+
+def parameters_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what a scenario says of the parameters of the node ``active_sensing``."""
+    whole = scenario.to_mapping()
+    found = {section: whole[section] for section in _SECTIONS}
+    found["probe"] = {k: v for k, v in whole["probe"].items() if k not in _LEFT_OUT}
+    found["mission"] = {"retries": whole["sensor"]["retries"]}
+    return found
+
+
+class Rehearsal:
+    """Plays a mission step by step.
+
+    Args:
+        scenario: field, sensor, map and what the mission runs with.
+        probes: names; empty = one without a name.
+        starts: places where the first ones begin, see `build_players`.
+        period: between two poses [s].
+        parameters: of the node, instead of the scenario's; sections are merged.
+
+    Raises:
+        ActiveSensingError: anything that cannot be used.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        probes: Sequence[str] = (),
+        starts: Sequence[str] = (),
+        *,
+        period: float = 0.5,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        world = build_world(scenario)
+        self.players = build_players(scenario, world, probes, starts)
+        self.truth = world.truth
+        self.period = period
+        self.now_ns = EPOCH_NS
+        self.silent: set[str] = set()
+        """Probes whose messages get lost, both ways; they drive on to their last waypoint."""
+        self.sent: list[tuple[str, int]] = []
+        """Every waypoint sent: to whom, and the place."""
+        mapping = parameters_of(scenario)
+        mapping.update(plan_ahead=False, probes=list(probes))
+        for key, value in (parameters or {}).items():
+            own = mapping.get(key)
+            both = isinstance(own, dict) and isinstance(value, Mapping)
+            mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
+        config = from_mapping(ActiveSensingConfig, mapping)
+        self.parts: Parts = build_parts(config, scenario.to_mapping(), clock=self.clock)
+        self.mission = self.parts.mission
+
+    def clock(self) -> float:
+        """Return virtual seconds."""
+        return 1e-9 * self.now_ns
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return 1e-9 * (self.now_ns - EPOCH_NS)
+
+    def run(self, seconds: float) -> bool:
+        """Go on until the mission is over or so much time has passed; say whether it is over."""
+        until_ns = self.now_ns + round(1e9 * seconds)
+        while self.mission.state != "ended" and self.now_ns < until_ns:
+            self.step()
+        return self.mission.state == "ended"
+
+    def step(self) -> list[Step]:
+        """Let a period pass; return what the mission asked for in it."""
+        if self.mission.state == "idle":
+            self.mission.start()
+        self.now_ns += round(1e9 * self.period)
+        frame = self.mission.loop.topology.frame
+        for name, player in self.players.items():
+            moment = player.step(self.period)
+            if name in self.silent or name not in self.mission.probes:
+                continue
+            inbox, now = self.mission.inbox, self.clock()
+            inbox.put(Pose(moment.stamp_ns, frame, *moment.pose), now, name)
+            for reading in moment.readings:
+                raw = RawReading(reading.stamp_ns, reading.value, reading.noise_variance)
+                inbox.put(raw, now, name)
+        steps = self.mission.step(self.now_ns)
+        for step in steps:
+            self._do(step)
+        return steps
+
+    def _do(self, step: Step) -> None:
+        if step.plan is not None:
+            self._send(step.probe, step.plan.path[-1])
+        if step.again is not None:
+            self._send(step.probe, step.again)
+        if isinstance(step.job, PlanJob) and step.job.decide:
+            plan = step.job.ask()
+            if self.mission.decided(step.job, plan) and plan.path:
+                self._send(step.job.probe, plan.path[-1])
+        elif isinstance(step.job, PlanJob):
+            self.mission.showing = False
+
+    def _send(self, probe: str, place: int) -> None:
+        self.sent.append((probe, place))
+        if probe not in self.silent:
+            self.players[probe].go_to(place)
+
+    def close(self) -> None:
+        """Close the records."""
+        self.parts.recorder.close()

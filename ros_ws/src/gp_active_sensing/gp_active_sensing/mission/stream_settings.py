@@ -1,0 +1,171 @@
+"""Configuration of what a probe is heard by: its readings and its poses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
+
+__all__ = ["LEAST_MAX_RATE", "TF", "PoseConfig", "ReadingConfig", "most_per_second"]
+
+TF = "tf"
+"""The pose type that is no message."""
+LEAST_MAX_RATE = 2000.0
+"""Messages a second that are always used, whatever rate is expected [Hz]."""
+_FASTER = 10.0
+"""How many times the expected rate is used, where that is not given."""
+
+
+@dataclass(frozen=True)
+class ReadingConfig:
+    """How to take a value out of the messages of topic ``reading``."""
+
+    type: str = param("sensor_msgs/msg/Temperature", help="message type, package/msg/Name")
+    field: str = param(
+        "temperature", help="path of the value, such as twist.twist.linear.x or data[3]"
+    )
+    variance_field: str = param(
+        "", help="path of the noise variance; empty = none; a variance of 0 means not known"
+    )
+    noise_variance: float | None = param(
+        None,
+        help="noise variance of readings without one of their own; unset = the belief's",
+        unit="unit of the readings squared",
+        above=0.0,
+    )
+    scale: float = param(1.0, help="factor on the value (3.6 turns m/s into km/h)")
+    offset: float = param(0.0, help="added after scaling", unit="unit of the readings")
+    unit: str = param(
+        "", help="unit of the readings after scaling, for log, records and report; empty = not said"
+    )
+    gate: float = param(
+        6.0,
+        help="a reading farther than this from what the belief expects there is set aside (and "
+        "used after all when others agree with it, or with ~/accept_gated); 0 = never",
+        unit="standard deviations",
+        low=0.0,
+    )
+    gate_places: int = param(
+        10, help="places that must be observed before readings are set aside", low=1
+    )
+    window: float = param(
+        0.0,
+        help="readings of one place within so long become one, their average; 0 = each stays as it "
+        "is",
+        unit="s",
+        low=0.0,
+        high=3600.0,
+    )
+    rate: float = param(
+        10.0, help="expected rate; sizes the queues", unit="Hz", above=0.0, high=1e5
+    )
+    reliable: bool = param(
+        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
+    )
+    catch_up: bool = param(
+        False,
+        help="ask a publisher that keeps its messages (reliable, transient local) for those it "
+        "sent while the node was not there; other publishers are then not heard",
+    )
+    max_rate: float | None = param(
+        None,
+        help="messages used a second; what comes faster is thinned out and counted (too_fast); "
+        "unset = 10 times rate, at least 2000",
+        unit="Hz",
+        above=0.0,
+    )
+    max_bytes: int = param(
+        1_048_576, help="a larger message is not looked at but counted (too_large)", low=64
+    )
+
+    def __post_init__(self) -> None:
+        if self.scale == 0.0:
+            msg = "scale: must not be 0, every reading would be the same"
+            raise ConfigError(msg)
+
+
+@dataclass(frozen=True)
+class PoseConfig:
+    """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
+
+    type: str = param(
+        "nav_msgs/msg/Odometry",
+        help="message type; tf = no topic, the transform of child_frame in the map's frame",
+        choices=(
+            "nav_msgs/msg/Odometry",
+            "geometry_msgs/msg/PoseStamped",
+            "geometry_msgs/msg/PoseWithCovarianceStamped",
+            "sensor_msgs/msg/NavSatFix",
+            TF,
+        ),
+    )
+    child_frame: str = param(
+        "base_link",
+        help="tf: frame of the sensor; of several probes with the name of each before it, such as "
+        "probe_1/base_link",
+    )
+    rate: float = param(
+        50.0,
+        help="expected rate; sizes the queues; tf: how often it is looked up",
+        unit="Hz",
+        above=0.0,
+        high=1e5,
+    )
+    reliable: bool = param(
+        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
+    )
+    catch_up: bool = param(
+        False,
+        help="ask a publisher that keeps its messages (reliable, transient local) for those it "
+        "sent while the node was not there; other publishers are then not heard. Needs a history "
+        "as long as that",
+    )
+    max_rate: float | None = param(
+        None,
+        help="messages used a second; what comes faster is thinned out and counted "
+        "(pose_too_fast); unset = 10 times rate, at least 2000",
+        unit="Hz",
+        above=0.0,
+    )
+    max_bytes: int = param(
+        65_536, help="a larger message is not looked at but counted (pose_too_large)", low=64
+    )
+    max_age: float = param(
+        1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
+    )
+    wait: float = param(
+        0.1,
+        help="how long a reading waits for a pose that is not older than itself, since messages "
+        "of two topics overtake each other; 0 = the pose before it will do",
+        unit="s of real time",
+        low=0.0,
+    )
+    history: float = param(
+        60.0, help="how long poses are kept, for readings that come late", unit="s", above=0.0
+    )
+    datum: tuple[float, ...] | None = param(
+        None,
+        help="NavSatFix: latitude and longitude of the map's origin (x east, y north)",
+        unit="degree",
+        low=-180.0,
+        high=180.0,
+    )
+
+    def __post_init__(self) -> None:
+        if self.datum is None and self.type == "sensor_msgs/msg/NavSatFix":
+            msg = "datum: is required for sensor_msgs/msg/NavSatFix: [latitude, longitude]"
+            raise ConfigError(msg)
+        if self.datum is not None and (len(self.datum) != 2 or abs(self.datum[0]) > 90.0):
+            msg = f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
+            raise ConfigError(msg)
+        if self.type == TF and not self.child_frame.strip("/"):
+            msg = "child_frame: is required for tf: the frame of the sensor, such as base_link"
+            raise ConfigError(msg)
+
+
+def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
+    """Return how many messages of a stream are used a second [Hz]."""
+    if stream.max_rate is not None:
+        return stream.max_rate
+    return max(LEAST_MAX_RATE, _FASTER * stream.rate)

@@ -1,0 +1,63 @@
+"""How the readings of a probe are taken in: what waits, what is averaged, what is set aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gp_active_sensing.mission.gate import KEPT
+from gp_active_sensing.mission.stream_settings import (
+    PoseConfig,
+    ReadingConfig,
+    most_per_second,
+)
+
+__all__ = ["PLAIN", "Taking", "taking_of"]
+
+WAITING_SECONDS = 2.0
+"""How much of the fastest stream of readings may wait for poses [s]."""
+KEPT_SECONDS = 2.0
+"""How much of the fastest stream of readings is kept when it is gated [s]."""
+
+
+@dataclass(frozen=True)
+class Taking:
+    """How readings are taken in.
+
+    Args:
+        pose_wait: how long a reading waits for a pose that is not older than itself [s, real time].
+        catch_up: what was missed while the node was away is to come first.
+        waiting: most readings that wait for their pose.
+        gate: how far off a reading may be [standard deviations]; 0 = any.
+        gate_places: places that must be observed before readings are gated.
+        gate_kept: most gated readings kept.
+        window: readings of a place within so long are averaged [s]; 0 = each stays as it is.
+        unit: of the readings, for messages.
+    """
+
+    pose_wait: float = 0.0
+    catch_up: bool = False
+    waiting: int = 1000
+    gate: float = 0.0
+    gate_places: int = 10
+    gate_kept: int = KEPT
+    window: float = 0.0
+    unit: str = ""
+
+
+PLAIN = Taking()
+"""Nothing is averaged or set aside, and the pose before a reading will do."""
+
+
+def taking_of(reading: ReadingConfig, pose: PoseConfig, unit: str = "") -> Taking:
+    """Return how readings are taken in, with room for the fastest stream that is used."""
+    fastest = most_per_second(reading)
+    return Taking(
+        pose_wait=pose.wait,
+        catch_up=reading.catch_up or pose.catch_up,
+        waiting=round(WAITING_SECONDS * fastest),
+        gate=reading.gate,
+        gate_places=reading.gate_places,
+        gate_kept=max(KEPT, round(KEPT_SECONDS * fastest)),
+        window=reading.window,
+        unit=unit,
+    )

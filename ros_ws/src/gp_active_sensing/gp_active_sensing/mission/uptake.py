@@ -1,0 +1,210 @@
+"""Readings with a place -> gate -> window -> journal -> loop: nothing is lost uncounted."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gp_active_sensing.errors import ActiveSensingError, ReadingError
+from gp_active_sensing.events import gated_event, reading_event
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.gate import AGREEING, AGREEING_SECONDS, Gate
+from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.visits import Held
+from gp_active_sensing.mission.window import Window
+from gp_active_sensing.types import Clock, Reading
+
+__all__ = ["Uptake"]
+
+logger = logging.getLogger(__name__)
+
+AGREED, ASKED = "agreed", "asked"
+"""Why a gated reading counts after all: others agree with it; an operator said so."""
+REPEATS = 32
+"""Readings of places that have some already, before the belief is brought up to date again."""
+
+
+class Uptake:
+    """Brings a probe's readings of known places into the belief.
+
+    Args:
+        loop: the engine.
+        gate: sets readings aside.
+        window: averages them.
+        clock: monotonic seconds.
+        journal: takes an event for each reading that counts, before it does, or is set aside.
+        unit: of the readings, for messages.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        gate: Gate,
+        window: Window,
+        *,
+        clock: Clock,
+        journal: Callable[[dict[str, Any]], None],
+        unit: str = "",
+    ) -> None:
+        self.loop = loop
+        self.gate = gate
+        self.window = window
+        self.latency = Latency()
+        self.rejected: Counter[str] = Counter()
+        self.used = 0
+        """Readings in the belief; an average counts as many as it is made of."""
+        self.newest_place: int | None = None
+        """Observed for the first time since this was reset; the latest such place."""
+        self.open = True
+        """False once the mission is over: readings are then counted, not used."""
+        self._clock = clock
+        self._journal = journal
+        self._unit = f" {unit}" if unit else ""
+        self._repeats = 0
+
+    def take(self, ready: Iterable[Held]) -> list[Reading]:
+        """Use readings of known places (or that the loop is to reject); return those told."""
+        due: list[Held] = []
+        for held in ready:
+            if self.open:
+                due += self._let_in(held)
+            else:
+                self.rejected["mission_over"] += held.count
+        return self._tell_all(due)
+
+    def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
+        """Use the average of a window that is over, or whose place was left."""
+        return self._tell_all(self.window.pass_time(now_ns, here))
+
+    def close(self) -> list[Reading]:
+        """Use the average of the window as it is."""
+        return self._tell_all(self.window.close())
+
+    def accept_gated(self) -> tuple[int, list[Reading]]:
+        """Use everything that was set aside; return how many readings, and what was told."""
+        if not self.open:
+            return 0, []
+        kept = self.gate.take_all()
+        due = self.window.close() + self._take_back(kept, ASKED) + self.window.close()
+        return len(kept), self._tell_all(due)
+
+    # -- gate ----------------------------------------------------------------------------------
+
+    def _let_in(self, held: Held) -> list[Held]:
+        """Return what is to be told because of a reading."""
+        try:
+            place = self.loop.check(held.reading)
+        except ReadingError:
+            self.tell(held.reading)  # which says and counts why it cannot be used
+            return []
+        reading = replace(held.reading, location=place)
+        off = self.gate.off(reading)
+        if off is None:
+            self.gate.passed(place)
+            return self.window.add(replace(held, reading=reading))
+        self._journal(gated_event(reading, off))
+        back = self.gate.keep(reading)
+        self._count_gated()
+        if back:
+            logger.warning(
+                "%d readings of %s that were set aside agree with each other for %g s or more: "
+                "they are used after all",
+                len(back), self.loop.topology.names[place], AGREEING_SECONDS,
+            )  # fmt: skip
+            return self.window.close() + self._take_back(back, AGREED, held.received)
+        self._say_gated(reading, off)
+        return []
+
+    def _say_gated(self, reading: Reading, off: float) -> None:
+        count = self.rejected["gated"]
+        if count not in (1, 10, 100) and count % 1000:
+            return
+        place = reading.location
+        logger.warning(
+            "reading %g%s at %s is %.1f standard deviations off what is expected there: set aside "
+            "(gated, %d so far). It is used when %d readings agree, or with ~/accept_gated; "
+            "if it happens often, noise_std is too small or the sensor is at fault",
+            reading.value, self._unit,
+            "?" if place is None else self.loop.topology.names[place],
+            off, count, AGREEING,
+        )  # fmt: skip
+
+    def _take_back(
+        self, readings: list[Reading], why: str, received: float | None = None
+    ) -> list[Held]:
+        now = self._clock() if received is None else received
+        due: list[Held] = []
+        for reading in readings:
+            due += self.window.add(Held(reading, now, taken_back=why))
+        self._count_gated()
+        return due
+
+    def _count_gated(self) -> None:
+        """Keep the count of what is set aside; what was taken back is not rejected any more."""
+        self.rejected["gated"] = len(self.gate) + self.gate.forgotten
+        if not self.rejected["gated"]:
+            del self.rejected["gated"]
+
+    def restore(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event ``reading`` or ``gated`` from before a restart.
+
+        Raises:
+            RunError: the event is of no reading.
+        """
+        self.gate.restore(event)
+        self._count_gated()
+
+    # -- loop ----------------------------------------------------------------------------------
+
+    def _tell_all(self, due: list[Held]) -> list[Reading]:
+        """Tell the loop; what is used is in the journal before it counts."""
+        used = [held for held in due if self._use(held)]
+        now = self._clock()
+        for held in used:
+            self.latency.add(now - held.received)
+        return [held.reading for held in used]
+
+    def _use(self, held: Held) -> bool:
+        reading = held.reading
+        try:
+            self.loop.check(reading)
+        except ReadingError:
+            pass  # `tell` says and counts why it cannot be used
+        else:
+            more: dict[str, Any] = {}
+            if held.count > 1:
+                more |= {"first_ns": held.first_ns, "count": held.count}
+            if held.taken_back:
+                more["taken_back"] = held.taken_back
+            self._journal(reading_event(reading, **more))
+        return self.tell(reading, held.count)
+
+    def tell(self, reading: Reading, count: int = 1) -> bool:
+        """Tell the loop a reading that is in the journal; say whether it is used."""
+        report = self.loop.tell([reading])
+        for rejection in report.rejected:
+            self.rejected[rejection.reason] += count
+        if report.new_places:
+            self.newest_place = report.new_places[-1]
+        if not report.accepted:
+            return False
+        self.used += count
+        self._repeats += 1
+        if report.new_places or self._repeats >= REPEATS:
+            self._follow_up()
+        return True
+
+    def _follow_up(self) -> None:
+        """Bring the belief up to date now, in small steps, rather than later in one large one.
+
+        After so many readings rather than so often: what a replay computes is then the same.
+        """
+        self._repeats = 0
+        try:
+            self.loop.belief.weights  # noqa: B018  computed on being asked
+        except ActiveSensingError as error:
+            self.rejected["belief_error"] += 1
+            logger.error("the belief cannot be computed: %s", error)

@@ -1,0 +1,85 @@
+"""Readings that wait for the pose of their moment: poses and readings overtake each other."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gp_active_sensing.mission.poses import PoseTrack
+from gp_active_sensing.mission.visits import Held
+from gp_active_sensing.types import Clock
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """A bounded queue; what is in it is looked at only when something has changed for it.
+
+    Args:
+        track: looks up poses.
+        seconds: how long a reading waits for a pose that is not older than itself [s, real time].
+        capacity: most readings.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, track: PoseTrack, seconds: float, capacity: int, clock: Clock) -> None:
+        self.capacity = capacity
+        self._track = track
+        self._seconds = seconds
+        self._clock = clock
+        self._fresh: deque[Held] = deque()
+        self._patient: deque[Held] = deque()
+        """Those that have waited long enough: any pose near enough will do."""
+
+    def __len__(self) -> int:
+        return len(self._patient) + len(self._fresh)
+
+    def has_pose(self, held: Held) -> bool:
+        """Say whether no better pose is worth waiting for."""
+        stamp_ns = held.reading.stamp_ns
+        if not self._track.may_come(stamp_ns):
+            return True
+        return self._is_patient(held) and self._track.at(stamp_ns) is not None
+
+    def _is_patient(self, held: Held) -> bool:
+        """Say whether a reading has waited long enough for the best pose."""
+        return self._clock() - held.received >= self._seconds
+
+    def add(self, held: Held) -> Held | None:
+        """Let a reading wait; return the oldest one when there is no room for it any more."""
+        oldest = None
+        if len(self) >= self.capacity:
+            oldest = (self._patient or self._fresh).popleft()
+        self._fresh.append(held)
+        return oldest
+
+    def after_pose(self) -> list[Held]:
+        """Return the readings that a new pose came for."""
+        found = [held for held in self._patient if self.has_pose(held)]
+        if found:
+            self._patient = deque(h for h in self._patient if not self.has_pose(h))
+        ready = [h for h in self._fresh if not self._track.may_come(h.reading.stamp_ns)]
+        if ready:
+            self._fresh = deque(h for h in self._fresh if self._track.may_come(h.reading.stamp_ns))
+        return found + ready
+
+    def after_time(self) -> list[Held]:
+        """Return the readings that have waited long enough for another pose.
+
+        They came in this order, so the first ones have waited the longest. One that has no pose at
+        all yet is not looked at again before the next pose.
+        """
+        ready: list[Held] = []
+        while self._fresh and self._is_patient(self._fresh[0]):
+            held = self._fresh.popleft()
+            if self.has_pose(held):
+                ready.append(held)
+            else:
+                self._patient.append(held)
+        return ready
+
+    def take_all(self) -> list[Held]:
+        """Return everything that waits, and let nothing wait."""
+        everything = [*self._patient, *self._fresh]
+        self._patient.clear()
+        self._fresh.clear()
+        return everything

@@ -1,0 +1,128 @@
+"""A bag through the code of the node: every message in the order of the recording.
+
+The clock is the bag's; a decision is answered before the next message. The probe went where it
+went: for each place it observed, the mission says where it would have sent it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.replay.bag import Bag
+from gp_active_sensing.replay.clockwork import Clockwork
+from gp_active_sensing.replay.feed import Feed
+from gp_active_sensing.replay.places import Places
+from gp_active_sensing.replay.stages import Show, Stages
+from gp_active_sensing.types import Clock, Cost
+
+__all__ = ["Driver"]
+
+ENDED = "the bag ends here"
+
+
+class Driver:
+    """Plays a bag to a mission.
+
+    Args:
+        parts: the mission and its records; made with `clockwork` as its clock.
+        feed: reads the messages.
+        clockwork: the mission's clock.
+        decide: take decisions; otherwise only learn.
+        show: takes each record.
+        clock: real seconds, for limits of decisions.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        feed: Feed,
+        clockwork: Clockwork,
+        *,
+        decide: bool,
+        show: Show = lambda record: None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.parts = parts
+        self.stages = Stages(parts, show)
+        self.read = 0
+        """Messages."""
+        self._feed = feed
+        self._clockwork = clockwork
+        self._decide = decide
+        self._clock = clock
+        self._places = None if decide else Places(parts, show)
+        self._first_ns: int | None = None
+        self._now_ns = 1
+
+    def run(self, bag: Bag, progress: Callable[[int], None] = lambda read: None) -> str:
+        """Play a bag to its end; return the status of the mission.
+
+        Args:
+            bag: which is open.
+            progress: is told how many messages were read.
+
+        Raises:
+            ReplayError: it is damaged.
+        """
+        mission = self.parts.mission
+        if self._decide:
+            mission.start()
+        for message in bag.messages(self._feed.topics):
+            self.read += 1
+            if self._first_ns is None:
+                self._first_ns = message.stamp_ns
+            self._now_ns = max(self._now_ns, message.stamp_ns)
+            self._clockwork.set(1e-9 * (self._now_ns - self._first_ns))
+            for heard in self._feed.read(message, self._now_ns):
+                mission.inbox.put(heard.what, self._clockwork(), heard.probe)
+            self._go_on()
+            progress(self.read)
+        self.stages.stop(ENDED, over=True)
+        self._note_places()
+        return "finished"
+
+    @property
+    def driven(self) -> Cost:
+        """By all probes, since the first message."""
+        mission = self.parts.mission
+        metres = sum(probe.intake.metres for probe in mission.probes.values())
+        return Cost(metres, 1e-9 * (self._now_ns - (self._first_ns or self._now_ns)))
+
+    def outcome(self) -> dict[str, Any]:
+        """Return what came of it, for the summary."""
+        if not self._decide:
+            return {"mode": "belief"}
+        return {"mode": "decisions", "information": self.stages.gained.to_mapping()}
+
+    def _go_on(self) -> None:
+        """Let the mission use what is in its inbox, and answer what it asks."""
+        asked = True
+        while asked:
+            asked = False
+            for step in self.parts.mission.step(self._now_ns):
+                if isinstance(step.job, PlanJob):
+                    asked = self._do(step.job) or asked
+        self._note_places()
+
+    def _do(self, job: PlanJob) -> bool:
+        if not job.decide:
+            self.stages.show(job)
+            return False
+        loop: SensingLoop = job.loop
+        loop.clock = self._clock
+        plan = job.ask()
+        if not self.parts.mission.decided(job, plan):
+            return True
+        if plan.waypoint is not None:
+            self.stages.decided(loop, job.pending)
+        self.stages.show(job)
+        return True
+
+    def _note_places(self) -> None:
+        if self._places is not None:
+            self._places.note(1e-9 * (self._now_ns - (self._first_ns or 0)))

@@ -1,0 +1,195 @@
+"""Replaying a bag: from its path to a run directory."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, ReplayError
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.records import JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.replay.again import Again
+from gp_active_sensing.replay.bag import Bag
+from gp_active_sensing.replay.clockwork import Clockwork
+from gp_active_sensing.replay.driver import Driver
+from gp_active_sensing.replay.feed import Feed, Topics, find_topics
+from gp_active_sensing.replay.lookout import Lookout
+from gp_active_sensing.replay.recorded import Recording, find_recording
+from gp_active_sensing.replay.settings import Given, settled, topics_of
+from gp_active_sensing.replay.stages import Show
+from gp_active_sensing.types import Cost
+
+__all__ = ["MAP", "Replayed", "replay_bag"]
+
+logger = logging.getLogger(__name__)
+
+_NOTHING = Given()
+MAP = "map.csv"
+"""The final map, in the run directory."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay left.
+
+    Args:
+        run_dir: records, journal, summary and the final map.
+        summary: as in ``summary.json``.
+    """
+
+    run_dir: Path
+    summary: dict[str, Any]
+
+
+def replay_bag(
+    path: Path | str,
+    out: Path,
+    given: Given = _NOTHING,
+    *,
+    salvage: bool = False,
+    belief_only: bool = False,
+    show: Show = lambda record: None,
+    begin: Callable[[str, int], Callable[[int], None]] = lambda what, total: lambda read: None,
+) -> Replayed:
+    """Replay a bag through the code of the node.
+
+    A recorded mission of ours is done again and compared, unless something is said that makes it
+    another one; otherwise the mission follows the probe.
+
+    Args:
+        path: rosbag2 folder, .mcap or .db3 file.
+        out: new directory for the records.
+        given: configuration.
+        salvage: read what can be read of a damaged bag.
+        belief_only: decide nothing; only learn.
+        show: takes each record.
+        begin: told what is replayed and how many messages there are; returns what is told how
+            many have been read.
+
+    Raises:
+        ReplayError: a bag that cannot be read, or has not what is needed.
+        ActiveSensingError: a configuration, map or directory that cannot be used.
+    """
+    with Bag(path, salvage=salvage) as bag:
+        recording = find_recording(bag)
+        again = recording is not None and not belief_only and not given.changes
+        base = None if recording is None else recording.base
+        held = {topic.name: topic.type for topic in bag.topics}
+        config, scenario = settled(given, base, held, follow=not again)
+        if config.pose.type == "tf" and not again:
+            msg = "pose.type: tf cannot be replayed; name a pose topic of the bag: --pose-topic"
+            raise ConfigError(msg)
+        if again and recording is not None:
+            topics = dict(recording.topics)  # its journal has what they lack
+        else:
+            topics = dict(find_topics(bag, topics_of(given, base, config.probes)))
+        count = sum(t.count for t in bag.topics if t.name in _names(topics))
+        if not count and not again:
+            msg = f"bag {bag.path}: no messages on {', '.join(sorted(_names(topics)))}"
+            raise ReplayError(msg)
+        clockwork = Clockwork()
+        config = dataclasses.replace(config, run_dir=str(out))
+        built = _Builder(config, scenario, clockwork)
+        parts = built()
+        feed = Feed(bag, config, topics, parts.mission.loop.topology.frame)
+        driver: Again | Driver
+        if again and recording is not None:
+            _say_lost(recording)
+            progress = begin("again", count)
+            lookout = Lookout(bag, feed)
+            driver = Again(parts, built.go_on, config, lookout, clockwork, show=show)
+            status = driver.run(recording, progress)
+            read = lookout.read
+        else:
+            progress = begin("belief" if belief_only else "decisions", count)
+            driver = Driver(parts, feed, clockwork, decide=not belief_only, show=show)
+            status = driver.run(bag, progress)
+            read = driver.read
+        details = {
+            "bag": str(bag.path),
+            "messages": read,
+            "unreadable": dict(feed.unreadable),
+            "lost": None if bag.loss is None else bag.loss.lost,
+            "damage": [] if bag.loss is None else list(bag.loss.damage),
+            **driver.outcome(),
+        }
+        driven = driver.driven if belief_only and isinstance(driver, Driver) else None
+        return _written(driver.parts, out, status, details, driven)
+
+
+class _Builder:
+    """Builds the mission, and builds it again where another process went on with it."""
+
+    def __init__(
+        self, config: ActiveSensingConfig, scenario: dict[str, Any] | None, clockwork: Clockwork
+    ) -> None:
+        self._config, self._scenario, self._clockwork = config, scenario, clockwork
+
+    def __call__(self) -> Parts:
+        config = dataclasses.replace(self._config, resume=False)
+        return build_parts(config, self._scenario, clock=self._clockwork, driver="replay")
+
+    def go_on(self, journal: Sequence[Mapping[str, Any]]) -> Parts:
+        """Return the mission as another process would have gone on with it."""
+        run = RunDirectory.open(self._config.run_dir)
+        lines = [json.dumps(json_ready(dict(event)), allow_nan=False) for event in journal]
+        write_whole(run.path / JOURNAL, "\n".join(lines) + "\n")
+        config = dataclasses.replace(self._config, resume=True)
+        return build_parts(config, self._scenario, clock=self._clockwork, driver="replay")
+
+
+def _names(topics: dict[str, Topics]) -> set[str]:
+    return {name for pair in topics.values() for name in (pair.reading, pair.pose)}
+
+
+def _say_lost(recording: Recording) -> None:
+    if recording.lost:
+        logger.warning(
+            "%d parts of the journal are not in the bag; what is after them may differ",
+            recording.lost,
+        )
+
+
+def _written(
+    parts: Parts, out: Path, status: str, details: dict[str, Any], driven: Cost | None
+) -> Replayed:
+    """Write summary and final map; what was driven is the mission's, where nothing else is said."""
+    recorder = parts.recorder
+    summary = recorder.summary(parts.mission, status)
+    summary["latency"] = {}  # there is none: nobody waited
+    if driven is not None:
+        summary["metres"], summary["seconds"] = driven
+    summary["replay"] = details
+    if recorder.run is None:
+        msg = f"{out}: the run directory is gone"
+        raise ReplayError(msg)
+    recorder.run.write_summary(summary)
+    recorder.close()
+    write_whole(out / MAP, _map_text(parts))
+    return Replayed(out, summary)
+
+
+def _map_text(parts: Parts) -> str:
+    """Return the map as a table: place, where it is, mean, standard deviation, readings."""
+    loop = parts.mission.loop
+    mean, variance = loop.belief.predict()
+    std = np.sqrt(np.maximum(variance, 0.0))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("place", "x", "y", "mean", "std", "observed"))
+    for place, name in enumerate(loop.topology.names):
+        x, y = loop.topology.positions[place].tolist()
+        observed = int(loop.belief.observed[place])
+        writer.writerow((name, x, y, float(mean[place]), float(std[place]), observed))
+    return text.getvalue()

@@ -1,0 +1,116 @@
+"""What comes of the stages of a replayed mission: records, and the information at stake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.jobs import PlanJob, Stage, Step
+from gp_active_sensing.replay.information import information
+
+__all__ = ["Gained", "Stages"]
+
+Show = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass
+class Gained:
+    """What the planner's choices and the probe's way told, of the stages that had a reading.
+
+    Args:
+        planned: information of the places that the planner chose [nat].
+        went: information of the places that the probe read [nat].
+        stages: how many they were.
+        agreed: stages in which it was the same place.
+    """
+
+    planned: float = 0.0
+    went: float = 0.0
+    stages: int = 0
+    agreed: int = 0
+
+    def to_mapping(self) -> dict[str, float | int]:
+        """Return plain data."""
+        return {
+            "planned": self.planned,
+            "went": self.went,
+            "stages": self.stages,
+            "agreed": self.agreed,
+        }
+
+
+class Stages:
+    """Records each stage once it is over, as the node does, with what both places told.
+
+    Args:
+        parts: the mission and its records.
+        show: takes each record.
+    """
+
+    def __init__(self, parts: Parts, show: Show = lambda record: None) -> None:
+        self._parts = parts
+        self._show = show
+        self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
+        """What was known at each decision whose stage is not over, and what was pending."""
+        self.gained = Gained()
+
+    def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:
+        """Take note of what was known at the newest decision."""
+        self._asked[self._parts.mission.decisions.stage] = loop, pending
+
+    def show(self, job: PlanJob) -> None:
+        """Record the stage that a job reports, if there is one."""
+        self._parts.mission.showing = False
+        if job.finished is not None:
+            self._record(job.finished, job.loop)
+
+    def taken(self, step: Step) -> None:
+        """Take note of a foreseen decision that was taken."""
+        if step.plan is not None and isinstance(step.job, PlanJob):
+            self.decided(step.job.loop)
+
+    def stop(self, reason: str, *, over: bool) -> None:
+        """End the mission where the bag does."""
+        mission = self._parts.mission
+        for stage in mission.stop(reason, over=over):
+            self._record(stage, mission.loop)
+
+    def _record(self, stage: Stage, loop: SensingLoop) -> None:
+        if not self._parts.mission.claim(stage):
+            return
+        mean, variance = loop.belief.predict()
+        std = np.sqrt(np.maximum(variance, 0.0))
+        self._parts.recorder.stage(stage, loop.belief, mean, std, **self._compared(stage))
+        self._show(self._parts.recorder.records[-1])
+
+    def _compared(self, stage: Stage) -> dict[str, Any]:
+        """Return what the chosen place and the place that was read told at the decision."""
+        known = self._asked.pop(stage.number, None)
+        went = _went(stage)
+        names = self._parts.mission.loop.topology.names
+        found: dict[str, Any] = {} if went is None else {"went": went, "went_name": names[went]}
+        if known is None:
+            return found
+        loop, pending = known
+        places = [stage.plan.waypoints[0], *([] if went is None else [went])]
+        told = information(loop.belief, places, pending)
+        found["information"] = {"planned": told[0], "went": None if went is None else told[1]}
+        if went is not None:
+            gained = self.gained
+            gained.planned += told[0]
+            gained.went += told[1]
+            gained.stages += 1
+            gained.agreed += went == places[0]
+        return found
+
+
+def _went(stage: Stage) -> int | None:
+    """Return the place that a stage brought a reading of, None when it brought none."""
+    if stage.went is not None:
+        return stage.went
+    return None if stage.value is None else stage.plan.waypoints[0]

@@ -1,0 +1,98 @@
+"""Several probes under one coordinator: services of each, and a list that may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from std_srvs.srv import Trigger
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.names import probe_names, probe_topic
+from gp_active_sensing.ros.inputs import Inputs
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.publishing import Results
+
+__all__ = ["Fleet"]
+
+
+class Fleet:
+    """Lets probes join and leave while the mission goes on.
+
+    A probe that is new to the list gets its topics and joins with its first pose; one that is taken
+    off leaves, and its topics stay, so that nothing is torn down that another thread may be using.
+
+    Args:
+        node: offers the services.
+        parts: the mission.
+        inputs: subscribes for a new probe.
+        results: publishes for a new probe.
+        listed: names in the parameter ``probes``.
+    """
+
+    def __init__(
+        self,
+        node: GuardedNode,
+        parts: Parts,
+        inputs: Inputs,
+        results: Results,
+        listed: Sequence[str],
+    ) -> None:
+        self._node = node
+        self._mission = parts.mission
+        self._inputs = inputs
+        self._results = results
+        self._listed = frozenset(listed)
+        for name in self._mission.probes:
+            if name:
+                self._offer(name)
+
+    def refusal(self, names: Sequence[str]) -> str:
+        """Return why the list of probes cannot become this one, "" when it can."""
+        try:
+            probe_names(names)
+        except ConfigError as error:
+            return str(error)
+        if "" in self._mission.probes:
+            return (
+                "probes: this mission has one probe without a name; clean up the node, set the "
+                "names and configure it again to have several"
+            )
+        if not names:
+            return "probes: one name at least must stay; ~/finish ends the mission"
+        return ""
+
+    def change(self, names: Sequence[str]) -> None:
+        """Let the probes of a list take part, and no others."""
+        mission = self._mission
+        for name in names:
+            if name not in mission.probes:
+                # Its topics first: nothing is sent to it, or said of it, before they are there.
+                self._results.add_probe(name)
+                self._inputs.listen(name)
+                self._offer(name)
+                mission.add(name)
+                self._node.get_logger().info(f"{name} may join: its first pose is waited for")
+            elif name not in self._listed:
+                mission.join(name)
+        for name in self._listed - set(names):
+            mission.leave(name, "taken off the list")
+        self._listed = frozenset(names)
+
+    def _offer(self, name: str) -> None:
+        for command, done in (
+            ("join", "takes part from its next pose on"),
+            ("leave", "takes no part any more; its last waypoint stands"),
+            ("unreachable", "is sent to another place; this one is blocked for a while"),
+        ):
+            service = probe_topic(name, command)
+            callback = partial(self._on_command, command, name, f"{name} {done}")
+            self._node.own(self._node.create_service(Trigger, f"~/{service}", callback))
+
+    def _on_command(self, command: str, name: str, done: str, request: Any, response: Any) -> Any:
+        problem = getattr(self._mission, command)(name)
+        response.success = not problem
+        response.message = problem or done
+        return response

@@ -1,0 +1,128 @@
+"""Topic ``~/journal``: what a mission was given and what came of it, for whoever records it.
+
+Frames (`mission.trace`) as JSON, several in one message: a bag that holds this topic and the inputs
+can be replayed to the same decisions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.event_handler import PublisherEventCallbacks
+from std_msgs.msg import String
+
+from gp_active_sensing.config import to_mapping
+from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.names import probe_topic
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.trace import Trace
+from gp_active_sensing.records import json_ready
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.versions import versions
+
+__all__ = ["DEPTH", "JournalTopic"]
+
+logger = logging.getLogger(__name__)
+
+DEPTH = 2000
+"""Messages kept for a recorder that comes late."""
+PERIOD = 0.1
+"""Longest time that frames wait for others to share a message with [s]."""
+_SOON = ("reading", "status", "moved")
+"""Events that may wait so long; others go out at once."""
+
+
+class JournalTopic:
+    """Publishes the trace of a mission.
+
+    Args:
+        node: publishes.
+        config: its parameters.
+        scenario: plain data of the scenario they started from, None = none.
+        parts: the mission, which is told to trace, and its records, which are listened to.
+    """
+
+    def __init__(
+        self,
+        node: GuardedNode,
+        config: ActiveSensingConfig,
+        scenario: Mapping[str, Any] | None,
+        parts: Parts,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[dict[str, Any]] = []
+        self._since = 0.0
+        self.failures = 0
+        profile = qos.reliable(DEPTH, latched=True)
+        events = PublisherEventCallbacks(matched=node.guarded(self._on_matched))
+        self._publisher = node.own(
+            node.create_publisher(String, "~/journal", profile, event_callbacks=events)
+        )
+        mission = parts.mission
+        trace = Trace(self._take, time.monotonic)
+        topics = {
+            name: {
+                kind: node.resolve_topic_name(probe_topic(name, kind))
+                for kind in ("reading", "pose")
+            }
+            for name in mission.probes
+        }
+        self._setup = trace.setup(
+            config=to_mapping(config),
+            scenario=scenario,
+            topics=topics,
+            versions=versions(),
+            process=f"{os.getpid()}-{time.monotonic_ns()}",
+            earlier=parts.recorder.earlier,
+            tail=parts.recorder.tail,
+        )
+        self._trace = mission.trace = trace
+        parts.recorder.listener = trace.event
+        self._publish([self._setup])
+        node.own(node.create_timer(PERIOD, self.flush, clock=steady_clock()))
+
+    def _on_matched(self, event: Any) -> None:
+        # A recorder that comes very late may have missed the beginning, without which the rest is
+        # of no use.
+        if event.current_count_change > 0:
+            self._publish([self._setup])
+
+    def changed(self, config: ActiveSensingConfig) -> None:
+        """Take note of another configuration; under the mission's lock."""
+        self._trace.changed(**to_mapping(config))
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        """Take a frame; send it with the others when it is time, or something happened."""
+        now = time.monotonic()
+        with self._lock:
+            if not self._waiting:
+                self._since = now
+            self._waiting.append(frame)
+            late = now - self._since >= PERIOD
+        at_once = any(event.get("event") not in _SOON for event in frame.get("events", ()))
+        if late or at_once:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what waits."""
+        with self._lock:
+            frames, self._waiting = self._waiting, []
+        if frames:
+            self._publish(frames)
+
+    def _publish(self, frames: list[dict[str, Any]]) -> None:
+        """Publish frames; that must never stop a mission."""
+        try:
+            text = json.dumps(json_ready(frames), allow_nan=False, separators=(",", ":"))
+            self._publisher.publish(String(data=text))
+        except Exception:
+            self.failures += 1
+            if self.failures in (1, 10, 100):
+                logger.exception("the journal is not published (%d times)", self.failures)

@@ -1,0 +1,329 @@
+"""Waypoints as goals of Nav2's action NavigateToPose, and what becomes of them.
+
+A new waypoint preempts the goal before. Pausing cancels it. A goal that is aborted makes its place
+unreachable. A goal that succeeds is not yet an observed place: that takes a reading.
+
+The mission's threads only leave a waypoint (`go`); everything else happens on the executor's
+thread, where rclpy calls back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import PoseStamped
+from rclpy.action import ActionClient
+
+from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.names import probe_topic
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.ros.logs import Throttle
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.types import Clock
+
+__all__ = ["Navigator", "find_navigate_to_pose"]
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.25
+"""How often it is seen whether the server is there and the mission goes on [s, real time]."""
+TRIES = 3
+"""How often a goal is sent that is refused, or aborted at once: Nav2 does that while it starts, and
+while it does not know where the robot is."""
+PAUSE_SECONDS = 2.0
+"""Between two such tries [s]."""
+AT_ONCE_SECONDS = 2.0
+"""Within so long, an abortion says nothing about the place [s]."""
+
+
+def find_navigate_to_pose() -> Any:
+    """Return the action NavigateToPose of the installed Nav2.
+
+    Raises:
+        MissingDependencyError: there is none.
+    """
+    try:
+        return importlib.import_module("nav2_msgs.action").NavigateToPose
+    except (ImportError, AttributeError) as error:
+        msg = (
+            f"waypoint.navigate: action needs nav2_msgs, which cannot be imported ({error}); "
+            "install it (ros-$ROS_DISTRO-nav2-msgs) and source its workspace, or set "
+            "waypoint.navigate to topic and remap next_waypoint to goal_pose"
+        )
+        raise MissingDependencyError(msg) from error
+
+
+class Navigator:
+    """Sends the waypoints of every probe as goals.
+
+    Args:
+        node: makes the clients and calls back.
+        mission: is told of places that cannot be reached, and asked whether it goes on.
+        action: name of the action; of several probes in the namespace of each.
+        make_client: makes an action client of a name; None = rclpy's.
+        clock: monotonic seconds.
+
+    Raises:
+        MissingDependencyError: nav2_msgs is not installed.
+    """
+
+    def __init__(
+        self,
+        node: GuardedNode,
+        mission: Mission,
+        action: str,
+        *,
+        make_client: Callable[..., Any] | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._node = node
+        self._mission = mission
+        self._action = action
+        self._kind = find_navigate_to_pose()
+        self._make_client = ActionClient if make_client is None else make_client
+        self._clock = clock
+        self._couriers: dict[str, Courier] = {}
+        for name in mission.probes:
+            self.add_probe(name)
+        self._guard = node.create_guard_condition(node.guarded(self.look, "goals of Nav2"))
+        node.own(node.create_timer(LOOK_SECONDS, self.look, clock=steady_clock()))
+
+    def add_probe(self, name: str) -> None:
+        """Make the client of a probe."""
+        action = self._action if self._action.startswith("/") else probe_topic(name, self._action)
+        client = self._make_client(self._node, self._kind, action)
+        # Anew, not in place: the mission's threads look through it.
+        courier = Courier(self._node, self._mission, name, client, self._kind, action, self._clock)
+        self._couriers = {**self._couriers, name: courier}
+
+    def go(self, probe: str, place: int, message: PoseStamped) -> None:
+        """Send a probe to a place, once the executor comes to it; may be called by any thread."""
+        self._couriers[probe].order(place, message)
+        self._guard.trigger()
+
+    def look(self) -> None:
+        """See what is to be done, for every probe."""
+        for courier in self._couriers.values():
+            courier.look()
+
+    def state(self, probe: str) -> str:
+        """Return in a word or two what becomes of a probe's goal."""
+        courier = self._couriers.get(probe)
+        return "" if courier is None else courier.state
+
+    def close(self) -> None:
+        """Cancel what is under way, unless the mission is over, and give back the clients."""
+        for courier in self._couriers.values():
+            if self._mission.state != "ended":
+                courier.cancel()
+            courier.client.destroy()
+        self._couriers = {}
+        self._node.destroy_guard_condition(self._guard)
+
+
+class Courier:
+    """The goals of one probe; all but `order` on the executor's thread.
+
+    Args:
+        node: guards the callbacks, and knows the time.
+        mission: see `Navigator`.
+        name: of the probe, "" where there is one.
+        client: action client.
+        kind: action type.
+        action: its name, for words.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        node: GuardedNode,
+        mission: Mission,
+        name: str,
+        client: Any,
+        kind: Any,
+        action: str,
+        clock: Clock,
+    ) -> None:
+        self.client = client
+        self.state = "no waypoint yet"
+        self._node = node
+        self._mission = mission
+        self._name = name
+        self._kind = kind
+        self._action = action
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._order: tuple[int, int, PoseStamped] | None = None
+        """Number, place and message of the newest waypoint; None = the probe is to stand."""
+        self._orders = 0
+        self._sent = 0
+        """Number of the order that was sent last."""
+        self._attempt = 0
+        """Of all goals sent; what is said about an earlier one counts no more."""
+        self._handle: Any = None
+        """Of the goal that was accepted and is not over."""
+        self._waiting = False
+        """A goal was sent and there is no answer yet."""
+        self._sent_at = 0.0
+        self._tries = 0
+        self._again_at: float | None = None
+        self._throttle = Throttle(10.0, clock)
+        self._said_far = False
+
+    @property
+    def _probe(self) -> Probe:
+        return self._mission.probes[self._name]
+
+    def order(self, place: int, message: PoseStamped) -> None:
+        """Take a waypoint; may be called by any thread."""
+        with self._lock:
+            self._orders += 1
+            self._order = self._orders, place, message
+
+    def look(self) -> None:
+        """Send what is new or due; cancel when the probe is to stand."""
+        order = self._order
+        if self._mission.state == "paused" or self._probe.gone:
+            with self._lock:
+                if self._order is not order:
+                    return  # it goes on already
+                self._order = None
+            self.cancel()
+            return
+        if order is None:
+            return
+        number, _, message = order
+        new = number != self._sent
+        due = self._again_at is not None and self._clock() >= self._again_at
+        if not self.client.server_is_ready():
+            if self._handle is not None or self._waiting:
+                logger.warning("%sNav2 has gone with its goal", self._whose)
+                self._handle, self._waiting = None, False
+                self._attempt += 1
+                self._again_at = self._clock()
+            if new or self._again_at is not None:
+                self.state = "no server"
+                if self._throttle.ready("server"):
+                    logger.warning(
+                        "%swaiting for the action server %s: Nav2 is not there, or not under this "
+                        "name (waypoint.action)",
+                        self._whose,
+                        self._action,
+                    )
+        elif new or due:
+            if new:
+                self._tries = 0
+            self._send(number, message)
+
+    def cancel(self) -> None:
+        """Let the probe stand."""
+        self._again_at = None
+        if self._handle is None and not self._waiting:
+            return
+        self._attempt += 1
+        if self._handle is not None:  # otherwise once it is accepted
+            self._handle.cancel_goal_async()
+        self._handle, self._waiting = None, False
+        self.state = "cancelled"
+
+    def _send(self, number: int, message: PoseStamped) -> None:
+        self._attempt += 1
+        self._sent, self._sent_at, self._again_at = number, self._clock(), None
+        self._handle, self._waiting = None, True
+        goal = self._kind.Goal()
+        goal.pose = PoseStamped(header=message.header, pose=message.pose)
+        # Nav2 transforms the goal at its stamp, and forgets transforms of long ago.
+        goal.pose.header.stamp = self._node.get_clock().now().to_msg()
+        self.state = "sent"
+        self.client.send_goal_async(goal).add_done_callback(
+            self._node.guarded(partial(self._on_answer, self._attempt), "answer to a goal")
+        )
+
+    def _on_answer(self, attempt: int, future: Any) -> None:
+        handle = future.result()
+        if attempt != self._attempt:
+            if handle.accepted and self._order is None:  # cancelled before there was an answer
+                handle.cancel_goal_async()
+            return
+        self._waiting = False
+        if not handle.accepted:
+            self._fail("Nav2 refused the goal", at_once=True)
+            return
+        self._handle = handle
+        self.state = "driving"
+        handle.get_result_async().add_done_callback(
+            self._node.guarded(partial(self._on_result, attempt), "result of a goal")
+        )
+
+    def _on_result(self, attempt: int, future: Any) -> None:
+        if attempt != self._attempt:
+            return  # preempted, or cancelled by us
+        response = future.result()
+        self._handle = None
+        if response.status == GoalStatus.STATUS_SUCCEEDED:
+            self.state = "there"
+            self._check_distance()
+        elif response.status == GoalStatus.STATUS_CANCELED:
+            self.state = "cancelled by others"
+            self._stand_back()
+        else:
+            at_once = self._clock() - self._sent_at < AT_ONCE_SECONDS
+            self._fail(f"Nav2 gave it up{_said(response.result)}", at_once=at_once)
+
+    def _fail(self, why: str, *, at_once: bool) -> None:
+        self._tries += 1
+        self.state = "refused or aborted"
+        if at_once and self._tries < TRIES:
+            self._again_at = self._clock() + PAUSE_SECONDS
+            logger.info("%s%s; the goal is sent again", self._whose, why)
+            return
+        order = self._order
+        if order is None:
+            return
+        problem = self._mission.unreachable(self._name, why, place=order[1])
+        if problem:  # the end place: there is no other
+            self._tries = 0
+            self._again_at = self._clock() + 5.0 * PAUSE_SECONDS
+            logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
+
+    def _stand_back(self) -> None:
+        """Somebody has taken over: do not drive against them."""
+        why = "its goal was cancelled by somebody else"
+        if self._name:
+            self._mission.leave(self._name, why)
+        else:
+            self._mission.pause(f"{why}; ~/resume goes on")
+        logger.warning("%s%s", self._whose, why)
+
+    def _check_distance(self) -> None:
+        """Say once when Nav2 is content with less than the mission."""
+        order, arrival = self._order, self._probe.arrival
+        if order is None or self._said_far or arrival.inside(order[1]):
+            return
+        self._said_far = True
+        logger.warning(
+            "%sNav2 says that it is there, farther than mission.arrival_radius (%g m) from the "
+            "waypoint: make that larger, or Nav2's goal tolerance smaller",
+            self._whose,
+            arrival.radius,
+        )
+
+    @property
+    def _whose(self) -> str:
+        return f"{self._name}: " if self._name else ""
+
+
+def _said(result: Any) -> str:
+    """Return what the server says about the reason; older ones say nothing."""
+    code, text = getattr(result, "error_code", 0), getattr(result, "error_msg", "")
+    if not code and not text:
+        return ""
+    return f" (error {code}{': ' + text if text else ''})"

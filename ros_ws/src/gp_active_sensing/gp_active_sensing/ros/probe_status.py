@@ -1,0 +1,94 @@
+"""How one of several probes is, in the words of ``/diagnostics``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.names import probe_topic
+from gp_active_sensing.mission.probe import NO_POSE, Probe
+from gp_active_sensing.mission.roster import LEFT
+from gp_active_sensing.mission.visits import MOST_HELD
+from gp_active_sensing.ros.streams import Stream
+
+__all__ = ["buffer_levels", "probe_state", "probe_status"]
+
+OK, WARN = 0, 1
+
+
+def probe_state(probe: Probe) -> str:
+    """Return in a word what a probe is about."""
+    if probe.gone:
+        if probe.gone.startswith(LEFT):
+            return "left"
+        return "absent" if probe.gone == NO_POSE else "silent"
+    if probe.plan is not None:
+        return "driving"
+    if probe.stages.home is not None:
+        return "going home"
+    if probe.home:
+        return "home"
+    return "resting" if probe.resting else "deciding"
+
+
+def probe_status(
+    probe: Probe, streams: Mapping[str, Stream], refused: Counter[str]
+) -> tuple[int, str, dict[str, object]]:
+    """Return level, summary and values of a probe.
+
+    Args:
+        probe: which one.
+        streams: by topic.
+        refused: its messages that could not be used at all, by reason.
+    """
+    pose, reading = (streams[probe_topic(probe.name, topic)] for topic in ("pose", "reading"))
+    state, target, left = probe_state(probe), probe.target, probe.left
+    why = (probe.gone or probe.resting).removeprefix(LEFT)
+    waypoint = "" if target is None else probe.loop.topology.names[target]
+    missing = ", ".join(stream.name for stream in (pose, reading) if not stream.count)
+    values: dict[str, object] = {
+        "state": state,
+        "why": why,
+        "waypoint": waypoint,
+        "missing_topics": missing,
+        "metres_left": "unlimited" if left.metres is None else left.metres,
+        "seconds_left": "unlimited" if left.seconds is None else left.seconds,
+        "metres_driven": probe.stages.driven.metres,
+        "seconds_driven": probe.stages.driven.seconds,
+        "poses_received": pose.count,
+        "poses_per_second": pose.rate,
+        "seconds_since_pose": pose.silence,
+        "readings_received": reading.count,
+        "readings_per_second": reading.rate,
+        "seconds_since_reading": reading.silence,
+        "waiting_for_pose": probe.intake.waiting,
+        "waiting_for_coverage": probe.intake.visits.waiting,
+    }
+    rejected = Counter(dict(probe.intake.rejected)) + refused
+    values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
+    summary = f"{state} to {waypoint}" if waypoint and state == "driving" else state
+    summary += f" ({why})" if why else ""
+    problems = [f"nothing heard of {missing}"] if missing and state != "left" else []
+    if pose.quiet and state != "left":
+        problems.append(f"no pose for {pose.silence:.0f} s")
+    if total := sum(rejected.values()):
+        problems.append(f"{total} rejected")
+    level = WARN if problems or state in ("absent", "silent") else OK
+    return level, "; ".join([summary, *problems]), values
+
+
+def buffer_levels(mission: Mission) -> dict[str, object]:
+    """Return how much waits or is kept, of all probes together, and how much may be of each."""
+    intakes = [probe.intake for probe in mission.probes.values()]
+    one = intakes[0]
+    return {
+        "inbox_capacity": mission.inbox.capacity,
+        "waiting_for_pose_capacity": one.taking.waiting,
+        "waiting_for_coverage_capacity": MOST_HELD,
+        "averaging": sum(len(intake.uptake.window) for intake in intakes),
+        "gated_kept": sum(len(intake.uptake.gate) for intake in intakes),
+        "gated_kept_capacity": one.uptake.gate.capacity,
+        "poses_kept": sum(len(intake.track) for intake in intakes),
+        "poses_kept_capacity": one.track.capacity,
+    }

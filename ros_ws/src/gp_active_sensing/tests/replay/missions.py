@@ -1,0 +1,249 @@
+"""Missions in virtual time with a hazardous planner and transport, recorded as a node's would be.
+
+Messages overtake each other on their way to the node, decisions take a while, commands come in
+between: whatever happens, the bag has to give the same mission again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.foresight import foresee_by_cell
+from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.trace import Trace
+from gp_active_sensing.records import json_ready
+from tests.replay.bags import header, message, write_bag
+
+TICK = 0.05
+SPEED = 8.0
+CONFIG: dict[str, Any] = {
+    "map": {"kind": "grid", "columns": 5, "rows": 4, "spacing": 10.0},
+    "belief": {
+        "length_scales": [10.0, 20.0, 40.0],
+        "signal_std": [3.0],
+        "noise_std": [0.3],
+        "mean_std": 20.0,
+    },
+    "policy": {"name": "bal", "horizon": 2, "samples": 3, "alpha": 0.01},
+    "limit": {"expansions": 40},
+    "reading": {"variance_field": "variance"},
+    "mission": {"reading_timeout": 1.0, "drive_timeout": 6.0, "block_seconds": 5.0},
+    "plan_ahead": False,
+}
+
+
+def odometry(stamp: int, x: float, y: float, heading: float = 0.0) -> Any:
+    """Make a pose message."""
+    zero = message("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
+    turned = (math.sin(0.5 * heading), math.cos(0.5 * heading))
+    pose = message(
+        "geometry_msgs/msg/Pose",
+        position=message("geometry_msgs/msg/Point", x=x, y=y, z=0.0),
+        orientation=message(
+            "geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=turned[0], w=turned[1]
+        ),
+    )
+    return message(
+        "nav_msgs/msg/Odometry",
+        header=header(stamp),
+        child_frame_id="base_link",
+        pose=message("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=np.zeros(36)),
+        twist=message(
+            "geometry_msgs/msg/TwistWithCovariance",
+            twist=message("geometry_msgs/msg/Twist", linear=zero, angular=zero),
+            covariance=np.zeros(36),
+        ),
+    )
+
+
+def temperature(stamp: int, value: float, variance: float = 0.09) -> Any:
+    """Make a reading message."""
+    return message(
+        "sensor_msgs/msg/Temperature",
+        header=header(stamp, "sensor"),
+        temperature=value,
+        variance=variance,
+    )
+
+
+@dataclass
+class _Body:
+    """A probe on the grid."""
+
+    x: float
+    y: float
+    target: tuple[float, float] | None = None
+    read_at: int | None = None
+
+
+@dataclass
+class Recorder:
+    """Plays a mission and keeps what a bag of it would hold.
+
+    Args:
+        seed: of all chances.
+        config: laid over `CONFIG`.
+        probes: names.
+        seconds: how long it is played.
+        commands: time [s] -> what is done to the mission then.
+        dropout: share of visits without a reading.
+    """
+
+    seed: int
+    config: dict[str, Any] = field(default_factory=dict)
+    probes: tuple[str, ...] = ()
+    seconds: float = 60.0
+    commands: dict[float, Callable[[Any], Any]] = field(default_factory=dict)
+    dropout: float = 0.1
+    messages: list[tuple[str, int, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng([self.seed, 77])
+        self._time = 100.0
+        self._coming: list[tuple[float, int, str, Any]] = []
+        self._answers: list[tuple[float, PlanJob]] = []
+        self._foresight: list[tuple[float, AheadJob, Any]] = []
+        self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
+        self.settings = from_mapping(ActiveSensingConfig, self.whole)
+        self.parts = build_parts(self.settings, None, clock=self._clock)
+        self.mission = self.parts.mission
+        trace = Trace(self._publish, self._clock)
+        self.mission.trace = trace
+        self.parts.recorder.listener = trace.event
+        names = self.probes or ("",)
+        topics = {n: {k: self._topic(n, k) for k in ("reading", "pose")} for n in names}
+        setup = trace.setup(
+            config=to_mapping(self.settings), scenario=None, topics=topics, process="1", earlier=0
+        )
+        self._publish(setup)
+        self._bodies = {n: _Body(10.0 * i, 0.0) for i, n in enumerate(names)}
+
+    def _clock(self) -> float:
+        self._time += 1e-7
+        return self._time
+
+    @property
+    def _now_ns(self) -> int:
+        return round(1e9 * self._time)
+
+    def _topic(self, probe: str, kind: str) -> str:
+        return f"/{probe}/{kind}" if probe else f"/{kind}"
+
+    def _publish(self, frame: dict[str, Any]) -> None:
+        text = json.dumps(json_ready([frame]))
+        self.messages.append(
+            ("/active_sensing/journal", self._now_ns, message("std_msgs/msg/String", data=text))
+        )
+
+    def run(self) -> Recorder:
+        """Play it."""
+        self.mission.start()
+        start, count = self._time, 0
+        todo = dict(sorted(self.commands.items()))
+        while self._time - start < self.seconds and self.mission.state != "ended":
+            count += 1
+            self._time = start + count * TICK
+            for at in [at for at in todo if at <= self._time - start]:
+                todo.pop(at)(self.mission)
+            self._deliver()
+            self._do(self.mission.step(self._now_ns))
+            self._answer()
+            for name, body in self._bodies.items():
+                self._move(name, body)
+        return self
+
+    def _do(self, steps: list[Any]) -> None:
+        for step in steps:
+            if step.plan is not None:
+                self._send(step.probe, step.plan.path[-1])
+            if step.again is not None:
+                self._send(step.probe, step.again)
+                self._bodies[step.probe].read_at = None
+            if isinstance(step.job, AheadJob):
+                grown = foresee_by_cell(
+                    step.job.loop,
+                    step.job.plan.waypoints[0],
+                    cost=step.job.plan.cost,
+                    samples=step.job.samples,
+                    noise_variance=step.job.noise_variance,
+                    cancelled=step.job.cancelled,
+                )
+                self._foresight.append((self._time + self._some(0.3), step.job, grown))
+            elif step.job is not None and step.job.decide:
+                self._answers.append((self._time + self._some(0.6), step.job))
+            elif step.job is not None:
+                self.mission.showing = False
+
+    def _some(self, most: float) -> float:
+        return float(most * self._rng.random())
+
+    def _answer(self) -> None:
+        for at, job in list(self._answers):
+            if at <= self._time:
+                self._answers.remove((at, job))
+                plan = job.ask()
+                if self.mission.decided(job, plan) and plan.path:
+                    self._send(job.probe, plan.path[-1])
+        for entry in list(self._foresight):
+            at, ahead, grown = entry
+            if at > self._time:
+                continue
+            self._foresight.remove(entry)
+            found = next(grown, None)
+            if found is not None:
+                self.mission.foreseen(ahead, found)
+                self._foresight.append((self._time + self._some(0.4), ahead, grown))
+
+    def _send(self, probe: str, place: int) -> None:
+        x, y, _ = self.mission.loop.topology.goals[place]
+        self._bodies[probe].target = (float(x), float(y))
+
+    def _move(self, name: str, body: _Body) -> None:
+        if body.target is not None:
+            dx, dy = body.target[0] - body.x, body.target[1] - body.y
+            far = math.hypot(dx, dy)
+            part = min(1.0, SPEED * TICK / far) if far else 1.0
+            body.x, body.y = body.x + part * dx, body.y + part * dy
+        stamp = self._now_ns
+        pose = odometry(stamp, body.x, body.y)
+        self._put(name, "pose", pose, Pose(stamp, "map", body.x, body.y, 0.0))
+        place = self.mission.loop.topology.snap(body.x, body.y, 0.5)
+        if place is None or place == body.read_at:
+            return
+        body.read_at = place
+        if self._rng.random() < self.dropout:
+            return
+        value = 10.0 + math.sin(0.1 * body.x) + math.cos(0.13 * body.y) + self._some(0.3)
+        reading = temperature(stamp - 1, value)
+        self._put(name, "reading", reading, RawReading(stamp - 1, value, 0.09))
+
+    def _put(self, name: str, kind: str, content: Any, what: Any) -> None:
+        """Send a message: to the node and to the recorder, each with a delay of its own."""
+        self._coming.append((self._time + self._some(0.12), len(self.messages), name, what))
+        late = round(1e9 * self._some(0.3))
+        self.messages.append((self._topic(name, kind), self._now_ns + late, content))
+
+    def _deliver(self) -> None:
+        due = sorted(entry for entry in self._coming if entry[0] <= self._time)
+        last: dict[tuple[str, type], float] = {}
+        for at, number, name, what in due:
+            self._coming.remove((at, number, name, what))
+            last[name, type(what)] = at
+            self.mission.inbox.put(what, at, name)
+
+    def bag(self, path: Path, *, storage: str = "mcap") -> Path:
+        """Write what was recorded."""
+        ordered = sorted(self.messages, key=lambda entry: entry[1])
+        return write_bag(path, ordered, storage=storage)

@@ -1,0 +1,179 @@
+"""A recorded mission once more: the same readings, the same decisions, the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.settings import Given
+from tests.replay.bags import message, write_bag
+from tests.replay.missions import CONFIG, Recorder
+
+AHEAD = {"plan_ahead": True, "plan_ahead_samples": 3}
+
+
+def compared(bag: Path, out: Path, **options: Any) -> dict[str, Any]:
+    """Replay a bag; return what the comparison says."""
+    found: dict[str, Any] = replay_bag(bag, out, **options).summary["replay"]
+    assert found["mode"] == "again"
+    return dict(found["comparison"])
+
+
+def check_equal(comparison: dict[str, Any], *, least: int) -> None:
+    assert comparison["differences"] == []
+    assert comparison["decisions"] == comparison["decisions_equal"] >= least
+    assert comparison["readings"] == comparison["readings_equal"] >= least - 2
+    assert comparison["readings_extra"] == comparison["messages_differ"] == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("config", [{}, AHEAD], ids=["on_arrival", "ahead"])
+def test_whatever_happened_the_decisions_come_out_again(
+    tmp_path: Path, seed: int, config: dict[str, Any]
+) -> None:
+    played = Recorder(seed, config=config, dropout=0.2).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=15)
+    assert comparison["messages_missing"] == 0
+    if config:
+        events = RunDirectory.open(tmp_path / "run").events()
+        taken = [e["foreseen"] for e in events if e["event"] == "decision"]
+        assert sum(taken) > 3
+        assert not all(taken)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_probes(tmp_path: Path, seed: int) -> None:
+    names = ("boat", "car")
+    commands = {
+        4.0: lambda mission: mission.leave("car", "a flat tyre"),
+        8.0: lambda mission: mission.join("car"),
+    }
+    played = Recorder(seed, probes=names, commands=commands).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=15)
+    probes = {e.get("probe") for e in RunDirectory.open(tmp_path / "run").events()}
+    assert probes >= set(names)
+
+
+def test_commands_are_done_again(tmp_path: Path) -> None:
+    commands = {
+        2.0: lambda mission: mission.pause("lunch"),
+        4.0: lambda mission: mission.resume(),
+        6.0: lambda mission: mission.unreachable("", "a fence"),
+        14.0: lambda mission: mission.stop("enough"),
+    }
+    played = Recorder(5, config=AHEAD, commands=commands).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=5)
+    run = RunDirectory.open(tmp_path / "run")
+    assert {"blocked", "state", "end"} <= {event["event"] for event in run.events()}
+    summary = run.summary()
+    assert (summary["status"], summary["reason"]) == ("finished", "enough")
+
+
+def test_a_mission_that_has_to_be_home_in_time(tmp_path: Path) -> None:
+    config: dict[str, Any] = {"budget": {"seconds": 20.0}, "probe": {"end": "start"}}
+    config["map"] = {**CONFIG["map"], "speed": 5.0}
+    played = Recorder(1, config=config).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=3)
+    events = RunDirectory.open(tmp_path / "run").events()
+    assert any(event["event"] == "home" for event in events)
+
+
+def test_twice_the_same_files(tmp_path: Path) -> None:
+    bag = Recorder(2, config=AHEAD).run().bag(tmp_path / "bag")
+    for name in "ab":
+        compared(bag, tmp_path / name)
+    for file in ("config.yaml", "journal.jsonl", "records.jsonl", "map.csv"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
+    summaries = [RunDirectory.open(tmp_path / name).summary() for name in "ab"]
+    for summary in summaries:
+        del summary["run_dir"]
+    assert summaries[0] == summaries[1]
+
+
+def test_messages_that_the_recorder_missed_are_in_the_journal(tmp_path: Path) -> None:
+    played = Recorder(3).run()
+    played.messages = [m for i, m in enumerate(played.messages) if "pose" not in m[0] or i % 3]
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=15)
+    assert comparison["messages_missing"] > 100
+
+
+def test_what_differs_is_said_and_the_rest_is_still_compared(tmp_path: Path) -> None:
+    played = Recorder(4).run()
+    changed = 0
+    for index, (topic, stamp, content) in enumerate(played.messages):
+        if topic != "/active_sensing/journal" or changed:
+            continue
+        frames = json.loads(content.data)
+        for event in (e for frame in frames for e in frame.get("events", ())):
+            if event.get("event") == "decision" and event["stage"] == 5:
+                event["upper"] += 1e-12
+                changed += 1
+        text = message("std_msgs/msg/String", data=json.dumps(frames))
+        played.messages[index] = (topic, stamp, text)
+    assert changed == 1
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    assert comparison["decisions_equal"] == comparison["decisions"] - 1 > 10
+    (difference,) = comparison["differences"]
+    assert difference.startswith("decision 5: upper: recorded ")
+
+
+def test_a_reading_that_says_something_else_in_the_bag(tmp_path: Path) -> None:
+    played = Recorder(6).run()
+    index = [i for i, m in enumerate(played.messages) if m[0] == "/reading"][3]
+    topic, stamp, content = played.messages[index]
+    played.messages[index] = (
+        topic,
+        stamp,
+        message(
+            content.__msgtype__,
+            header=content.header,
+            temperature=content.temperature + 5.0,
+            variance=content.variance,
+        ),
+    )
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    assert comparison["messages_differ"] == 1
+    assert comparison["readings_equal"] == comparison["readings"] - 1
+    assert comparison["readings_extra"] == 1
+    assert comparison["decisions_equal"] < comparison["decisions"]
+    assert any("reading: recorded and not replayed" in text for text in comparison["differences"])
+
+
+def test_parts_of_the_journal_that_are_lost_are_counted(tmp_path: Path) -> None:
+    played = Recorder(7).run()
+    journal = [i for i, m in enumerate(played.messages) if m[0] == "/active_sensing/journal"]
+    del played.messages[journal[40]]
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    assert comparison["frames_lost"] == 1
+
+
+def test_with_another_policy_it_is_followed_instead(tmp_path: Path) -> None:
+    bag = Recorder(8).run().bag(tmp_path / "bag")
+    done = replay_bag(bag, tmp_path / "run", Given(policy="random", seed=3))
+    assert done.summary["replay"]["mode"] == "decisions"
+    told = done.summary["replay"]["information"]
+    assert told["stages"] == done.summary["observed"] == 20
+    assert told["agreed"] < 20
+    assert done.summary["policy"] == "random"
+
+
+def test_a_journal_of_somebody_else_is_no_mission(tmp_path: Path) -> None:
+    played = Recorder(9).run()
+    text = message("std_msgs/msg/String", data="dear diary")
+    played.messages = [m for m in played.messages if m[0] != "/active_sensing/journal"]
+    messages = [("/ship/journal", 1, text), *played.messages]
+    bag = write_bag(tmp_path / "bag", sorted(messages, key=lambda entry: entry[1]))
+    with pytest.raises(Exception, match="no map: the bag is not a recorded mission"):
+        replay_bag(bag, tmp_path / "run")

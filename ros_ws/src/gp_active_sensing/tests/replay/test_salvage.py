@@ -1,0 +1,225 @@
+"""Damaged bags: one clear error, or what can still be read of them; never a traceback."""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from gp_active_sensing.errors import ActiveSensingError, ReplayError
+from gp_active_sensing.replay import Bag
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.settings import Given
+from gp_active_sensing.replay.writing import BagWriter
+from tests.replay.bags import STORE, write_bag
+from tests.replay.missions import Recorder, odometry, temperature
+
+START = 1_700_000_000_000_000_000
+GIVEN = Given(
+    overrides=(
+        "map.kind=grid",
+        "map.columns=5",
+        "map.rows=1",
+        "map.spacing=10",
+        "belief.length_scales=[20.0]",
+        "belief.signal_std=[1.0]",
+        "belief.noise_std=[0.1]",
+        "policy.name=max_entropy",
+    )
+)
+MOST_MEMORY = 400e6
+"""More memory than this for a bag of some 100 kB is a defect [bytes]."""
+
+
+def drive(count: int = 250) -> list[tuple[str, int, Any]]:
+    found: list[tuple[str, int, Any]] = []
+    for i in range(count):
+        stamp = START + i * 100_000_000
+        found.append(("/pose", stamp, odometry(stamp, 50.0 * i / count, 0.0)))
+        if i % 5 == 2:
+            found.append(("/reading", stamp + 1, temperature(stamp, 0.1 * i)))
+    return found
+
+
+def packed(path: Path) -> Path:
+    """Write the drive as our recorder does: small chunks, packed."""
+    with BagWriter(path, fields=lambda name: {}) as writer:
+        for topic, kind in (("/pose", "nav_msgs/msg/Odometry"),
+                            ("/reading", "sensor_msgs/msg/Temperature")):  # fmt: skip
+            writer.add(topic, kind)
+        for i, (topic, stamp, content) in enumerate(drive()):
+            writer.write(topic, stamp, bytes(STORE.serialize_cdr(content, content.__msgtype__)))
+            if i % 20 == 19:
+                writer.flush()
+    return path
+
+
+BAGS: dict[str, Callable[[Path], Path]] = {
+    "mcap": lambda path: write_bag(path, drive()),
+    "packed": packed,
+    "sqlite3": lambda path: write_bag(path, drive(), storage="sqlite3"),
+}
+
+
+@pytest.fixture(scope="module", params=list(BAGS))
+def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return BAGS[request.param](tmp_path_factory.mktemp(request.param) / "bag")
+
+
+def storage_of(bag: Path) -> Path:
+    return next(file for file in bag.iterdir() if file.suffix in {".mcap", ".db3"})
+
+
+def mutated(data: bytes, kind: str, rng: np.random.Generator) -> bytes:
+    wrong = bytearray(data)
+    at = int(rng.integers(len(data)))
+    match kind:
+        case "cut":
+            return data[:at]
+        case "flips":
+            for position in rng.integers(len(data), size=6):
+                wrong[position] ^= 1 << int(rng.integers(8))
+        case "zeros":
+            size = int(rng.integers(1, 4096))
+            wrong[at : at + size] = bytes(len(wrong[at : at + size]))
+        case "length":  # eight bytes that may be one
+            wrong[at : at + 8] = rng.bytes(len(wrong[at : at + 8]))
+        case "missing":
+            del wrong[at : at + int(rng.integers(1, 2000))]
+    return bytes(wrong)
+
+
+KINDS = ("cut", "flips", "zeros", "length", "missing")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fifty_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, kind: str) -> None:
+    """Ten of each kind: fifty of MCAP, of packed MCAP and of SQLite."""
+    rng = np.random.default_rng([KINDS.index(kind), len(sound.parent.name)])
+    total = len(drive())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused = salvaged = 0
+    for trial in range(10):
+        bag = tmp_path / f"bag{trial}"
+        shutil.copytree(sound, bag)
+        file = bag / "metadata.yaml" if trial == 9 else storage_of(bag)
+        file.write_bytes(mutated(file.read_bytes(), kind, rng))
+        try:
+            replay_bag(bag, tmp_path / f"plain{trial}", GIVEN, belief_only=True)
+        except ActiveSensingError as error:
+            refused += 1
+            assert str(bag) in str(error), "it says which bag"
+        try:
+            done = replay_bag(
+                bag, tmp_path / f"out{trial}", GIVEN, salvage=True, belief_only=trial % 2 == 0
+            )
+        except ActiveSensingError as error:
+            assert "salvaged" in str(error) or "has no topic" in str(error), error
+            continue
+        salvaged += 1
+        found = done.summary["replay"]
+        assert found["messages"] <= total + 1
+        if found["lost"]:
+            assert found["messages"] + found["lost"] <= total + 1
+    assert refused > 0
+    assert salvaged >= (4 if sound.parent.name.startswith("sqlite3") else 8)
+    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    assert grown < MOST_MEMORY
+
+
+@pytest.mark.parametrize("name", ["mcap", "packed"])
+def test_a_recorder_that_was_killed_leaves_what_it_had_flushed(tmp_path: Path, name: str) -> None:
+    bag = BAGS[name](tmp_path / "bag")
+    file = storage_of(bag)
+    data = file.read_bytes()
+    file.write_bytes(data[: int(0.5 * len(data))])
+    (bag / "metadata.yaml").unlink()
+    with pytest.raises(ReplayError, match=r"killed leaves no metadata\.yaml: .*--salvage"):
+        Bag(bag).__enter__()
+    with Bag(bag, salvage=True) as left:
+        found = list(left.messages())
+        assert left.loss is not None
+        assert left.loss.read == left.count == len(found)
+        assert left.loss.lost is None, "nobody says how many there were"
+        assert "metadata.yaml is missing" in left.loss.damage
+        for entry in found:
+            left.decode(entry)
+    assert 0.25 * len(drive()) < len(found) < 0.75 * len(drive())
+    assert [m.stamp_ns for m in found] == sorted(m.stamp_ns for m in found)
+
+
+def test_what_is_known_to_be_lost_is_counted(tmp_path: Path) -> None:
+    bag = packed(tmp_path / "bag")
+    file = storage_of(bag)
+    data = bytearray(file.read_bytes())
+    chunks = [match.end() for match in re.finditer(b"zstd", bytes(data))]
+    data[chunks[5] + 30 : chunks[5] + 70] = bytes(40)
+    file.write_bytes(bytes(data))
+    with pytest.raises(ReplayError, match="--salvage"), Bag(bag) as opened:
+        list(opened.messages())
+    with Bag(bag, salvage=True) as left:
+        count = len(list(left.messages()))
+        assert left.loss is not None
+        assert left.loss.lost == len(drive()) - count > 0
+        assert any("chunk" in text for text in left.loss.damage)
+    assert count > 200, "the chunks behind the damage are read"
+
+
+def test_rows_behind_damaged_pages_are_read(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", drive(), storage="sqlite3")
+    file = storage_of(bag)
+    with sqlite3.connect(file) as connection:
+        (page,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    data = bytearray(file.read_bytes())
+    middle = len(data) // page // 2 * page
+    data[middle : middle + page] = bytes(page)
+    file.write_bytes(bytes(data))
+    with Bag(bag, salvage=True) as left:
+        stamps = [message.stamp_ns for message in left.messages()]
+        assert left.loss is not None
+        assert left.loss.lost == len(drive()) - len(stamps)
+        assert 0 < left.loss.lost < 60
+    assert min(stamps) < START + 5 * 10**9
+    assert max(stamps) > START + 20 * 10**9
+
+
+def test_a_sound_bag_loses_nothing_by_being_salvaged(sound: Path) -> None:
+    with Bag(sound) as plain, Bag(sound, salvage=True) as left:
+        assert list(plain.messages()) == list(left.messages())
+        assert plain.topics == left.topics
+        assert left.loss is not None
+        assert (left.loss.lost, left.loss.damage) == (0, ())
+
+
+def test_a_cut_off_mission_is_done_again_as_far_as_it_goes(tmp_path: Path) -> None:
+    bag = Recorder(3).run().bag(tmp_path / "bag")
+    file = storage_of(bag)
+    data = file.read_bytes()
+    file.write_bytes(data[: int(0.4 * len(data))])
+    done = replay_bag(bag, tmp_path / "run", salvage=True)
+    found = done.summary["replay"]
+    assert found["mode"] == "again"
+    assert found["lost"] > 100
+    assert 3 < found["comparison"]["decisions"] == found["comparison"]["decisions_equal"]
+    assert done.summary["status"] == "interrupted"
+
+
+def test_nothing_is_left_of_nothing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ReplayError, match=r"nothing can be salvaged: the folder has no \.mcap"):
+        Bag(empty, salvage=True).__enter__()
+    for name in ("zeros.mcap", "zeros.db3"):
+        (tmp_path / name).write_bytes(bytes(5000))
+        with pytest.raises(ReplayError, match=r"zeros\.(mcap|db3)"):
+            replay_bag(tmp_path / name, tmp_path / f"{name}.out", GIVEN, salvage=True)

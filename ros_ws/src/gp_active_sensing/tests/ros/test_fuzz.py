@@ -1,0 +1,86 @@
+"""Nothing that comes in over ROS takes the node down, and everything is used or counted."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.message_types import find_message_type
+from tests.fuzzing import sums
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.fuzzing_node import cases, fuzz_callbacks, fuzz_parameters, send
+from tests.ros.probe import Probe, sensing
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_messages_through_the_callbacks(ros: Ros, number: int) -> None:
+    rng = random.Random(f"callbacks {number}")
+    case = cases(rng)[number]
+    node = sensing(ros, "autostart:=false", given=case.parameters)
+    node.configure()
+    found = fuzz_callbacks(node, case, rng, 2500)
+    assert found["reading"]["used"] + found["reading"]["gated"] > 50, found
+    assert found["pose"]["used"] > 50, found
+    assert {"undecodable", "not_finite", "too_large"} <= set(found["reading"]), found
+    framed = set() if number == 3 else {"wrong_frame"}  # a NavSatFix is in no frame of the map
+    assert {"pose_undecodable", "pose_not_finite"} | framed <= set(found["pose"]), found
+
+
+def test_messages_through_the_topics_of_a_running_node(ros: Ros) -> None:
+    rng = random.Random("topics")
+    case = cases(rng)[0]
+    node = sensing(
+        ros, "reading.reliable:=true", "pose.reliable:=true", "reading.rate:=5000.0",
+        "pose.rate:=5000.0", given=case.parameters,
+    )  # fmt: skip
+    tester = ros.node("hostile")
+    publishers = {
+        topic: tester.create_publisher(find_message_type(kind), topic, qos.reliable(5000))
+        for topic, kind in (
+            ("reading", "sensor_msgs/msg/Temperature"), ("pose", "nav_msgs/msg/Odometry"),
+        )
+    }  # fmt: skip
+    for publisher in publishers.values():
+        wait_until(publisher.get_subscription_count, "a subscriber")
+    sent = send(publishers, case, rng, 1000)
+    mission = node._parts.mission
+
+    def all_there() -> bool:
+        totals = Counter({"reading": mission.inbox.received["readings"]})
+        totals["pose"] = mission.inbox.received["poses"]
+        return totals == sent and not len(mission.inbox)
+
+    wait_until(all_there, f"{sent} to be received", 30.0)
+    wait_until(
+        lambda: [sum(found.values()) for found in sums(mission)] == [sent["reading"], sent["pose"]],
+        "everything to be used or counted",
+    )
+    assert not node.callback_errors
+    probe = Probe(ros)
+    assert probe.call("pause").message, "the services answer"
+
+
+def test_parameters_of_a_node_that_is_not_configured(ros: Ros) -> None:
+    node = sensing(ros, "autostart:=false")
+    found = fuzz_parameters(node, random.Random("unconfigured"), 1500)
+    assert found["accepted"] > 20, found
+    assert found["refused"] > 500, found
+    assert not found["without a reason"]
+    assert found["configurations built"] > 20, found
+
+
+def test_parameters_of_a_running_node(ros: Ros) -> None:
+    node = sensing(ros)
+    probe = Probe(ros).connect()
+    found = fuzz_parameters(node, random.Random("running"), 1500)
+    assert found["refused"] > 500, found
+    assert not node.callback_errors
+    probe.pose(0.0)
+    wait_until(lambda: node._parts.mission.inbox.received["poses"], "a pose")

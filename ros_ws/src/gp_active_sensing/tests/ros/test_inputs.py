@@ -1,0 +1,246 @@
+"""What comes in: floods, sizes, bytes that are no message, tf, what was missed or set aside."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from geometry_msgs.msg import TransformStamped
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Temperature
+from std_msgs.msg import Float64MultiArray
+
+from gp_active_sensing.errors import ConfigError, MissingDependencyError
+from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import GRID, Probe, sensing
+
+pytestmark = pytest.mark.ros
+
+
+def rejected(node: ActiveSensingNode) -> dict[str, int]:
+    return dict(node._parts.mission.rejected)
+
+
+# -- limits ------------------------------------------------------------------------------------
+
+
+def test_a_message_that_is_too_large_is_counted_and_the_next_is_used(ros: Ros) -> None:
+    node = sensing(ros, "reading.max_bytes:=10000", "pose.max_bytes:=1000")
+    probe = Probe(ros).connect()
+    large = Temperature(temperature=21.0)
+    large.header.frame_id = "x" * 20_000
+    probe.readings.publish(large)
+    huge = Odometry()
+    huge.header.frame_id = "x" * 20_000
+    probe.poses.publish(huge)
+    now = probe.now_ns()
+    probe.pose(0.0, t=now)
+    probe.reading(20.0, t=now)
+    wait_until(lambda: node._parts.mission.loop.counts["accepted"] == 1, "the reading")
+    assert rejected(node) == {"too_large": 1, "pose_too_large": 1}
+    probe.wait_value("rejected_too_large", "1")
+
+
+def test_what_comes_too_fast_is_thinned_out_and_counted(ros: Ros) -> None:
+    node = sensing(ros, "reading.max_rate:=20.0", "reading.reliable:=true", "reading.rate:=500.0")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    sent = 90
+    now = probe.now_ns()
+    for i in range(sent):
+        probe.reading(20.0, t=now + i)
+    mission = node._parts.mission
+    wait_until(lambda: mission.inbox.received["readings"] == sent, "all readings")
+    wait_until(lambda: not len(mission.inbox), "an empty inbox")
+    thinned = mission.rejected["too_fast"]
+    assert sent // 2 < thinned <= sent - 20
+    wait_until(
+        lambda: mission.loop.counts["accepted"] + mission.rejected.total() == sent,
+        "every reading used or counted",
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x01\x00\x00\xff\xff\xff\xff", b"\xff" * 64])
+def test_bytes_that_are_no_message_are_counted(ros: Ros, data: bytes) -> None:
+    node = sensing(ros)
+    probe = Probe(ros).connect()
+    mission = node._parts.mission
+    probe.readings.publish(data)
+    probe.poses.publish(data)
+    now = probe.now_ns()
+    probe.pose(0.0, t=now)
+    probe.reading(20.0, t=now)
+    wait_until(lambda: mission.loop.counts["accepted"] == 1, "the reading")
+    came = mission.inbox.received
+    assert came["readings"] - 1 == mission.rejected["undecodable"]
+    assert came["poses"] - 1 == mission.rejected["pose_undecodable"]
+    assert not node.callback_errors
+
+
+def test_an_array_that_is_too_short_is_no_reading(ros: Ros) -> None:
+    kind = "reading.type:=std_msgs/msg/Float64MultiArray"
+    given = tuple(text for text in GRID if "variance_field" not in text)
+    node = sensing(ros, kind, "reading.field:=data[2]", given=given)
+    tester = ros.node("arrays")
+    publisher = tester.create_publisher(Float64MultiArray, "reading", 10)
+    wait_until(publisher.get_subscription_count, "a subscriber")
+    publisher.publish(Float64MultiArray())
+    publisher.publish(Float64MultiArray(data=[1.0, 2.0]))
+    wait_until(lambda: rejected(node).get("not_finite") == 2, "both are counted")
+
+
+# -- what was missed ---------------------------------------------------------------------------
+
+
+def test_a_node_that_comes_late_asks_for_what_was_kept(ros: Ros) -> None:
+    tester = ros.node("keeper")
+    kept = qos.reliable(1000, latched=True)
+    poses = tester.create_publisher(Odometry, "pose", kept)
+    readings = tester.create_publisher(Temperature, "reading", kept)
+    for i in range(300):
+        stamp = outputs.time_of(1_000_000_000 + 10_000_000 * i)
+        pose = Odometry()
+        pose.header.frame_id, pose.header.stamp = "map", stamp
+        poses.publish(pose)
+        reading = Temperature(temperature=20.0)
+        reading.header.stamp = stamp
+        readings.publish(reading)
+    node = sensing(ros, "reading.catch_up:=true", "pose.catch_up:=true")
+    wait_until(lambda: node._parts is not None, "the node to be configured")
+    mission = node._parts.mission
+    wait_until(lambda: mission.loop.counts["accepted"] == 300, "all of them")
+    assert mission.rejected == {}
+
+
+def test_what_was_set_aside_is_taken_back_by_a_service(ros: Ros) -> None:
+    node = sensing(ros, "reading.gate_places:=1", "reading.unit:=degC")
+    probe = Probe(ros).connect()
+    assert probe.call("accept_gated").message == "none is set aside"
+    for x, value in ((0.0, 20.0), (10.0, 9999.0)):
+        now = probe.now_ns()
+        probe.pose(x, t=now)
+        probe.reading(value, t=now)
+        count = int(x / 10.0)
+        wait_until(lambda n=count: rejected(node).get("gated", 0) == n, "it is set aside")
+        wait_until(lambda: node._parts.mission.loop.counts["accepted"], "the first one")
+    probe.wait_value("gated_kept", "1")
+    answer = probe.call("accept_gated")
+    assert (answer.success, answer.message) == (True, "1 readings are used after all")
+    assert node._parts.mission.loop.counts["accepted"] == 2
+    assert rejected(node) == {}
+
+
+# -- tf ----------------------------------------------------------------------------------------
+
+
+class Tf(types.ModuleType):
+    """What of tf2_ros is used: a buffer that is told transforms, a listener, an exception."""
+
+    class TransformException(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("tf2_ros")
+        self.known: dict[tuple[str, str], TransformStamped] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.taken: list[Any] = []
+        tf = self
+
+        class Buffer:
+            def lookup_transform(self, target: str, source: str, time: Any) -> TransformStamped:
+                assert time.nanoseconds == 0, "the newest"
+                tf.asked.append((target, source))
+                if (target, source) not in tf.known:
+                    msg = f'"{source}" passed to lookupTransform does not exist.'
+                    raise tf.TransformException(msg)
+                return tf.known[target, source]
+
+        class TransformListener:
+            def __init__(self, buffer: Buffer, node: Any) -> None:
+                take = tf.taken.append
+                self.tf_sub = node.create_subscription(Odometry, "/tf", take, 10)
+                self.tf_static_sub = node.create_subscription(Odometry, "/tf_static", take, 10)
+
+        self.Buffer, self.TransformListener = Buffer, TransformListener
+
+    def move(self, child: str, x: float, stamp_ns: int) -> None:
+        found = TransformStamped(child_frame_id=child)
+        found.header.frame_id, found.header.stamp = "map", outputs.time_of(stamp_ns)
+        found.transform.translation.x = x
+        found.transform.rotation.w = 1.0
+        self.known["map", child] = found
+
+
+@pytest.fixture
+def tf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tf]:
+    module = Tf()
+    monkeypatch.setitem(sys.modules, "tf2_ros", module)
+    return module
+
+
+def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
+    node = sensing(ros, "pose.type:=tf", "pose.child_frame:=sensor", "pose.rate:=100.0")
+    probe = Probe(ros)
+    wait_until(probe.readings.get_subscription_count, "a subscriber of reading")
+    wait_until(lambda: tf.asked, "a lookup")
+    assert not probe.waypoints
+    now = probe.now_ns()
+    tf.move("sensor", 10.0, now)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    mission = node._parts.mission
+    assert mission.inbox.received["poses"] == 1, "the same transform is one pose"
+    probe.reading(20.0, t=now)
+    wait_until(lambda: mission.loop.belief.observed[1], "the reading at the pose of tf")
+    tf.move("sensor", 20.0, now + 1_000_000_000)
+    wait_until(lambda: mission.inbox.received["poses"] == 2, "the next pose")
+
+
+def test_what_tf_lacks_is_said(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
+    sensing(ros, "pose.type:=tf")
+    said = 'waiting for transform map <- base_link: "base_link" passed to lookupTransform'
+    log: list[str] = []
+
+    def is_said() -> bool:
+        log.append(capfd.readouterr().err)
+        return said in "".join(log)
+
+    wait_until(is_said, "what is missing")
+
+
+def test_several_probes_have_a_frame_each(ros: Ros, tf: Tf) -> None:
+    node = sensing(ros, "pose.type:=tf", "probes:=[a, b]", "pose.rate:=100.0")
+    wait_until(lambda: {("map", "a/base_link"), ("map", "b/base_link")} <= set(tf.asked), "both")
+    now = int(node.get_clock().now().nanoseconds)
+    tf.move("a/base_link", 0.0, now)
+    tf.move("b/base_link", 30.0, now)
+    probes = node._parts.mission.probes
+    wait_until(lambda: all(probe.plan for probe in probes.values()), "a decision for each")
+    assert [probe.intake.here.place for probe in probes.values()] == [0, 3]
+
+
+def test_without_tf2_ros_it_says_what_to_install(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tf2_ros", None)
+    node = sensing(ros, "pose.type:=tf", "autostart:=false")
+    with pytest.raises(MissingDependencyError, match=r"ros-\$ROS_DISTRO-tf2-ros-py"):
+        node.configure()
+
+
+def test_tf_needs_a_frame(ros: Ros) -> None:
+    node = sensing(ros, "pose.type:=tf", "pose.child_frame:=/", "autostart:=false")
+    with pytest.raises(ConfigError, match="child_frame: is required"):
+        node.configure()
+
+
+def test_the_profile_of_a_stream_that_catches_up() -> None:
+    profile = qos.sensor(10.0, catch_up=True)
+    assert profile.depth == qos.CATCH_UP_DEPTH
+    assert profile.reliability.name == "RELIABLE"
+    assert profile.durability.name == "TRANSIENT_LOCAL"

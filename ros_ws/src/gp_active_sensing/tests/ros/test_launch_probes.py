@@ -1,0 +1,54 @@
+"""The argument ``probes`` of the launches: a number or names, and topics in each namespace."""
+
+from __future__ import annotations
+
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.ros.launches import launch_spec
+from gp_active_sensing.ros.launching import NodeRun, resolve
+
+
+def nodes(launch: str, **given: str) -> dict[str, NodeRun]:
+    return {run.spec.name: run for run in resolve(launch_spec(launch), given)}
+
+
+def test_a_number_names_the_probes_of_both_nodes() -> None:
+    runs = nodes("traffic_sim", probes="2")
+    for name in ("simulator", "active_sensing"):
+        assert runs[name].parameters["probes"] == ["probe_1", "probe_2"]
+    assert 'probes:=["probe_1", "probe_2"]' in runs["simulator"].command()
+
+
+def test_without_it_there_is_one_without_a_namespace() -> None:
+    for launch in ("traffic_sim", "probe"):
+        assert all("probes" not in run.parameters for run in nodes(launch).values())
+
+
+def test_topics_are_remapped_inside_each_namespace() -> None:
+    given = {"pose_topic": "odom", "waypoint_topic": "goal_pose"}
+    alone = nodes("probe", **given)["active_sensing"].remappings
+    assert alone["pose"] == "odom"
+    found = nodes("probe", probes="a,b", **given)["active_sensing"].remappings
+    assert found == {
+        "a/pose": "a/odom",
+        "a/next_waypoint": "a/goal_pose",
+        "b/pose": "b/odom",
+        "b/next_waypoint": "b/goal_pose",
+    }
+
+
+def test_one_topic_for_several_probes_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"/odom: several probes cannot share a topic; .*a/odom"):
+        nodes("probe", probes="a,b", pose_topic="/odom")
+    one = nodes("probe", probes="a", pose_topic="/odom")["active_sensing"]
+    assert one.remappings["a/pose"] == "/odom"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("0", "cannot be a namespace"), ("a,a", "comes more than once"), ("a;b", "cannot be")],
+)
+def test_what_cannot_be_a_name_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"launch traffic_sim: probes: .*{problem}"):
+        nodes("traffic_sim", probes=text)

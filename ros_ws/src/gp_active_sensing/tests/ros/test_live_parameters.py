@@ -1,0 +1,141 @@
+"""Parameters that change while the node runs, the stream of waypoints, what the log says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
+
+from gp_active_sensing.ros.active_sensing_node import LIVE
+from gp_active_sensing.ros.descriptors import READ_ONLY
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import sensing
+from tests.ros.test_active_sensing_node import started
+
+pytestmark = pytest.mark.ros
+
+
+def change(node: Any, **values: Any) -> str:
+    """Set parameters (with __ for a dot) in one go; return why not, "" when they are set."""
+    given = [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]
+    return str(node.set_parameters_atomically(given).reason)
+
+
+def test_the_budget_can_be_lowered_and_raised(ros: Ros) -> None:
+    node, probe = started(ros, "budget.readings:=4")
+    probe.reading(5.0)
+    probe.wait_value("readings_left", "3")
+    assert change(node, budget__readings=2) == ""
+    probe.wait_value("readings_left", "1")
+    assert change(node, budget__readings=3, budget__metres=500.0) == ""
+    probe.wait_value("readings_left", "2")
+    probe.wait_value("metres_left", "500")
+    assert "must be 1 or more" in change(node, budget__readings=0)
+    assert change(node, budget__readings=1) == ""
+    probe.wait_value("state", "ended")
+    assert probe.values["reason"] == "the budget of readings is spent"
+    assert not node.callback_errors
+
+
+def test_times_and_limits_take_effect(ros: Ros) -> None:
+    node, _ = started(ros)
+    mission = node._parts.mission
+    assert change(node, mission__drive_timeout=7.0, mission__block_seconds=8.0) == ""
+    assert (mission.blocked.config.drive_timeout, mission.config.block_seconds) == (7.0, 8.0)
+    assert change(node, limit__expansions=3, plan_ahead=False) == ""
+    assert mission.loop.limit.expansions == 3
+    assert mission.probe.ahead.samples == 0
+    assert change(node, mission__arrival="radius") == ""
+    assert mission.probe.config.arrival == "radius"
+    assert "expected one of reading, radius" in change(node, mission__arrival="soon")
+    assert "out of range Min: 0.0" in change(node, mission__drive_timeout=-1.0)
+    assert "read when the node is configured" in change(node, map__spacing=5.0)
+    assert change(node, waypoint__navigate="action") != ""
+
+
+def test_every_parameter_has_a_descriptor_and_the_fixed_ones_are_read_only(ros: Ros) -> None:
+    node = sensing(ros, "autostart:=false")
+    assert set(LIVE) <= {*node.parameters._leaves}
+    for name in node.parameters._leaves:
+        descriptor = node.describe_parameter(name)
+        assert descriptor.description, name
+        assert descriptor.read_only == (name in READ_ONLY), name
+        if name.startswith("mission.") and name.endswith(("timeout", "seconds", "after")):
+            assert "[s]" in descriptor.description
+            assert descriptor.floating_point_range, name
+    assert "read-only parameter" in change(node, autostart=True)
+
+
+def test_waypoints_come_as_a_stream_when_that_is_wanted(ros: Ros) -> None:
+    node, probe = started(ros, "waypoint.rate:=20.0", "waypoint.altitude:=30.0")
+    wait_until(lambda: len(probe.waypoints) > 10, "a stream of waypoints")
+    assert {w.pose.position.z for w in probe.waypoints} == {30.0}
+    assert {w.pose.position.x for w in probe.waypoints} == {probe.waypoints[0].pose.position.x}
+    stamps = [w.header.stamp.sec + 1e-9 * w.header.stamp.nanosec for w in probe.waypoints]
+    assert len(set(stamps)) > 5, "each has the time at which it was sent"
+    assert probe.call("pause").success
+    sent = len(probe.waypoints)
+    wait_until(lambda: len(probe.waypoints) > sent + 5, "what hovers to go on hovering")
+    assert change(node, waypoint__rate=0.0) == ""
+    probe.call("save")  # whatever was under way has come
+    sent = len(probe.waypoints)
+    probe.wait_value("state", "paused")
+    assert len(probe.waypoints) <= sent + 2
+
+
+def test_a_controller_may_say_that_a_place_cannot_be_reached(ros: Ros) -> None:
+    node, probe = started(ros)
+    probe.reading(5.0)
+    wait_until(lambda: len(probe.waypoints) == 2, "the second waypoint")
+    answer = probe.call("unreachable")
+    assert answer.success, answer.message
+    wait_until(lambda: len(probe.waypoints) == 3, "another waypoint")
+    assert probe.waypoints[2].pose.position.x != probe.waypoints[1].pose.position.x
+    probe.wait_value("blocked", "1")
+    shown = [{m.ns for m in message.markers if m.points} for message in probe.heard["map"]]
+    assert any("blocked" in kinds for kinds in shown)
+    assert probe.call("pause").success
+    assert "no place is being driven to" in probe.call("unreachable").message
+    assert not node.callback_errors
+
+
+def test_of_several_probes_each_can_say_so(ros: Ros) -> None:
+    node = sensing(ros, "probes:=[one, two]")
+    tester = ros.node()
+    client = tester.create_client(Trigger, "/active_sensing/one/unreachable")
+    answer = ros.call(client, Trigger.Request())
+    assert not answer.success
+    assert "no place is being driven to" in answer.message
+    assert not node.callback_errors
+
+
+def test_the_log_says_why_a_place_was_chosen_and_what_is_left(
+    ros: Ros, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, probe = started(ros, "budget.readings:=3")
+    probe.obedient = True
+    probe._on_waypoint(probe.waypoints[0])
+    probe.wait_value("state", "ended")
+    said = capfd.readouterr().err
+    assert said.count("]: stage 1: chosen: c0r0, worth ") == 1
+    assert "stage 3: chosen: " in said
+    assert "33 % left of the readings: 1 of 3" in said
+    assert "the mission is over: the budget of readings is spent" in said
+
+
+def test_a_mission_shows_where_its_probe_is(ros: Ros) -> None:
+    from visualization_msgs.msg import MarkerArray
+
+    heard: list[MarkerArray] = []
+    ros.node("viewer").create_subscription(MarkerArray, "probes", heard.append, 10)
+    _, probe = started(ros)
+    probe.pose(7.0)
+    wait_until(
+        lambda: heard and heard[-1].markers and heard[-1].markers[0].pose.position.x == 7.0,
+        "the probe at its newest pose",
+    )

@@ -1,0 +1,95 @@
+"""What /diagnostics says of one of several probes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+from gp_active_sensing.ros.probe_status import probe_state, probe_status
+from gp_active_sensing.ros.streams import Stream
+from tests.unit.mission.teams import Team
+
+OK, WARN = 0, 1
+
+
+def streams(*heard: str) -> dict[str, Stream]:
+    """Return the topics of probe a; those that were heard have had a message."""
+    found = {}
+    for topic in ("pose", "reading"):
+        stream = Stream("a type", lambda message: None)
+        stream.subscription = SimpleNamespace(topic_name=f"/a/{topic}")
+        if topic in heard:
+            stream.on_message(None)
+        found[f"a/{topic}"] = stream
+    return found
+
+
+def status(team: Team, *heard: str, refused: Any = ()) -> tuple[int, str, dict[str, object]]:
+    return probe_status(team.probe("a"), streams(*heard), Counter(refused))
+
+
+def test_one_that_has_not_been_heard() -> None:
+    level, summary, values = status(Team(["a", "b"]))
+    assert level == WARN
+    assert summary == "absent (no pose yet); nothing heard of /a/pose, /a/reading"
+    assert values["state"] == "absent"
+    assert values["missing_topics"] == "/a/pose, /a/reading"
+    assert values["waypoint"] == ""
+
+
+def test_from_driving_to_leaving() -> None:
+    team = Team(["a", "b"], budget={"readings": 9, "metres": 100.0})
+    team.here("a", "b")
+    team.step(plan=False)
+    assert probe_state(team.probe("a")) == "deciding"
+    team.plan()
+    name = team.loop.topology.names[team.target("a")]
+    level, summary, values = status(team, "pose", "reading")
+    assert (level, summary) == (OK, f"driving to {name}")
+    assert values["waypoint"] == name
+    assert values["metres_left"] == 100.0
+    assert values["seconds_left"] == "unlimited"
+    team.mission.leave("a")
+    level, summary, values = status(team, "pose")
+    assert (level, summary) == (OK, "left (asked to leave)")
+    assert values["waypoint"] == ""
+
+
+def test_what_was_not_used_is_a_warning() -> None:
+    team = Team(["a", "b"])
+    team.here("a", "b")
+    team.step()
+    level, summary, values = status(team, "pose", "reading", refused={"too_large": 2})
+    assert level == WARN
+    assert summary.endswith("; 2 rejected")
+    assert values["rejected_too_large"] == 2
+
+
+def test_resting_and_going_home() -> None:
+    team = Team(["a", "b"], budget={"readings": 1})
+    team.here("a", "b")
+    team.step()
+    (idle,) = (name for name in "ab" if team.probe(name).plan is None)
+    assert probe_state(team.probe(idle)) == "resting"
+    assert team.probe(idle).resting == "the budget of readings is spent"
+    team = Team(["a", "b"], budget={"readings": 1, "metres": 99.0}, probe={"end": 12})
+    team.here("a")
+    team.step()
+    team.obey("a")
+    assert probe_state(team.probe("a")) == "going home"
+    team.put("b", 0, read=False)
+    team.step()
+    team.put("a", 12, read=False)
+    team.step()
+    assert probe_state(team.probe("a")) == "home"
+
+
+def test_one_that_fell_silent() -> None:
+    team = Team(["a", "b"], mission={"lost_after": 3.0})
+    team.here("a", "b")
+    team.step()
+    team.put("b", 5, read=False)
+    team.step(10.0)
+    level, summary, _ = status(team, "pose", "reading")
+    assert (level, summary) == (WARN, "silent (silent for 3 s)")

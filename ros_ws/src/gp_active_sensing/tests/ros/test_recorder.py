@@ -1,0 +1,164 @@
+"""The node bag_recorder: what it writes can be replayed, also when it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from std_msgs.msg import Float64, String
+
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.replay import Bag
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.ros.runner import child_environment
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import write_scenario
+
+pytestmark = pytest.mark.ros
+
+
+def start(bag: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "gp_active_sensing.ros.bag_recorder_node", "--ros-args"]
+    for word in (f"bag:='{bag}'", *words):
+        command += ["-p", word]
+    return subprocess.Popen(
+        command,
+        env=child_environment(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finished(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str:
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=30)
+    return said
+
+
+def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
+    words = [f"scenario:={scenario}", "speed_factor:=10", "exit_at_end:=true"]
+    words += ["plan_ahead:=true", f"run_dir:={tmp_path / 'run'}"]
+    words += [f"record:={tmp_path / 'bag'}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim", *words],
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    with Bag(tmp_path / "bag") as bag:
+        held = {topic.name for topic in bag.topics}
+    assert held >= {"/reading", "/pose", "/next_waypoint", "/field", "/active_sensing/journal"}
+    assert "/clock" not in held
+    found = replay_bag(tmp_path / "bag", tmp_path / "again").summary["replay"]["comparison"]
+    assert found["differences"] == []
+    assert found["decisions"] == found["decisions_equal"] >= 6
+    assert found["readings"] == found["readings_equal"] >= 6
+    before, after = (RunDirectory.open(tmp_path / name).records() for name in ("run", "again"))
+    for record in after:
+        del record["information"]
+        record.pop("went", None)
+        record.pop("went_name", None)
+    assert before == after, "to the bit, all of it"
+
+
+def test_any_topic_of_any_quality_is_recorded_until_the_end(ros: Ros, tmp_path: Path) -> None:
+    node = ros.node()
+    kept = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    note = node.create_publisher(String, "note", kept)
+    note.publish(String(data="before the recorder came"))
+    sensor = node.create_publisher(Float64, "number", qos_profile_sensor_data)
+    other = node.create_publisher(Float64, "other", 10)
+    process = start(tmp_path / "bag", "topics:=[note, number]")
+    wait_until(sensor.get_subscription_count, "the recorder")
+    wait_until(note.get_subscription_count, "the recorder")
+    for i in range(50):
+        sensor.publish(Float64(data=float(i)))
+        other.publish(Float64(data=0.0))
+    storage = tmp_path / "bag" / "bag.mcap"
+    wait_until(lambda: storage.stat().st_size > 1000, "what was flushed")
+    said = finished(process)
+    assert process.returncode == 0, said
+    assert "recorded 51 messages" in said
+    with Bag(tmp_path / "bag") as bag:
+        assert {t.name: (t.count, t.latched) for t in bag.topics} == {
+            "/note": (1, True),
+            "/number": (50, False),
+        }
+        decoded = [bag.decode(message).data for message in bag.messages()]
+    assert [d for d in decoded if isinstance(d, float)] == [float(i) for i in range(50)]
+    assert "before the recorder came" in decoded
+
+
+def test_a_recorder_that_is_killed_leaves_a_bag_to_salvage(ros: Ros, tmp_path: Path) -> None:
+    publisher = ros.node().create_publisher(Float64, "number", 1000)
+    process = start(tmp_path / "bag", "topics:=[number]", "flush:=0.1")
+    wait_until(publisher.get_subscription_count, "the recorder")
+    storage = tmp_path / "bag" / "bag.mcap"
+    for i in range(200):
+        publisher.publish(Float64(data=float(i)))
+
+    def salvaged() -> int:
+        with Bag(tmp_path / "bag", salvage=True) as bag:
+            return bag.count
+
+    wait_until(lambda: storage.stat().st_size > 1000 and salvaged() == 200, "200 flushed messages")
+    finished(process, signal.SIGKILL)
+    with Bag(tmp_path / "bag", salvage=True) as bag:
+        assert [bag.decode(m).data for m in bag.messages()] == [float(i) for i in range(200)]
+        assert bag.loss is not None
+        assert bag.loss.lost is None
+
+
+def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path) -> None:
+    (tmp_path / "bag").mkdir()
+    process = start(tmp_path / "bag")
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "cannot be made" in said
+    assert "Traceback" not in said
+
+
+def test_the_journal_topic_says_what_was_used(ros: Ros, tmp_path: Path) -> None:
+    from tests.ros.probe import Probe, sensing
+
+    heard: list[dict[str, Any]] = []
+    profile = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    node = sensing(ros, "budget.readings:=3")
+    probe = Probe(ros).connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    probe.wait_value("state", "ended")
+    late = ros.node("late")
+    late.create_subscription(
+        String,
+        "/active_sensing/journal",
+        lambda message: heard.extend(json.loads(message.data)),
+        profile,
+    )
+    events = lambda: [e for frame in heard for e in frame.get("events", ())]  # noqa: E731
+    wait_until(lambda: any(e["event"] == "end" for e in events()), "the end, for who comes late")
+    assert "setup" in heard[0]
+    assert heard[0]["setup"]["topics"] == {"": {"reading": "/reading", "pose": "/pose"}}
+    assert heard[0]["setup"]["config"]["budget"]["readings"] == 3
+    took = [entry for frame in heard for entry in frame.get("took", ())]
+    assert len([entry for entry in took if entry[0] == "r"]) == 3
+    numbers = [frame["n"] for frame in heard if "setup" not in frame]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert not node.callback_errors

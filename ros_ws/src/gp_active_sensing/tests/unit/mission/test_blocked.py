@@ -1,0 +1,297 @@
+"""Waypoints that cannot be reached: blocked, replanned, tried again, in the end set aside."""
+
+from __future__ import annotations
+
+import pytest
+
+from gp_active_sensing.types import Budget
+from tests.unit.mission.test_mission import drive_to
+from tests.unit.mission.worlds import Rig, chain, grid, place
+
+
+def under_way(rig: Rig) -> int:
+    """Start a mission at the origin, which has been read; return the place it is sent to."""
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0)
+    rig.step(1.0)
+    rig.mission.start()
+    rig.step(1.0)
+    return rig.sent[-1]
+
+
+def stand(rig: Rig, begin: float, end: float, x: float, y: float = 0.0) -> None:
+    """Leave the probe where it is; a pose and a step each second."""
+    t = begin
+    while t <= end:
+        rig.pose(t, x, y)
+        rig.step(t)
+        t += 1.0
+
+
+# -- when a place is given up ----------------------------------------------------------------------
+
+
+def test_a_waypoint_that_comes_no_nearer_is_blocked_and_another_is_chosen() -> None:
+    rig = Rig(grid(3), drive_timeout=30.0, block_seconds=100.0)
+    first = under_way(rig)
+    stand(rig, 2.0, 31.0, 0.0)
+    assert rig.sent == [first]
+    stand(rig, 32.0, 32.0, 0.0)
+    assert rig.loop.blocked == {first}
+    assert len(rig.sent) == 2
+    assert rig.sent[1] != first
+    (blocked,) = [e for e in rig.events if e["event"] == "blocked"]
+    assert (blocked["location"], blocked["why"]) == (first, "no nearer for 30 s")
+    assert blocked["until_ns"] == 132 * 10**9
+
+
+def test_a_blocked_place_may_be_chosen_again_when_its_time_is_over() -> None:
+    rig = Rig(grid(2), drive_timeout=10.0, block_seconds=50.0)
+    first = under_way(rig)
+    stand(rig, 2.0, 12.0, 0.0)
+    assert rig.loop.blocked == {first}
+    assert rig.mission.state == "running", "the only place that is left may be free again"
+    assert rig.mission.reason.endswith("blocked places are tried again")
+    stand(rig, 13.0, 61.0, 0.0)
+    assert rig.sent == [first]
+    stand(rig, 62.0, 62.0, 0.0)
+    assert rig.sent == [first, first]
+    assert rig.mission.reason == ""
+    drive_to(rig, 63.0, first)
+    assert rig.mission.state == "ended"
+
+
+def test_a_place_that_is_blocked_again_and_again_is_set_aside() -> None:
+    rig = Rig(grid(2), drive_timeout=10.0, block_seconds=10.0, retries=1)
+    first = under_way(rig)
+    stand(rig, 2.0, 60.0, 0.0)
+    assert rig.loop.set_aside == {first}
+    assert rig.loop.blocked == set()
+    assert rig.mission.state == "ended"
+    assert rig.sent == [first, first]
+
+
+def test_a_blocked_place_that_is_read_all_the_same_is_not_waited_for() -> None:
+    rig = Rig(grid(2), drive_timeout=10.0, block_seconds=1000.0)
+    first = under_way(rig)
+    stand(rig, 2.0, 12.0, 0.0)
+    assert rig.mission.state == "running"
+    drive_to(rig, 20.0, first)
+    assert rig.mission.state == "ended"
+    assert rig.loop.blocked == set()
+
+
+def test_nothing_is_blocked_where_it_is_switched_off() -> None:
+    rig = Rig(grid(3), drive_timeout=0.0)
+    first = under_way(rig)
+    stand(rig, 2.0, 400.0, 0.0)
+    assert rig.sent == [first]
+    assert rig.loop.blocked == set()
+
+
+def test_what_was_driven_in_vain_is_taken_off_the_budget() -> None:
+    rig = Rig(grid(4), budget=Budget(metres=200.0), drive_timeout=10.0)
+    first = under_way(rig)
+    target = rig.topology.positions[first][0]
+    rig.pose(2.0, 0.4 * target)
+    rig.step(2.0)
+    stand(rig, 3.0, 13.0, 0.4 * target)
+    assert rig.loop.blocked == {first}
+    assert rig.mission.driven.metres == pytest.approx(0.4 * target)
+    assert rig.probe.purse.metres == pytest.approx(200.0 - 0.4 * target)
+
+
+# -- when it is not --------------------------------------------------------------------------------
+
+
+def test_a_probe_that_waits_for_a_reading_is_not_blocked() -> None:
+    rig = Rig(grid(3), drive_timeout=5.0, reading_timeout=100.0)
+    target = under_way(rig)
+    x, y = rig.topology.positions[target]
+    stand(rig, 2.0, 60.0, float(x), float(y))
+    assert rig.loop.blocked == set()
+    assert rig.sent == [target]
+
+
+def test_a_slow_probe_is_not_blocked() -> None:
+    rig = Rig(chain(), drive_timeout=30.0)
+    rig.mission.start()
+    rig.pose(1.0, 100.0)
+    rig.step(1.0)
+    assert rig.sent == [place(rig.topology, "a2")]
+    for t in range(2, 400):  # a quarter of a metre a second
+        rig.pose(t, 100.0 + 0.25 * t)
+        rig.step(t)
+    assert rig.loop.blocked == set()
+
+
+def test_a_detour_leads_away_at_first_and_is_not_blocked() -> None:
+    rig = Rig(grid(3, 3, spacing=100.0), drive_timeout=20.0, snap_distance=1000.0)
+    target = under_way(rig)
+    goal_x, goal_y = (float(c) for c in rig.topology.positions[target])
+    t = 1.0
+    way = [(0.0, 0.0), (-400.0, 0.0), (-400.0, 500.0), (goal_x + 30.0, goal_y)]
+    x, y = way[0]
+    for to_x, to_y in way[1:]:
+        steps = int(max(abs(to_x - x), abs(to_y - y)))
+        for i in range(steps):  # a metre a second and more
+            t += 1.0
+            f = (i + 1) / steps
+            rig.pose(t, x + f * (to_x - x), y + f * (to_y - y))
+            rig.step(t)
+        x, y = to_x, to_y
+    assert t > 1000.0
+    assert rig.loop.blocked == set()
+    assert rig.sent == [target]
+
+
+def test_driving_to_and_fro_before_an_obstacle_is_not_getting_on() -> None:
+    rig = Rig(grid(3), drive_timeout=20.0)
+    target = under_way(rig)
+    for t in range(2, 100):
+        rig.pose(t, 1.5 * (t % 2))
+        rig.step(t)
+        if rig.loop.blocked:
+            break
+    assert rig.loop.blocked == {target}
+    assert t < 60
+
+
+def test_a_localisation_that_falls_silent_blocks_nothing() -> None:
+    rig = Rig(grid(3), drive_timeout=10.0)
+    under_way(rig)
+    for t in range(2, 200):
+        rig.step(float(t))
+    assert rig.loop.blocked == set()
+    stand(rig, 200.0, 205.0, 2.0)
+    assert rig.loop.blocked == set()
+
+
+def test_paused_nothing_is_blocked_and_the_time_begins_anew() -> None:
+    rig = Rig(grid(3), drive_timeout=10.0)
+    under_way(rig)
+    stand(rig, 2.0, 8.0, 0.0)
+    rig.mission.pause()
+    stand(rig, 9.0, 100.0, 0.0)
+    assert rig.loop.blocked == set()
+    rig.mission.resume()
+    stand(rig, 101.0, 110.0, 0.0)
+    assert rig.loop.blocked == set()
+    stand(rig, 111.0, 112.0, 0.0)
+    assert len(rig.loop.blocked) == 1
+
+
+# -- the controller says so ------------------------------------------------------------------------
+
+
+def test_a_place_reported_as_unreachable_is_replaced_at_once() -> None:
+    rig = Rig(grid(3))
+    first = under_way(rig)
+    assert rig.mission.unreachable(why="Nav2 gave it up") == ""
+    rig.step(2.0)
+    assert rig.loop.blocked == {first}
+    assert rig.sent[1:] != [first]
+    assert len(rig.sent) == 2
+
+
+def test_unreachable_is_refused_where_nothing_is_driven_to() -> None:
+    rig = Rig(grid(3))
+    assert rig.mission.unreachable() == "no place is being driven to"
+    under_way(rig)
+    rig.mission.pause()
+    assert rig.mission.unreachable() == "no place is being driven to"
+    assert "no place" in rig.mission.unreachable("probe_7")
+
+
+def test_an_answer_of_before_does_not_lead_to_the_blocked_place() -> None:
+    """A place is blocked for one decision, and the next is already being computed."""
+    rig = Rig(grid(5))
+    first = under_way(rig)
+    assert rig.mission.unreachable() == ""
+    rig.step(2.0, plan=False)
+    job = rig.asked
+    assert job is not None
+    assert first in job.loop.blocked
+    rig.plan()
+    assert rig.sent[-1] != first
+
+
+# -- arrival by radius -----------------------------------------------------------------------------
+
+
+def test_by_radius_a_place_is_done_when_it_is_read_and_reached() -> None:
+    rig = Rig(chain(), arrival="radius")
+    rig.mission.start()
+    rig.pose(0.5, 100.0)
+    rig.step(1.0)
+    target = place(rig.topology, "a2")
+    for t, x in ((2, 120.0), (3, 140.0), (4, 160.0)):
+        rig.pose(t, x)
+    rig.reading(4.0)
+    rig.step(4.0)
+    assert rig.observed == ["a2"]
+    assert rig.sent == [target], "the end of the segment is not reached"
+    rig.pose(5.0, 199.0)
+    rig.step(5.0)
+    assert rig.sent == [target, place(rig.topology, "a3")]
+
+
+def test_by_radius_a_place_that_was_read_and_is_not_reached_is_done_in_the_end() -> None:
+    rig = Rig(chain(), arrival="radius", drive_timeout=20.0)
+    rig.mission.start()
+    rig.pose(0.5, 100.0)
+    rig.step(1.0)
+    for t, x in ((2, 120.0), (3, 140.0), (4, 160.0)):
+        rig.pose(t, x)
+    rig.reading(4.0)
+    rig.step(4.0)
+    stand(rig, 5.0, 30.0, 160.0)
+    assert rig.loop.blocked == set()
+    assert rig.probe.stages.number == 2
+    (stage, *_) = rig.probe.stages.unrecorded
+    assert stage.value == 1.0
+
+
+# -- with an end place -----------------------------------------------------------------------------
+
+
+def test_a_probe_on_its_way_home_comes_back_for_a_place_that_is_free_again() -> None:
+    rig = Rig(
+        grid(3),
+        budget=Budget(metres=500.0),
+        back_to_start=True,
+        drive_timeout=10.0,
+        block_seconds=60.0,
+    )
+    under_way(rig)
+    assert rig.sent == [1]
+    drive_to(rig, 2.0, 1)
+    assert rig.sent == [1, 2]
+    stand(rig, 3.0, 14.0, 10.0)
+    assert rig.loop.blocked == {2}
+    assert rig.sent[-1] == 0
+    assert "on the way to the end place" in rig.mission.reason
+    drive_to(rig, 20.0, 0, read=False)
+    assert rig.mission.state == "running"
+    stand(rig, 21.0, 75.0, 0.0)
+    assert rig.sent[-1] == 2, "it is free again"
+    drive_to(rig, 80.0, 2)
+    assert rig.sent[-1] == 0
+    drive_to(rig, 90.0, 0, read=False)
+    assert rig.mission.state == "ended"
+    assert rig.observed == ["c0r0", "c1r0", "c2r0"]
+
+
+def test_an_end_place_that_comes_no_nearer_is_said_and_waited_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig(grid(2), budget=2, back_to_start=True, drive_timeout=10.0)
+    under_way(rig)
+    drive_to(rig, 2.0, rig.sent[-1])
+    assert rig.sent[-1] == 0
+    with caplog.at_level("WARNING"):
+        stand(rig, 3.0, 14.0, 10.0)
+    assert "comes no nearer to the end place c0r0 for 10 s" in caplog.text
+    assert rig.mission.state == "running"
+    drive_to(rig, 20.0, 0, read=False)
+    assert rig.mission.state == "ended"

@@ -1,0 +1,287 @@
+"""The gate: what is set aside, what is kept, and when it was the field after all."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.gate import Gate
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.types import Reading
+from tests.unit.mission.worlds import SECOND, Rig, grid
+
+
+def engine(count: int = 6, transform: str = "identity") -> SensingLoop:
+    topology = grid(count)
+    belief = BeliefConfig(
+        length_scales=(20.0, 60.0),
+        signal_std=(1.0,),
+        noise_std=(0.1,),
+        mean_std=10.0,
+        transform=transform,
+    )
+    return SensingLoop(
+        topology, build_belief(belief, topology.features), build_policy({"name": "ie"})
+    )
+
+
+def known(count: int = 3, transform: str = "identity", value: float = 20.0) -> SensingLoop:
+    loop = engine(transform=transform)
+    loop.tell([Reading(i, i, value + 0.1 * i) for i in range(count)])
+    return loop
+
+
+def of(t: float, value: float, place: int = 4, variance: float | None = None) -> Reading:
+    return Reading(round(t * SECOND), place, value, variance)
+
+
+# -- judging -----------------------------------------------------------------------------------
+
+
+def test_how_far_off_is_the_tail_of_the_mixture_in_standard_deviations() -> None:
+    loop = known()
+    mean, variance = loop.belief.marginals(np.array([4]))
+    std = np.sqrt(variance[:, 0] + loop.belief.noise_variance)
+    for value in (25.0, 12.0, 60.0):
+        z = abs(value - mean[:, 0]) / std
+        expected = norm.isf(float(loop.belief.weights @ norm.sf(z)))
+        found = Gate(loop, 1.0, 1).off(of(1.0, value))
+        if math.isfinite(expected):
+            assert found == pytest.approx(expected, rel=1e-6)
+        else:  # beyond what a probability can be written as
+            assert found is not None
+            assert found > 30.0
+
+
+def test_a_wide_candidate_counts_for_its_weight() -> None:
+    """The tail of a mixture lies between those of its candidates."""
+    loop = known()
+    mean, variance = loop.belief.marginals(np.array([4]))
+    z = np.abs(23.0 - mean[:, 0]) / np.sqrt(variance[:, 0] + loop.belief.noise_variance)
+    found = Gate(loop, 0.5, 1).off(of(1.0, 23.0))
+    assert found is not None
+    assert z.min() < found < z.max()
+
+
+@pytest.mark.parametrize(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
+def test_what_is_next_to_impossible_is_off(value: float, gated: bool) -> None:
+    assert (Gate(known(), 6.0, 3).off(of(1.0, value)) is not None) is gated
+
+
+def test_zero_lets_everything_pass() -> None:
+    assert Gate(known(), 0.0, 1).off(of(1.0, 1e99)) is None
+
+
+def test_nothing_is_judged_before_enough_places_are_observed() -> None:
+    loop = known(2)
+    gate = Gate(loop, 6.0, 3)
+    assert gate.off(of(1.0, 1e6)) is None
+    loop.tell([Reading(9, 2, 20.0)])
+    assert gate.off(of(1.0, 1e6)) is not None
+
+
+def test_a_reading_that_says_itself_how_uncertain_it_is_is_judged_by_that() -> None:
+    gate = Gate(known(), 6.0, 3)
+    assert gate.off(of(1.0, 40.0)) is not None
+    assert gate.off(of(1.0, 40.0, variance=100.0)) is None
+
+
+def test_of_logarithms_ratios_are_judged() -> None:
+    gate = Gate(known(transform="log", value=1e-3), 6.0, 3)
+    assert gate.off(of(1.0, 2e-3)) is None
+    assert gate.off(of(1.0, 1e9)) is not None
+
+
+def test_a_new_place_makes_it_look_at_the_belief_again() -> None:
+    loop = known()
+    gate = Gate(loop, 6.0, 3)
+    far = gate.off(of(1.0, 30.0))
+    loop.tell([Reading(5, 5, 30.0)])
+    near = gate.off(of(1.0, 30.0, place=5))
+    assert far is not None
+    assert near is None
+
+
+def test_predictions_are_not_made_again_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = known()
+    gate = Gate(loop, 6.0, 3)
+    asked: list[int] = []
+    marginals = loop.belief.marginals
+    monkeypatch.setattr(loop.belief, "marginals", lambda where: asked.append(1) or marginals(where))
+    for i in range(100):
+        gate.off(of(float(i), 20.0))
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("value", [1e99, -1e99, 1e-300, 0.0])
+@pytest.mark.parametrize("variance", [None, 1e-99, 1e99])
+def test_absurd_numbers_are_judged_without_an_error(value: float, variance: float | None) -> None:
+    off = Gate(known(), 6.0, 3).off(of(1.0, value, variance=variance))
+    assert off is None or off > 6.0
+
+
+# -- taking back -------------------------------------------------------------------------------
+
+
+def test_three_that_agree_for_a_second_were_the_field() -> None:
+    gate = Gate(known(), 6.0, 3)
+    first, second, third = of(1.0, 30.0), of(1.5, 30.1), of(2.0, 29.9)
+    for reading in (first, second, third):
+        assert gate.off(reading) is not None
+    assert gate.keep(first) == []
+    assert gate.keep(second) == []
+    assert gate.keep(third) == [first, second, third]
+    assert len(gate) == 0
+
+
+def test_a_short_glitch_is_not_the_field_however_many_readings_it_has() -> None:
+    gate = Gate(known(), 6.0, 3)
+    assert not any(gate.keep(of(1.0 + 0.001 * i, 30.0)) for i in range(900))
+    assert len(gate) == 900
+
+
+def test_values_that_disagree_are_not_the_field() -> None:
+    gate = Gate(known(), 6.0, 3)
+    gate.off(of(0.0, 30.0))
+    values = np.random.default_rng(1).uniform(100.0, 10_000.0, 60)
+    assert not any(gate.keep(of(float(i), float(v))) for i, v in enumerate(values))
+
+
+def test_one_that_passed_in_between_makes_those_before_it_stand_alone() -> None:
+    gate = Gate(known(), 6.0, 3)
+    gate.off(of(0.0, 30.0))
+    for t in (1.0, 2.0):
+        gate.keep(of(t, 30.0))
+    gate.passed(4)
+    assert gate.keep(of(3.0, 30.0)) == []
+    assert gate.keep(of(4.0, 30.0)) == []
+    assert len(gate.keep(of(5.0, 30.0))) == 3
+    assert len(gate) == 2
+
+
+def test_readings_of_other_places_are_no_witnesses() -> None:
+    gate = Gate(known(), 6.0, 3)
+    gate.off(of(0.0, 30.0))
+    assert not any(gate.keep(of(float(i), 30.0, place=3 + i)) for i in range(3))
+
+
+def test_all_that_is_kept_can_be_taken_back() -> None:
+    gate = Gate(known(), 6.0, 3)
+    readings = [of(float(i), 100.0 * i) for i in range(1, 5)]
+    for reading in readings:
+        gate.keep(reading)
+    assert gate.take_all() == readings
+    assert (len(gate), gate.take_all()) == (0, [])
+
+
+def test_the_oldest_are_forgotten_when_there_is_no_room() -> None:
+    gate = Gate(known(), 6.0, 3, capacity=5)
+    for i in range(8):
+        gate.keep(of(float(i), 10.0**i))
+    assert (len(gate), gate.forgotten) == (5, 3)
+    assert [r.value for r in gate.take_all()] == [10.0**i for i in range(3, 8)]
+
+
+# -- in a mission ------------------------------------------------------------------------------
+
+
+def mission(**taking: float) -> Rig:
+    """A line of which the first three places are observed, all about 20."""
+    rig = Rig(grid(6), taking={"gate": 6.0, "gate_places": 3} | taking)
+    for i in range(3):
+        rig.pose(1.0 + i, 10.0 * i)
+        rig.reading(1.0 + i, 20.0 + 0.1 * i)
+    rig.step(3.0)
+    assert rig.accepted == 3
+    return rig
+
+
+def test_an_outlier_is_set_aside_said_counted_and_in_the_journal(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = mission(unit="degC")
+    caplog.set_level(logging.WARNING)
+    rig.pose(5.0, 30.0)
+    rig.reading(5.0, 65535.0)
+    rig.step(5.0)
+    assert rig.accepted == 3
+    assert rig.intake.rejected == {"gated": 1}
+    event = rig.events[-1]
+    assert (event["event"], event["value"], event["location"]) == ("gated", 65535.0, 3)
+    assert event["off"] > 6.0
+    assert "reading 65535 degC at c3r0 is" in caplog.text
+    rig.reading(5.1, 20.3)
+    rig.pose(5.2, 30.0)
+    rig.step(5.2)
+    assert (rig.accepted, rig.observed[-1]) == (4, "c3r0")
+
+
+@pytest.mark.parametrize(("window", "told"), [(0.0, 3), (10.0, 1)])
+def test_a_field_that_surprises_is_believed_at_the_third_reading(window: float, told: int) -> None:
+    rig = mission()
+    rig.intake.uptake.window.length_ns = round(window * SECOND)
+    for t in (5.0, 5.6, 6.2):
+        rig.pose(t, 30.0)
+        rig.reading(t, 40.0)
+        rig.step(t)
+    rig.pose(20.0, 40.0)
+    rig.step(20.0)
+    assert rig.intake.rejected == {}
+    assert rig.intake.uptake.used == 6
+    back = [e for e in rig.events if e.get("taken_back")]
+    assert [e["taken_back"] for e in back] == ["agreed"] * told
+    assert sum(e.get("count", 1) for e in back) == 3
+    assert int(rig.loop.belief.readings[3]) == told
+
+
+def test_an_operator_takes_back_what_was_set_aside() -> None:
+    rig = mission()
+    rig.pose(5.0, 30.0)
+    rig.reading(5.0, 40.0)
+    rig.step(5.0)
+    assert rig.mission.accept_gated() == 1
+    assert rig.observed[-1] == "c3r0"
+    assert rig.events[-1]["taken_back"] == "asked"
+    assert rig.mission.accept_gated() == 0
+    assert rig.mission.rejected == {}
+
+
+def test_the_journal_brings_back_what_was_kept() -> None:
+    rig = mission()
+    for t, value in ((5.0, 40.0), (5.5, 70.0), (6.0, 40.1)):
+        rig.pose(t, 30.0)
+        rig.reading(t, value)
+        rig.step(t)
+    rig.mission.accept_gated()
+    rig.pose(8.0, 40.0)
+    rig.reading(8.0, -50.0)
+    rig.step(8.0)
+    again = mission()
+    for event in rig.events:
+        if event["event"] in ("reading", "gated"):
+            again.intake.restore(event)
+    assert again.intake.rejected == rig.intake.rejected == {"gated": 1}
+    assert [r.value for r in again.intake.uptake.gate.take_all()] == [-50.0]
+
+
+def test_witnesses_from_before_a_restart_count() -> None:
+    rig = mission()
+    for t in (5.0, 6.0):
+        rig.pose(t, 30.0)
+        rig.reading(t, 40.0)
+        rig.step(t)
+    again = mission()
+    for event in rig.events:
+        if event["event"] == "gated":
+            again.intake.restore(event)
+    again.pose(7.0, 30.0)
+    again.reading(7.0, 40.0)
+    again.step(7.0)
+    assert again.intake.rejected == {}
+    assert again.accepted == 6

@@ -1,0 +1,50 @@
+"""Readings from before a restart."""
+
+from __future__ import annotations
+
+from gp_active_sensing.events import gated_event, reading_event
+from gp_active_sensing.mission.known import Known
+from gp_active_sensing.types import Reading
+
+
+def event(stamp_ns: int, value: float, **more: object) -> dict[str, object]:
+    return reading_event(Reading(stamp_ns, 1, value), **more)
+
+
+def test_a_reading_is_known_once_by_stamp_and_value() -> None:
+    known = Known()
+    known.note(event(5, 1.5))
+    assert not known.holds(5, 1.6)
+    assert not known.holds(6, 1.5)
+    assert known.holds(5, 1.5)
+    assert not known.holds(5, 1.5)
+    assert len(known) == 0
+
+
+def test_so_many_readings_of_a_window_are_known() -> None:
+    known = Known()
+    known.note(event(20, 7.0, first_ns=10, count=3))
+    assert not known.holds(9, 1.0)
+    assert [known.holds(t, float(t)) for t in (10, 15, 20, 21, 15)] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None:
+    known = Known()
+    known.note(gated_event(Reading(5, 1, 99.0), 8.0))
+    known.note(event(5, 99.0, taken_back="agreed"))
+    assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
+
+
+def test_what_is_old_is_forgotten() -> None:
+    known = Known()
+    for stamp_ns in (1, 5):
+        known.note(event(stamp_ns, 1.0))
+    known.note(event(4, 1.0, first_ns=1, count=3))
+    known.forget_before(5)
+    assert [known.holds(t, 1.0) for t in (1, 4, 5)] == [False, False, True]

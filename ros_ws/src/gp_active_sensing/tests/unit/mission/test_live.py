@@ -1,0 +1,179 @@
+"""What may be changed while a mission runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.events import budget_event, budget_of
+from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.live import LIVE, adjust
+from gp_active_sensing.mission.settings import ActiveSensingConfig, MissionConfig
+from gp_active_sensing.types import Budget, PlanLimit
+from tests.unit.mission.test_blocked import stand, under_way
+from tests.unit.mission.test_mission import drive_to
+from tests.unit.mission.worlds import Rig, grid
+
+
+def config(**changes: Any) -> ActiveSensingConfig:
+    whole: dict[str, Any] = {"map": {"kind": "grid", "columns": 4, "rows": 1}}
+    return from_mapping(ActiveSensingConfig, whole | changes)
+
+
+def test_every_live_parameter_is_one_and_takes_effect() -> None:
+    before = config(budget={"readings": 3, "metres": 50.0})
+    parts = build_parts(before, None)
+    now = config(
+        budget={"readings": 2, "metres": 60.0, "seconds": 70.0},
+        limit={"expansions": 5},
+        plan_ahead_samples=3,
+        mission={
+            "arrival": "radius",
+            "arrival_radius": 0.2,
+            "reading_timeout": 3.0,
+            "retries": 7,
+            "drive_timeout": 8.0,
+            "block_seconds": 9.0,
+            "lost_after": 10.0,
+            "clock_tolerance": 11.0,
+            "exit_at_end": True,
+        },
+        waypoint={"rate": 2.0, "altitude": 5.0},
+        reading={"gate": 4.0, "gate_places": 3},
+    )
+    changed = {
+        f"{s.name}.{f.name}"
+        for s in dataclasses.fields(now)
+        if dataclasses.is_dataclass(a := getattr(now, s.name))
+        for f in dataclasses.fields(a)
+        if getattr(a, f.name) != getattr(getattr(before, s.name), f.name)
+    }
+    assert changed | {"plan_ahead", "plan_ahead_samples", "limit.seconds"} == set(LIVE)
+    adjust(parts, before, now)
+    mission = parts.mission
+    assert mission.loop.limit == PlanLimit(None, 5)
+    assert mission.loop.retries == 7
+    assert mission.loop.remaining.readings == 2
+    assert mission.budget == Budget(2, 60.0, 70.0)
+    probe = mission.probe
+    assert (probe.purse.metres, probe.purse.seconds) == (60.0, 70.0)
+    assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0)
+    assert probe.ahead.samples == 3
+    assert (probe.intake.uptake.gate.limit, probe.intake.uptake.gate.places) == (4.0, 3)
+    for part in (mission, mission.roster, mission.blocked, probe):
+        assert part.config is now.mission
+    adjust(parts, now, config(plan_ahead=False))
+    assert probe.ahead.samples == 0
+    assert mission.loop.limit == PlanLimit(seconds=1.0), "a robot never plans without a limit"
+
+
+# -- the budget ------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_is_raised_lets_a_mission_go_on_that_was_on_its_way_home() -> None:
+    rig = Rig(grid(5), budget=2, back_to_start=True)
+    under_way(rig)
+    drive_to(rig, 2.0, 1)
+    assert rig.sent[-1] == 0, "on the way home"
+    rig.mission.set_budget(Budget(readings=4))
+    rig.step(3.0)
+    assert rig.loop.remaining.readings == 2
+    assert rig.sent[-1] == 2
+    assert rig.mission.reason == ""
+    drive_to(rig, 4.0, 2)
+    drive_to(rig, 5.0, 3)
+    drive_to(rig, 6.0, 0, read=False)
+    assert rig.mission.state == "ended"
+    assert len(rig.observed) == 4
+    (event,) = [e for e in rig.events if e["event"] == "budget"]
+    assert budget_of(event) == Budget(readings=4)
+
+
+def test_what_was_spent_counts() -> None:
+    rig = Rig(grid(5), budget=Budget(readings=5, metres=100.0, seconds=100.0))
+    under_way(rig)
+    drive_to(rig, 4.0, 1)
+    rig.mission.set_budget(Budget(readings=3, metres=50.0, seconds=None))
+    assert rig.loop.remaining.readings == 1
+    assert rig.probe.purse.metres == pytest.approx(40.0)
+    assert rig.probe.purse.seconds is None
+
+
+def test_a_budget_below_what_was_spent_ends_the_mission() -> None:
+    rig = Rig(grid(5), budget=5)
+    under_way(rig)
+    drive_to(rig, 2.0, 1)
+    drive_to(rig, 3.0, 2)
+    assert rig.sent[-1] == 3
+    rig.mission.set_budget(Budget(readings=2))
+    rig.step(4.0)
+    rig.step(4.1)
+    assert rig.mission.state == "ended"
+    assert rig.mission.reason == "the budget of readings is spent"
+    assert rig.loop.remaining.readings == 0
+
+
+def test_a_decision_that_was_being_computed_is_computed_again() -> None:
+    rig = Rig(grid(5), budget=5)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0, plan=False)
+    job = rig.asked
+    assert job is not None
+    rig.mission.set_budget(Budget(readings=1))
+    assert not rig.mission.decided(job, job.ask())
+    rig.step(2.0, plan=False)
+    assert rig.asked is not job
+    assert rig.asked is not None
+    assert rig.asked.loop.remaining.readings == 1
+
+
+def test_after_the_end_another_budget_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(grid(5), budget=1)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    drive_to(rig, 2.0, rig.sent[-1])
+    assert rig.mission.state == "ended"
+    rig.mission.set_budget(Budget(readings=5))
+    assert rig.loop.remaining.readings == 0
+    assert "changes nothing" in caplog.text
+
+
+def test_another_budget_is_known_after_a_restart(tmp_path: Path) -> None:
+    given = config(budget={"readings": 4, "metres": 100.0}, run_dir=str(tmp_path / "run"))
+    first = build_parts(given, None)
+    first.mission.start()
+    first.mission.set_budget(Budget(readings=3, seconds=60.0))
+    first.recorder.close()
+    second = build_parts(given, None)
+    assert second.mission.budget == Budget(readings=3, seconds=60.0)
+    assert second.mission.loop.remaining.readings == 3
+    assert second.mission.probe.purse == Budget(seconds=60.0)
+    second.recorder.close()
+
+
+def test_a_budget_event_that_is_none_is_refused() -> None:
+    from gp_active_sensing.errors import RunError
+
+    assert budget_of(budget_event(Budget(3, 4.5))) == Budget(3, 4.5)
+    for wrong in ({}, {"readings": "many", "metres": None, "seconds": None}):
+        with pytest.raises(RunError, match="is not a budget"):
+            budget_of(wrong)
+
+
+# -- times -----------------------------------------------------------------------------------------
+
+
+def test_a_shorter_drive_timeout_counts_from_the_last_progress() -> None:
+    rig = Rig(grid(3), drive_timeout=100.0)
+    under_way(rig)
+    stand(rig, 2.0, 20.0, 0.0)
+    assert rig.loop.blocked == set()
+    rig.mission.set_config(MissionConfig(drive_timeout=15.0))
+    rig.step(20.1)
+    assert len(rig.loop.blocked) == 1

@@ -1,0 +1,149 @@
+"""Whole missions of simulated probes in virtual time: shared, safe, the same every time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.mission.rehearsal import Rehearsal
+from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
+
+NAMES = ("a", "b", "c")
+
+
+def some_map(rng: np.random.Generator) -> dict[str, Any]:
+    """A small map of some kind."""
+    if rng.random() < 0.3:
+        return {"kind": "roads", "file": "town.geojson", "features": ["x", "y"]}
+    columns, rows = rng.integers(2, 7, size=2).tolist()
+    found = {"kind": "grid", "columns": columns, "rows": rows, "spacing": 10.0, "speed": 5.0}
+    if rng.random() < 0.3:
+        found["moves"] = "free"
+    elif rng.random() < 0.3:
+        found["reach"] = 25.0
+    return found
+
+
+def some_scenario(seed: int) -> Scenario:
+    """Map, budget, sensor and end place as the seed has it."""
+    rng = np.random.default_rng([seed, 0xF1])
+    budget: dict[str, Any] = {"readings": int(rng.integers(1, 13))}
+    if rng.random() < 0.4:
+        budget["metres"] = float(rng.uniform(200.0, 900.0))
+    probe: dict[str, Any] = {"start": "random"}
+    if "metres" in budget and rng.random() < 0.5:
+        probe["end"] = "start"
+    return scenario_from_mapping(
+        {
+            "name": "some",
+            "seed": seed,
+            "map": some_map(rng),
+            "field": {"kind": "gp", "length_scale": 20.0, "signal_std": 3.0},
+            "sensor": {
+                "noise_std": 0.3,
+                "dropout": float(rng.choice([0.0, 0.3])),
+                "on_the_way": bool(rng.random() < 0.7),
+            },
+            "probe": probe,
+            "belief": {"length_scales": [20.0], "signal_std": [3.0], "noise_std": [0.3]},
+            "policy": {"name": str(rng.choice(["random", "max_entropy"]))},
+            "budget": budget,
+            "limit": {"expansions": 5},
+        }
+    )
+
+
+def check(rehearsal: Rehearsal, readings: int) -> None:
+    """Nobody is sent where another one goes, and no reading is taken that is not left."""
+    mission = rehearsal.mission
+    goals = [p.plan.waypoints[0] for p in mission.roster.present if p.plan is not None]
+    assert len(goals) == len(set(goals)), "two probes are sent to one place"
+    observed = mission.loop.belief.observed
+    promised = sum(not observed[goal] for goal in goals)
+    assert int(observed.sum()) + promised <= readings
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whoever_dies_and_comes_back_the_others_share_what_is_left(seed: int) -> None:
+    scenario = some_scenario(seed)
+    readings = scenario.budget.readings
+    assert readings is not None
+    rng = np.random.default_rng([seed, 0xD1E])
+    quick = {"lost_after": 5.0, "reading_timeout": 3.0, "block_seconds": 20.0, "retries": 1}
+    rehearsal = Rehearsal(scenario, NAMES, parameters={"mission": quick}, period=1.0)
+    while not rehearsal.mission.state == "ended":
+        assert rehearsal.seconds < 3000.0, "it does not end"
+        dice = rng.random(3)
+        name = str(rng.choice(NAMES))
+        if dice[0] < 0.02:
+            rehearsal.silent ^= {name}
+        elif dice[0] < 0.03:
+            rehearsal.mission.leave(name)
+        elif dice[0] < 0.06:
+            rehearsal.mission.join(name)
+        elif dice[0] < 0.07:
+            rehearsal.mission.unreachable(name)
+        elif dice[0] < 0.08:
+            rehearsal.mission.pause()
+            rehearsal.step()
+            rehearsal.mission.resume()
+        if rehearsal.seconds > 500.0:  # after all the trouble, somebody finishes it
+            rehearsal.silent.clear()
+            for other in NAMES:
+                rehearsal.mission.join(other)
+        rehearsal.step()
+        check(rehearsal, readings)
+    loop = rehearsal.mission.loop
+    if rehearsal.mission.reason == "the budget of readings is spent":
+        assert int(loop.belief.observed.sum()) == readings
+
+
+@pytest.mark.parametrize("names", [(), ("a",), NAMES])
+def test_it_is_the_same_every_time(names: tuple[str, ...]) -> None:
+    scenario = load_scenario("town", overrides=["budget.readings=9", "limit.expansions=50"])
+    first, second = (Rehearsal(scenario, names, period=1.0) for _ in range(2))
+    assert first.run(3000.0)
+    assert second.run(3000.0)
+    assert first.sent == second.sent
+    assert first.now_ns == second.now_ns
+    weights = [r.mission.loop.belief.weights.tolist() for r in (first, second)]
+    assert weights[0] == weights[1]
+
+
+def test_several_need_less_time_for_as_many_readings() -> None:
+    scenario = load_scenario("town", overrides=["budget.readings=12", "limit.expansions=50"])
+    seconds = []
+    for names in ((), NAMES):
+        rehearsal = Rehearsal(scenario, names, period=1.0)
+        assert rehearsal.run(3000.0)
+        assert int(rehearsal.mission.loop.belief.observed.sum()) == 12
+        assert rehearsal.mission.rejected.total() == 0
+        seconds.append(rehearsal.seconds)
+    assert seconds[1] < 0.6 * seconds[0]
+
+
+def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
+    """The rehearsal is another driver of the same engine; only stamps differ."""
+    scenario = load_scenario("town", overrides=["budget.readings=9", "limit.expansions=50"])
+    run_scenario(scenario, tmp_path / "run")
+    lines = (tmp_path / "run" / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    rehearsal = Rehearsal(scenario, period=1.0)
+    assert rehearsal.run(3000.0)
+    assert [place for _, place in rehearsal.sent] == [json.loads(x)["location"] for x in lines]
+
+
+def test_the_records_say_whose_stage_it_was(tmp_path: Path) -> None:
+    scenario = load_scenario("town", overrides=["budget.readings=6", "limit.expansions=50"])
+    parameters = {"run_dir": str(tmp_path / "run")}
+    rehearsal = Rehearsal(scenario, NAMES, period=1.0, parameters=parameters)
+    assert rehearsal.run(3000.0)
+    rehearsal.close()
+    lines = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    decided = [event["probe"] for event in events if event["event"] == "decision"]
+    assert set(decided) == set(NAMES)
+    assert {event["probe"] for event in events if event["event"] == "reading"} == set(NAMES)

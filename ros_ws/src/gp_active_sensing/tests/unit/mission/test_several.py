@@ -1,0 +1,445 @@
+"""One mission of several probes: they share readings and waypoints, and come and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.names import numbered, probe_names
+from tests.unit.mission.teams import Team
+
+
+def begun(**parameters: object) -> Team:
+    """Return a team of three that have been sent out."""
+    team = Team(**parameters)  # type: ignore[arg-type]
+    team.here("a", "b", "c")
+    team.step()
+    return team
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("3", ("probe_1", "probe_2", "probe_3")),
+        ("boat", ("boat",)),
+        ("boat, rover_2,fleet/car", ("boat", "rover_2", "fleet/car")),
+    ],
+)
+def test_a_number_or_names(text: str, names: tuple[str, ...]) -> None:
+    assert numbered(text) == names
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1a", "a b", "/a", "a/", "a,,b", "é"])
+def test_a_name_that_cannot_be_a_namespace_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"probes: .* cannot be a namespace"):
+        numbered(text)
+
+
+def test_a_name_that_comes_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="probes: 'a' comes more than once"):
+        probe_names(["a", "b", "a"])
+    with pytest.raises(ConfigError, match="'a' comes more than once"):
+        Team(["a", "a"])
+
+
+# -- joining -------------------------------------------------------------------------------------
+
+
+def test_each_joins_with_its_first_pose_and_is_sent_elsewhere() -> None:
+    team = Team()
+    team.step()
+    assert team.sent == {}
+    team.put("b", 5, read=False)
+    team.step()
+    assert set(team.sent) == {"b"}
+    team.here("a")
+    team.put("c", 10, read=False)
+    team.step()
+    assert set(team.sent) == {"a", "b", "c"}
+    assert len(set(team.pending)) == 3
+    assert [p.gone for p in team.mission.probes.values()] == ["", "", ""]
+
+
+def test_a_pose_that_cannot_be_used_is_no_sign_of_life() -> None:
+    team = Team(mission={"lost_after": 5.0})
+    team.put("a", 0, read=False)
+    team.step()
+    stranger = team.mission.inbox
+    for _ in range(8):
+        team.put("b", 5, read=False)
+        for pose in stranger.take():
+            stranger.put(pose.what.__class__(**{**vars(pose.what), "frame": "odom"}), 0.0, "b")
+        team.step()
+    assert team.probe("b").gone == "no pose yet"
+    assert team.probe("a").gone == "silent for 5 s"
+
+
+def test_others_waypoints_are_pending_in_each_decision() -> None:
+    team = Team()
+    team.here("a", "b", "c")
+    known: set[int] = set()
+    team.step(plan=False)
+    for _ in range(3):
+        assert team.asked is not None
+        assert set(team.asked.pending) == known
+        assert team.plan()
+        known = set(team.pending)
+        team.step(plan=False)
+    assert len(known) == 3
+
+
+def test_messages_of_a_probe_that_is_not_on_the_list_are_counted() -> None:
+    team = Team(["a", "b"])
+    team.put("c", 0)
+    team.step()
+    assert team.mission.rejected["unknown_probe"] == 2
+    assert team.observed == []
+
+
+def test_one_more_may_join_while_the_mission_runs() -> None:
+    team = Team(["a"])
+    team.put("a", 0, read=False)
+    team.step()
+    team.mission.add("b")
+    team.put("b", 5, read=False)
+    team.step()
+    assert len(set(team.pending)) == 2
+    with pytest.raises(ValueError, match="'b' cannot join the mission of"):
+        team.mission.add("b")
+
+
+def test_no_name_joins_a_mission_of_one_without_a_name() -> None:
+    team = Team([])
+    with pytest.raises(ValueError, match="cannot join"):
+        team.mission.add("b")
+
+
+# -- readings of others --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arrival", ["reading", "radius"])
+def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands(
+    arrival: str,
+) -> None:
+    team = begun(mission={"arrival": arrival})
+    goal = team.target("a")
+    team.put("b", goal)
+    team.step(plan=False)
+    stage = team.probe("a").finished
+    assert stage is not None
+    assert stage.value is None
+    while team.asked is not None and team.asked.probe != "a":
+        team.plan()
+        team.step(plan=False)
+    assert team.asked is not None
+    assert team.asked.at == 0, "not at the waypoint, where it has never been"
+    team.plan()
+    assert goal not in team.pending
+
+
+def test_readings_of_a_probe_that_has_left_are_used() -> None:
+    team = begun()
+    assert team.mission.leave("b") == ""
+    team.put("b", 17)
+    team.step()
+    assert 17 in team.observed
+    assert team.probe("b").gone == "left: asked to leave"
+
+
+# -- leaving, falling silent, coming back ----------------------------------------------------------
+
+
+def test_the_waypoint_of_one_that_leaves_is_free_for_the_others() -> None:
+    team = Team(["a", "b"], map={"columns": 3, "rows": 1})
+    team.put("a", 0)
+    team.put("b", 2)
+    team.step()
+    assert team.pending == [1], "the only place that is left"
+    (first,) = (name for name in "ab" if team.probe(name).target is not None)
+    other = "b" if first == "a" else "a"
+    team.mission.leave(first)
+    team.step()
+    assert team.target(other) == 1
+
+
+def test_one_that_left_comes_back_only_when_it_is_asked_to() -> None:
+    team = begun()
+    team.mission.leave("b")
+    team.here("a", "b", "c")
+    team.step()
+    assert team.probe("b").plan is None
+    assert team.mission.join("b") == ""
+    team.step()
+    assert team.probe("b").plan is not None
+    assert len(set(team.pending)) == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("join", "a", "a takes part already"),
+        ("join", "d", "no probe 'd' in this mission."),
+        ("leave", "d", "no probe 'd' in this mission."),
+    ],
+)
+def test_commands_that_do_not_fit_say_why(command: str, name: str, text: str) -> None:
+    assert text in getattr(begun().mission, command)(name)
+
+
+def test_leaving_twice_is_refused() -> None:
+    team = begun()
+    team.mission.leave("a")
+    assert team.mission.leave("a") == "a has left already"
+
+
+def test_joining_before_the_first_pose_waits_for_it() -> None:
+    team = Team()
+    team.mission.leave("a")
+    assert team.mission.join("a") == ""
+    assert team.probe("a").gone == "no pose yet"
+    team.here("a")
+    team.step()
+    assert team.probe("a").plan is not None
+
+
+def test_one_whose_poses_stop_is_given_up_and_comes_back_by_itself() -> None:
+    team = begun(mission={"lost_after": 5.0})
+    lost = team.target("b")
+    for _ in range(7):
+        team.here("a")
+        team.put("c", 10, read=False)
+        team.put("b", 5, pose=False)  # its sensor is still heard
+        team.step()
+    assert team.probe("b").gone == "silent for 5 s"
+    assert lost not in team.pending
+    assert len(team.pending) == 2
+    team.put("b", 5, read=False)
+    team.step()
+    assert team.probe("b").gone == ""
+    assert len(set(team.pending)) == 3
+
+
+def test_an_answer_for_one_that_left_meanwhile_is_not_used() -> None:
+    team = Team()
+    team.here("a", "b", "c")
+    team.step(plan=False)
+    job = team.asked
+    assert job is not None
+    team.mission.leave(job.probe)
+    team.mission.join(job.probe)
+    team.asked = job
+    assert not team.plan()
+    team.step()
+    assert len(set(team.pending)) == 3
+
+
+def test_when_all_are_gone_the_mission_waits_for_one() -> None:
+    team = begun(mission={"lost_after": 5.0})
+    team.step(20.0)
+    assert team.mission.roster.present == []
+    team.step(1000.0)
+    assert team.mission.state == "running"
+    team.put("c", 10, read=False)
+    team.step()
+    assert len(team.pending) == 1
+
+
+def test_one_alone_is_never_given_up() -> None:
+    team = Team(["a"], mission={"lost_after": 5.0, "drive_timeout": 0.0})
+    team.here("a")
+    team.step()
+    team.step(1000.0)
+    assert team.probe("a").gone == ""
+
+
+def test_pausing_and_resuming_sends_every_waypoint_again() -> None:
+    team = begun()
+    before = {name: team.target(name) for name in "abc"}
+    team.mission.pause()
+    team.here("a", "b", "c")
+    team.step()
+    team.mission.resume()
+    team.step()
+    assert {name: team.target(name) for name in "abc"} == before
+    assert all(len(places) == 2 for places in team.sent.values())
+
+
+# -- budgets -------------------------------------------------------------------------------------
+
+
+def test_the_last_readings_are_shared_and_never_exceeded() -> None:
+    team = begun(budget={"readings": 5})
+    for _ in range(20):
+        if team.over:
+            break
+        assert len(team.observed) + len(team.pending) <= 5
+        moving = [name for name in "abc" if team.probe(name).target is not None]
+        for name in moving:
+            team.put(name, team.target(name))
+        for name in set("abc") - set(moving):
+            team.put(name, team.probe(name).intake.here.place + 6)  # type: ignore[union-attr]
+        team.step()
+    assert team.over
+    assert len(team.observed) == 5
+    assert team.mission.reason == "the budget of readings is spent"
+
+
+def test_a_reading_kept_for_one_that_dies_goes_to_another() -> None:
+    team = begun(budget={"readings": 3}, mission={"lost_after": 5.0})
+    team.obey("a")
+    team.obey("b")
+    assert team.probe("a").resting == "the budget of readings is spent"
+    assert team.mission.state == "running", "c is under way with the last one"
+    for _ in range(8):
+        for name, place in (("a", 0), ("b", 5)):
+            team.put(name, place, read=False)
+        team.step()
+    assert team.probe("c").gone
+    (name,) = (name for name in "ab" if team.probe(name).target is not None)
+    team.obey(name)
+    team.step()
+    assert team.over
+    assert len(team.observed) == 3
+
+
+def test_one_on_its_way_home_is_called_back_when_a_reading_becomes_free() -> None:
+    team = begun(
+        budget={"readings": 3, "metres": 500.0}, probe={"end": 12}, mission={"lost_after": 5.0}
+    )
+    team.obey("a")
+    team.obey("b")
+    home = team.probe("a").stages.home
+    assert home is not None
+    for _ in range(8):
+        for name, place in (("a", 0), ("b", 12)):
+            team.put(name, place, read=False)
+        team.step()
+    assert team.probe("c").gone
+    (name,) = (name for name in "ab" if team.probe(name).plan is not None)
+    assert not team.probe(name).home
+    team.obey(name)
+    assert len(team.observed) == 3
+    assert team.target(name) == 12, "and home at last"
+
+
+def test_a_reading_that_was_kept_for_a_blocked_place_goes_to_whoever_can_use_it() -> None:
+    team = begun(budget={"readings": 3})
+    team.obey("a")
+    team.obey("b")
+    assert team.mission.unreachable("c", "there is a wall") == ""
+    team.step()
+    assert len(team.pending) == 1
+    assert len(team.observed) == 2
+
+
+def test_one_that_waits_for_its_turn_is_not_starved_by_one_that_rests() -> None:
+    """What is set aside frees a reading; nobody is asked for it again and again."""
+    team = begun(budget={"readings": 3}, mission={"reading_timeout": 1.0, "retries": 0})
+    team.obey("a")
+    assert team.probe("a").resting
+    goal = team.target("b")
+    for _ in range(4):
+        team.put("b", goal, read=False)
+        team.step()
+    assert goal in team.loop.set_aside
+    assert len(team.pending) == 2
+
+
+def test_metres_are_each_probes_own() -> None:
+    team = begun(budget={"metres": 25.0, "readings": 9})
+    for _ in range(3):
+        if team.probe("a").target is None:
+            break
+        team.obey("a")
+    assert team.probe("a").resting
+    assert team.probe("a").left.metres is not None
+    assert team.probe("a").left.metres < 10.0
+    assert team.probe("b").left.metres == 25.0
+    assert team.mission.state == "running"
+    team.obey("b")
+    assert team.probe("b").left.metres == pytest.approx(15.0)
+
+
+def test_each_ends_where_it_began() -> None:
+    team = begun(budget={"readings": 3, "metres": 500.0}, probe={"end": "start"})
+    starts = {"a": 0, "b": 5, "c": 10}
+    assert {name: team.probe(name).purse.end for name in "abc"} == starts
+    for name in "abc":
+        team.obey(name)
+    away = [name for name in "abc" if team.probe(name).target is not None]
+    assert len(away) > 1, "one may have been sent to where it began"
+    for name in away:
+        assert team.target(name) == starts[name]
+        assert team.mission.state == "running"
+        team.put(name, starts[name], read=False)
+        team.step()
+    assert team.over
+    assert len(team.observed) == 3
+
+
+def test_what_is_driven_after_leaving_is_free_and_in_silence_is_not() -> None:
+    for leaves, seconds in ((True, 2.0), (False, 42.0)):
+        team = Team(["a", "b"], mission={"lost_after": 30.0, "drive_timeout": 0.0})
+        team.put("a", 0, read=False)
+        team.step()
+        assert team.probe("a").plan is not None
+        if leaves:
+            team.mission.leave("a")
+        team.step(40.0)
+        assert team.probe("a").gone
+        team.put("a", 0, read=False)
+        team.step(1.0)
+        if leaves:
+            team.mission.join("a")
+            team.step(0.0)
+        goal = team.target("a")
+        team.put("a", goal)
+        team.step(2.0)
+        assert team.probe("a").stages.driven.seconds == pytest.approx(seconds, abs=1.01)
+
+
+# -- a node that was started again -----------------------------------------------------------------
+
+
+def test_a_restart_keeps_who_takes_part_and_what_is_under_way(tmp_path: Path) -> None:
+    team = Team(["a", "b"], run_dir=tmp_path / "run")
+    team.here("a", "b")
+    team.step()
+    team.mission.add("c")
+    team.put("c", 10, read=False)
+    team.step()
+    team.obey("a")
+    team.mission.leave("b", "battery")
+    team.step()
+    before = {name: team.probe(name).target for name in "abc"}
+    observed = team.observed
+    team.parts.recorder.close()
+    team.begin()
+    assert {name: team.probe(name).target for name in "abc"} == before
+    assert team.probe("b").gone == "left: battery"
+    assert team.probe("c").gone == ""
+    assert team.observed == observed
+    for name in "ac":
+        team.put(name, team.target(name))
+    team.step()
+    assert len(team.observed) == len(observed) + 2
+    assert len(set(team.pending)) == 2
+    team.parts.recorder.close()
+
+
+def test_one_that_died_while_the_node_was_down_is_given_up(tmp_path: Path) -> None:
+    team = Team(["a", "b"], run_dir=tmp_path / "run", mission={"lost_after": 5.0})
+    team.here("a", "b")
+    team.step()
+    team.parts.recorder.close()
+    team.begin()
+    for _ in range(8):
+        team.put("a", 0, read=False)
+        team.step()
+    assert team.probe("b").gone == "silent for 5 s"
+    team.parts.recorder.close()
