@@ -36,8 +36,9 @@ def run() -> Section:
         "python benchmarks/run.py gate",
         f"{SEEDS} seeds a scenario, {VISITS} random places each (of the line two thirds), one "
         f"reading a place, judged once {config.gate_places} are observed and before it is told to "
-        "the belief, which has the scenario's own configuration (known) or is given nothing (nothing known). `farthest`: of "
-        "the honest readings, in the gate's standard deviations. `gated`: share of readings that "
+        "the belief, which has the scenario's own configuration (known) or is given nothing "
+        "(nothing known). `farthest`: of the honest readings, in the gate's standard deviations. "
+        "`gated`: share of readings that "
         f"are moved by 2, 3, 5, 10 standard deviations of the field (gate {config.gate:g}). "
         f"`RMSPE`: at the end, without spikes and gate, and where {SPIKES:.0%} of the readings are "
         "spikes, without and with the gate.",

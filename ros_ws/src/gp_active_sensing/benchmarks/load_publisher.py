@@ -17,9 +17,9 @@ import numpy as np
 import rclpy
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
-from rcl_interfaces.srv import GetParameters
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Temperature
+from std_srvs.srv import Trigger
 
 from gp_active_sensing.ros import outputs, qos
 
@@ -88,7 +88,7 @@ def drive(node: Any, seconds: float, rate: float, speed: float) -> dict[str, flo
             rclpy.spin_once(node, timeout_sec=0.0)
         ahead = begun + (sent["readings"] + 1) / rate - time.monotonic()
         if ahead > 0.0:
-            time.sleep(ahead)
+            time.sleep(min(ahead, 0.01))
     return {**sent, "seconds": time.monotonic() - begun, "latest_s": late}
 
 
@@ -108,13 +108,14 @@ def flood(node: Any, seconds: float, topic: str, size: int) -> dict[str, float]:
 
 
 def ask(node: Any, seconds: float) -> list[float]:
-    client = node.create_client(GetParameters, "/active_sensing/get_parameters")
+    # It has to wait for the mission's lock, as every command has, and changes nothing.
+    client = node.create_client(Trigger, "/active_sensing/resume")
     client.wait_for_service()
     took: list[float] = []
     begun = time.monotonic()
     while time.monotonic() - begun < seconds:
         asked = time.monotonic()
-        future = client.call_async(GetParameters.Request(names=["seed"]))
+        future = client.call_async(Trigger.Request())
         rclpy.spin_until_future_complete(node, future, timeout_sec=10.0)
         took.append(1e3 * (time.monotonic() - asked))
         time.sleep(0.05)

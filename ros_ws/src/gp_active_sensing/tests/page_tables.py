@@ -12,7 +12,7 @@ from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.ros.launches import launch_spec
 from gp_active_sensing.ros.launching import Argument
-from gp_active_sensing.ros.settings import BagPlayerConfig, SimulatorConfig
+from gp_active_sensing.ros.settings import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
 from tests.pages import REPOSITORY
 
 __all__ = ["NODES", "PAGE", "SECTIONS", "generated", "parts", "written_anew"]
@@ -22,6 +22,7 @@ NODES = {
     "active_sensing": ActiveSensingConfig,
     "simulator": SimulatorConfig,
     "bag_player": BagPlayerConfig,
+    "bag_recorder": BagRecorderConfig,
 }
 SECTIONS = {"policy": Bal}
 _PART = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)

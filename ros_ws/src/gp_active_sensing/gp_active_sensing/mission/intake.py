@@ -76,7 +76,7 @@ class Intake:
         self.poses = 0
         """Poses that were used."""
         self.catch_up = CatchUp(clock, wanted=taking.catch_up)
-        self._waiting = Waiting(track, taking.pose_wait, taking.waiting, clock)
+        self._waiting = Waiting(track, taking.pose_wait, taking.waiting)
         self._moved_from: Pose | None = None
         self._clock = clock
 
@@ -121,17 +121,19 @@ class Intake:
     def take(self, arrivals: Collection[Arrival]) -> list[Reading]:
         """Use what came; return the readings that were accepted."""
         ready: list[Held] = []
+        now = None
         for what, received, _ in self.catch_up.pass_on(arrivals):
+            now = received
             try:
                 if isinstance(what, Pose):
                     ready += self._take_pose(what, received)
-                    ready += self._placed(self._waiting.after_pose())
+                    ready += self._placed(self._waiting.after_pose(now))
                 else:
                     ready += self._take_reading(what, received)
             except Exception:  # one message must not take the others along
                 self._count("error", f"{what} (see below)")
                 logger.exception("cannot use %s", what)
-        ready += self._placed(self._waiting.after_time())
+        ready += self._placed(self._waiting.after_time(self._clock() if now is None else now))
         self._reject_left("partial_visit", "too little of its road was driven")
         told = self.uptake.take(ready)
         if (newest := self.track.newest) is not None:
@@ -263,7 +265,7 @@ class Intake:
         )
         if not math.isfinite(raw.value) or bad_variance:
             return [held]  # the loop rejects it with the right word, wherever it was taken
-        if self._waiting.has_pose(held):
+        if self._waiting.has_pose(held, received):
             return self._place(held)
         if (oldest := self._waiting.add(held)) is not None:
             self._reject("no_pose", oldest.reading, "too many readings wait")

@@ -109,7 +109,7 @@ class PoseConfig:
         50.0,
         help="expected rate; sizes the queues; tf: how often it is looked up",
         unit="Hz",
-        above=0.0,
+        low=1e-3,
         high=1e5,
     )
     reliable: bool = param(

@@ -6,7 +6,6 @@ from collections import deque
 
 from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.visits import Held
-from gp_active_sensing.types import Clock
 
 __all__ = ["Waiting"]
 
@@ -14,18 +13,19 @@ __all__ = ["Waiting"]
 class Waiting:
     """A bounded queue; what is in it is looked at only when something has changed for it.
 
+    How long a reading has waited is asked with the time at which the message came that is being
+    used: a pose that lies behind it in the inbox is not late because the mission was.
+
     Args:
         track: looks up poses.
         seconds: how long a reading waits for a pose that is not older than itself [s, real time].
         capacity: most readings.
-        clock: monotonic seconds.
     """
 
-    def __init__(self, track: PoseTrack, seconds: float, capacity: int, clock: Clock) -> None:
+    def __init__(self, track: PoseTrack, seconds: float, capacity: int) -> None:
         self.capacity = capacity
         self._track = track
         self._seconds = seconds
-        self._clock = clock
         self._fresh: deque[Held] = deque()
         self._patient: deque[Held] = deque()
         """Those that have waited long enough: any pose near enough will do."""
@@ -33,16 +33,16 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._patient) + len(self._fresh)
 
-    def has_pose(self, held: Held) -> bool:
-        """Say whether no better pose is worth waiting for."""
+    def has_pose(self, held: Held, now: float) -> bool:
+        """Say whether no better pose is worth waiting for (`now`: monotonic seconds)."""
         stamp_ns = held.reading.stamp_ns
         if not self._track.may_come(stamp_ns):
             return True
-        return self._is_patient(held) and self._track.at(stamp_ns) is not None
+        return self._is_patient(held, now) and self._track.at(stamp_ns) is not None
 
-    def _is_patient(self, held: Held) -> bool:
+    def _is_patient(self, held: Held, now: float) -> bool:
         """Say whether a reading has waited long enough for the best pose."""
-        return self._clock() - held.received >= self._seconds
+        return now - held.received >= self._seconds
 
     def add(self, held: Held) -> Held | None:
         """Let a reading wait; return the oldest one when there is no room for it any more."""
@@ -52,26 +52,26 @@ class Waiting:
         self._fresh.append(held)
         return oldest
 
-    def after_pose(self) -> list[Held]:
+    def after_pose(self, now: float) -> list[Held]:
         """Return the readings that a new pose came for."""
-        found = [held for held in self._patient if self.has_pose(held)]
+        found = [held for held in self._patient if self.has_pose(held, now)]
         if found:
-            self._patient = deque(h for h in self._patient if not self.has_pose(h))
+            self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
         ready = [h for h in self._fresh if not self._track.may_come(h.reading.stamp_ns)]
         if ready:
             self._fresh = deque(h for h in self._fresh if self._track.may_come(h.reading.stamp_ns))
         return found + ready
 
-    def after_time(self) -> list[Held]:
+    def after_time(self, now: float) -> list[Held]:
         """Return the readings that have waited long enough for another pose.
 
         They came in this order, so the first ones have waited the longest. One that has no pose at
         all yet is not looked at again before the next pose.
         """
         ready: list[Held] = []
-        while self._fresh and self._is_patient(self._fresh[0]):
+        while self._fresh and self._is_patient(self._fresh[0], now):
             held = self._fresh.popleft()
-            if self.has_pose(held):
+            if self.has_pose(held, now):
                 ready.append(held)
             else:
                 self._patient.append(held)

@@ -24,6 +24,7 @@ from gp_active_sensing.mission.live import adjust
 from gp_active_sensing.mission.roster import LEFT
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import taken_of
+from gp_active_sensing.mission.uptake import ASKED
 from gp_active_sensing.replay.clockwork import Clockwork
 from gp_active_sensing.replay.comparison import Comparison, same
 from gp_active_sensing.replay.lookout import Lookout
@@ -99,6 +100,7 @@ class Again:
             self._frame(frame)
             progress(self._lookout.read)
         ended = self.parts.mission.state == "ended"
+        self.parts.recorder.listener = lambda event: None  # what follows was not recorded
         self.stages.stop(ENDED, over=False)
         comparison = self.comparison
         comparison.frames_lost = recording.lost
@@ -279,6 +281,11 @@ class Again:
             self.parts.mission.leave(name, why.removeprefix(LEFT))
         elif not why:
             self.parts.mission.join(name)
+
+    def _on_reading(self, event: Event) -> None:
+        """Take back what was gated, when that was asked; other readings come out by themselves."""
+        if event.get("taken_back") == ASKED:
+            self.parts.mission.accept_gated()
 
     def _on_end(self, event: Event) -> None:
         if self.parts.mission.state != "ended":

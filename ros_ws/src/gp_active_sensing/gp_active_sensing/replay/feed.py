@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader
+from gp_active_sensing.messages.fields import split_type_name
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.settings import ActiveSensingConfig
@@ -89,15 +90,6 @@ class Feed:
     ) -> None:
         reading, pose = config.reading, config.pose
         self._bag = bag
-        self._read_value = ValueReader(
-            BagTypes(bag.typestore),
-            reading.type,
-            reading.field,
-            reading.variance_field,
-            noise_variance=reading.noise_variance,
-            scale=reading.scale,
-            offset=reading.offset,
-        )
         self._streams: dict[str, list[tuple[str, bool]]] = {}
         held = {topic.name for topic in bag.topics}
         self.kinds: set[tuple[str, str]] = set()
@@ -107,17 +99,26 @@ class Feed:
                 if topic in held and not (is_pose and pose.type == "tf"):
                     self._streams.setdefault(topic, []).append((name, is_pose))
                     self.kinds.add(("pose" if is_pose else "reading", name))
+        self._check_types(reading.type, pose.type)
+        self._read_value = ValueReader(
+            BagTypes(bag.typestore),
+            reading.type,
+            reading.field,
+            reading.variance_field,
+            noise_variance=reading.noise_variance,
+            scale=reading.scale,
+            offset=reading.offset,
+        )
         if any(kind == "pose" for kind, _ in self.kinds):
             self._read_pose = pose_reader(pose.type, datum=pose.datum, frame=frame)
         self.unreadable: Counter[str] = Counter()
         """Messages that are not of their type, by topic."""
-        self._check_types(reading.type, pose.type)
 
     def _check_types(self, reading: str, pose: str) -> None:
         held = {topic.name: topic.type for topic in self._bag.topics}
         for topic, uses in self._streams.items():
             for _, is_pose in uses:
-                expected = _full(pose if is_pose else reading)
+                expected = "/msg/".join(split_type_name(pose if is_pose else reading))
                 if held.get(topic, expected) != expected:
                     key = "pose" if is_pose else "reading"
                     msg = (
@@ -162,9 +163,3 @@ class Feed:
         stamp_ns = value.stamp_ns if stamped and value.stamp_ns is not None else now_ns
         raw = RawReading(stamp_ns, value.value, value.noise_variance)
         return Heard(probe, raw, stamped=stamped)
-
-
-def _full(name: str) -> str:
-    """Return a type's name with ``msg`` in it."""
-    parts = name.split("/")
-    return name if len(parts) != 2 else f"{parts[0]}/msg/{parts[1]}"

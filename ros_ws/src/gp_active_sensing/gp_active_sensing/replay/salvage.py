@@ -169,7 +169,7 @@ def _mcap_rows(part: Part) -> Iterator[Row]:
 
 
 def _cut_chunk(stream: IO[bytes], begun: int) -> Any:
-    """Return what there is of a chunk that the file ends in; None when it ends in something else."""
+    """Return what there is of a chunk that begins there; None when it is something else."""
     from mcap.records import Chunk
 
     stream.seek(begun)

@@ -184,7 +184,8 @@ def _stages(data: RunData) -> str:
     if not count:
         return ""
     rows = np.unique(np.linspace(0, count - 1, min(count, ROWS)).round().astype(int)).tolist()
-    title = "Stages" if len(rows) == count else f"Stages ({len(rows)} of {count}, evenly spread)"
+    what = "Stages" if any("plan_seconds" in record for record in data.records) else "Places"
+    title = what if len(rows) == count else f"{what} ({len(rows)} of {count}, evenly spread)"
     table = _table([data.records[row] for row in rows])
     return f'<details><summary>{title}</summary><div class="scroll">{table}</div></details>'
 

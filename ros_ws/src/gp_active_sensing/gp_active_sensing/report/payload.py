@@ -127,6 +127,7 @@ def _step(
         "at": step.at,
         "path": list(plan.path),
         "plan": list(plan.waypoints[1:]),
+        **_went(step, plan),
         "value": _significant(step.value, 6),
         "expected": [_significant(v) for v in step.expected] if step.expected else None,
         "why": why(plan, data.topology.names, data.policy, value_unit(data.policy)),
@@ -134,7 +135,11 @@ def _step(
             (
                 *elsewhere(record, data.topology.names),
                 outcome(
-                    step.expected, step.value, data.unit, set_aside=bool(record.get("set_aside"))
+                    step.expected,
+                    step.value,
+                    data.unit,
+                    set_aside=bool(record.get("set_aside")),
+                    blocked=str(record.get("blocked") or ""),
                 ),
             )
         ),
@@ -147,6 +152,14 @@ def _step(
         "limit": plan.deadline_hit,
         "metres": _significant(float(metres)) if isinstance(metres, int | float) else None,
     }
+
+
+def _went(step: Step, plan: Plan) -> dict[str, Any]:
+    """Return where the probe went instead of where the plan said; how it got there is not known."""
+    went = step.record.get("went")
+    if not isinstance(went, int) or went == plan.waypoint:
+        return {}
+    return {"chosen": plan.waypoint, "place": went, "path": [went], "plan": []}
 
 
 def _way_home(data: RunData, step: Step, plan: Plan) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def outcome(
     unit: str = "",
     *,
     set_aside: bool = False,
+    blocked: str = "",
 ) -> str:
     """Return what was expected of a reading and what it was.
 
@@ -70,9 +71,12 @@ def outcome(
         value: what was read (mean of the visit), None when nothing was.
         unit: of the field.
         set_aside: the place was given up without a reading.
+        blocked: why it could not be reached, "" when it could.
     """
     if value is not None:
         came = f"read {_short(value)}{_unit(unit)}"
+    elif blocked:
+        came = f"given up, it could not be reached ({blocked})"
     else:
         came = "no reading came, the place was set aside" if set_aside else "not read yet"
     if expected is None:

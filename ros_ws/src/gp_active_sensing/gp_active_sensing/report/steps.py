@@ -107,6 +107,8 @@ class _Chunk:
     readings: list[Reading] = field(default_factory=list)
     driven: float = 0.0
     metres: float = 0.0
+    blocked: str = ""
+    """Why the place could not be reached."""
 
     def take(self, event: Mapping[str, Any]) -> None:
         if event.get("event") == "reading":
@@ -114,6 +116,9 @@ class _Chunk:
         elif event.get("event") == "moved":
             self.driven += float(event.get("seconds") or 0.0)
             self.metres += float(event.get("metres") or 0.0)
+        elif event.get("event") == "blocked" and self.plan is not None:
+            if event.get("location") == self.plan.waypoint:
+                self.blocked = str(event.get("why"))
 
 
 def replay(data: RunData) -> Replay:
@@ -132,7 +137,9 @@ def replay(data: RunData) -> Replay:
     prior = masses(again.belief, again.belief.prior_weights)
     steps = []
     for index, chunk in enumerate(chunks):
-        record = by_number.get(chunk.number, {}) if by_stage and index else {}
+        record: Mapping[str, Any] = {}
+        if by_stage and index and chunk.plan is not None and chunk.plan.waypoints:
+            record = by_number.get(chunk.number, {"blocked": chunk.blocked})
         steps.append(again.step(chunk, record, with_map=index in shown))
     return Replay(
         by_stage=by_stage,
@@ -209,7 +216,7 @@ class _Again:
 def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
     """Yield what was before the first decision, then each decision with what came of it.
 
-    The way to the end place, where there was one, comes last.
+    The way to the end place is one of them, and mostly the last.
     """
     chunk = _Chunk(0)
     last: int | None = None
@@ -217,8 +224,8 @@ def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
         if event.get("event") in ("decision", "home"):
             yield chunk
             plan = plan_of(event) if event.get("event") == "decision" else home_of(event)
-            at = event.get("at")
-            chunk = _Chunk(chunk.number + 1, plan, last if at is None else int(at))
+            at, number = event.get("at"), int(event.get("stage") or chunk.number + 1)
+            chunk = _Chunk(number, plan, last if at is None else int(at))
             last = plan.waypoint
         else:
             chunk.take(event)

@@ -53,7 +53,7 @@ class ActiveSensingNode(GuardedNode):
         next_waypoint (geometry_msgs/PoseStamped, latched), plan (nav_msgs/Path),
         field (sensor_msgs/PointCloud2: x y z mean std), map (visualization_msgs/MarkerArray,
         latched), probes (visualization_msgs/MarkerArray), length_scale_belief
-        (std_msgs/Float64MultiArray), /diagnostics.
+        (std_msgs/Float64MultiArray), /diagnostics, ~/journal (std_msgs/String: JSON, for replay).
 
     Actions:
         navigate_to_pose (nav2_msgs/NavigateToPose, client), with ``waypoint.navigate: action``.

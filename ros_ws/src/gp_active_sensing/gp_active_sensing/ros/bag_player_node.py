@@ -97,7 +97,8 @@ class BagPlayer(GuardedNode):
     def _chosen(self) -> list[BagTopic]:
         names = {topic.name for topic in self._bag.topics}
         wanted = {self.resolve_topic_name(name, only_expand=True) for name in self.settings.topics}
-        missing = sorted(wanted - names)
+        awaited = {self.resolve_topic_name(n, only_expand=True) for n in self.settings.wait_for}
+        missing = sorted(wanted - names - awaited)  # of these more is said later
         if missing:
             msg = f"topics: {', '.join(missing)} not in bag {self._bag.path}, {self._contents()}"
             raise ConfigError(msg)
@@ -275,7 +276,9 @@ class BagPlayer(GuardedNode):
                 return
         else:
             quiet = now - max(self._began, self._taken_in_at)
-            if quiet < (_SETTLE if self._outstanding() <= 0 else _PATIENCE):
+            # With its journal and a service to end it, nothing has to be guessed.
+            settled = _SETTLE_UNREPORTED if self._used and self.settings.finish else _SETTLE
+            if quiet < (settled if self._outstanding() <= 0 else _PATIENCE):
                 return
             if self._outstanding() > 0:
                 self.get_logger().warning(

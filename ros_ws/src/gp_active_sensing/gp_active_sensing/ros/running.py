@@ -58,6 +58,11 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
     except ActiveSensingError as error:
         logging.getLogger(__name__).error("%s", error)
         return 1
+    except RCLError as error:
+        if node is not None:
+            raise
+        logging.getLogger(__name__).error("the node cannot be made: %s", error)
+        return 1
     finally:
         if node is not None:
             _close(node)

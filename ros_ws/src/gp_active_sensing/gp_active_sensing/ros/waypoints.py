@@ -134,7 +134,7 @@ class Waypoints:
             self._timer.cancel()
             self._timer = None
         if self._config.rate > 0.0:
-            period = 1.0 / self._config.rate
+            period = min(1.0 / self._config.rate, 1e6)  # a timer counts nanoseconds
             self._timer = self._node.own(
                 self._node.create_timer(period, self._send_last, clock=steady_clock())
             )

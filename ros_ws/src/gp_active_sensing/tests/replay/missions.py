@@ -20,6 +20,7 @@ from gp_active_sensing.foresight import foresee_by_cell
 from gp_active_sensing.mission.build import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob
+from gp_active_sensing.mission.live import adjust
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import Trace
@@ -51,9 +52,7 @@ def odometry(stamp: int, x: float, y: float, heading: float = 0.0) -> Any:
     pose = message(
         "geometry_msgs/msg/Pose",
         position=message("geometry_msgs/msg/Point", x=x, y=y, z=0.0),
-        orientation=message(
-            "geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=turned[0], w=turned[1]
-        ),
+        orientation=message("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=turned[0], w=turned[1]),
     )
     return message(
         "nav_msgs/msg/Odometry",
@@ -99,6 +98,7 @@ class Recorder:
         seconds: how long it is played.
         commands: time [s] -> what is done to the mission then.
         dropout: share of visits without a reading.
+        outliers: share of readings that are far off.
     """
 
     seed: int
@@ -107,6 +107,7 @@ class Recorder:
     seconds: float = 60.0
     commands: dict[float, Callable[[Any], Any]] = field(default_factory=dict)
     dropout: float = 0.1
+    outliers: float = 0.0
     messages: list[tuple[str, int, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -163,6 +164,16 @@ class Recorder:
             for name, body in self._bodies.items():
                 self._move(name, body)
         return self
+
+    def change(self, config: dict[str, Any]) -> None:
+        """Change parameters, as the node does."""
+        self.whole = {**self.whole, **config}
+        before, self.settings = self.settings, from_mapping(ActiveSensingConfig, self.whole)
+        trace = self.mission.trace
+        assert trace is not None
+        with self.mission.lock:
+            trace.changed(**to_mapping(self.settings))
+            adjust(self.parts, before, self.settings)
 
     def _do(self, steps: list[Any]) -> None:
         for step in steps:
@@ -226,6 +237,8 @@ class Recorder:
         if self._rng.random() < self.dropout:
             return
         value = 10.0 + math.sin(0.1 * body.x) + math.cos(0.13 * body.y) + self._some(0.3)
+        if self.outliers and self._rng.random() < self.outliers:
+            value += 50.0
         reading = temperature(stamp - 1, value)
         self._put(name, "reading", reading, RawReading(stamp - 1, value, 0.09))
 

@@ -13,6 +13,7 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
+from gp_active_sensing.resources import find_resource
 from tests.replay.bags import message, write_bag
 from tests.replay.missions import CONFIG, Recorder
 
@@ -77,6 +78,28 @@ def test_commands_are_done_again(tmp_path: Path) -> None:
     assert {"blocked", "state", "end"} <= {event["event"] for event in run.events()}
     summary = run.summary()
     assert (summary["status"], summary["reason"]) == ("finished", "enough")
+
+
+def test_gated_and_averaged_readings(tmp_path: Path) -> None:
+    reading = {**CONFIG["reading"], "gate": 4.0, "gate_places": 3, "window": 0.5}
+    commands = {9.0: lambda mission: mission.accept_gated()}
+    played = Recorder(2, config={"reading": reading}, commands=commands, outliers=0.3).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=8)
+    events = RunDirectory.open(tmp_path / "run").events()
+    assert any(event["event"] == "gated" for event in events)
+    assert any(event.get("taken_back") for event in events)
+
+
+def test_parameters_that_are_changed_on_the_way(tmp_path: Path) -> None:
+    played = Recorder(3, config={"budget": {"readings": 30}})
+    played.commands = {
+        5.0: lambda mission: played.change({"budget": {"readings": 9}}),
+        6.0: lambda mission: played.change({"plan_ahead": True}),
+    }
+    comparison = compared(played.run().bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=9)
+    assert RunDirectory.open(tmp_path / "run").summary()["observed"] == 9
 
 
 def test_a_mission_that_has_to_be_home_in_time(tmp_path: Path) -> None:
@@ -177,3 +200,34 @@ def test_a_journal_of_somebody_else_is_no_mission(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "bag", sorted(messages, key=lambda entry: entry[1]))
     with pytest.raises(Exception, match="no map: the bag is not a recorded mission"):
         replay_bag(bag, tmp_path / "run")
+
+
+# -- the shipped bag -------------------------------------------------------------------------------
+
+
+def test_the_shipped_bag_gives_the_same_decisions(tmp_path: Path) -> None:
+    bag = find_resource("bags", "town_sample/town_sample.mcap").parent
+    assert sum(file.stat().st_size for file in bag.iterdir()) < 1_000_000
+    done = replay_bag("town_sample", tmp_path / "run")
+    found = done.summary["replay"]["comparison"]
+    assert found["differences"] == []
+    assert found["decisions"] == found["decisions_equal"] == 12
+    assert found["readings"] == found["readings_equal"] == 12
+    assert found["frames_lost"] == found["messages_differ"] == 0
+    assert done.summary["rmspe"] < 13.0
+
+
+def test_the_shipped_bag_as_anybody_s_bag(tmp_path: Path) -> None:
+    """Without its journal, the readings alone: the same map."""
+    given = Given(scenario="town", reading_variance_field="variance", policy="random")
+    plain = replay_bag("town_sample", tmp_path / "plain", given, belief_only=True)
+    again = replay_bag("town_sample", tmp_path / "again", belief_only=True)
+    for key in ("observed", "readings", "rmspe", "nlpd", "length_scales"):
+        assert plain.summary[key] == again.summary[key]
+    assert plain.summary["observed"] == 12
+    assert (tmp_path / "plain" / "map.csv").read_text() == (
+        tmp_path / "again" / "map.csv"
+    ).read_text()
+    records = RunDirectory.open(tmp_path / "plain").records()
+    assert [record["stage"] for record in records] == list(range(1, 13))
+    assert records[-1]["rmspe"] == plain.summary["rmspe"]

@@ -190,9 +190,6 @@ def fuzz_parameters(node: ActiveSensingNode, rng: random.Random, count: int) -> 
     for _ in range(count):
         name, value = rng.choice(names), rng.choice(values)
         before = node.get_parameter_or(name, Parameter(name))
-        if before.value is None and not node.has_parameter(name):
-            found["deleted before"] += 1  # None deletes one that may be unset
-            continue
         try:
             (result,) = node.set_parameters([Parameter(name, value=value)])
         except (TypeError, ValueError, OverflowError, UnicodeError):
@@ -208,6 +205,14 @@ def fuzz_parameters(node: ActiveSensingNode, rng: random.Random, count: int) -> 
             found["configurations built"] += 1
         except ConfigError as error:
             found["configurations refused" if str(error) else "without a reason"] += 1
-        if node.has_parameter(name):
-            node.set_parameters([before])
+        if before.value is None:  # which cannot be set: what takes a value back is NaN, "", []
+            before = Parameter(name, value=_unset(value))
+        node.set_parameters([before])
+    assert not node.callback_errors, node.callback_errors
     return found
+
+
+def _unset(value: Any) -> Any:
+    if isinstance(value, str):
+        return ""
+    return [math.nan] if isinstance(value, list) else math.nan

@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile
 
 from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
 from gp_active_sensing.ros.bag_player_node import BagPlayer
+from gp_active_sensing.ros.bag_recorder_node import BagRecorder
 from gp_active_sensing.ros.descriptors import READ_ONLY
 from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode
@@ -65,9 +66,8 @@ def made(entities: Any) -> Topics:
         topic = entity.topic_name
         if topic not in OF_EVERY_NODE:
             absolute = topic in {"/clock", "/diagnostics"}
-            found[topic if absolute else topic.lstrip("/")] = shown(
-                entity.msg_type, entity.qos_profile
-            )
+            name = topic if absolute else topic.lstrip("/").replace("active_sensing/", "~/")
+            found[name] = shown(entity.msg_type, entity.qos_profile)
     return found
 
 
@@ -147,8 +147,9 @@ def test_several_probes(ros: Ros) -> None:
     assert own == {name for name in told if name.startswith("probe_1/")}
     alone = {name.removeprefix("probe_1/") for name in own}
     assert all(topics[f"probe_2/{name}"] == whole[name] for name in alone)
-    assert {name for name in topics if "/" not in name.strip("/")} == {*whole} - alone
-    services = {s.srv_name.removeprefix("/active_sensing/") for s in node.services}
+    shared = {name for name in topics if "/" not in name.removeprefix("~").strip("/")}
+    assert shared == {*whole} - alone
+    services = {re.sub("^(/?active_sensing|~)/", "", s.srv_name) for s in node.services}
     assert {n.removeprefix("~/") for n in told if n.startswith("~/")} <= services
     heard: dict[str, set[str]] = {}
 
@@ -200,6 +201,27 @@ def test_bag_player(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found == {name: row for name, row in written(text, "out").items() if name == "/clock"}
     assert made(node.subscriptions) == written(text, "in")
     assert parameters_of(node) == parameters_in(text)
+
+
+def test_bag_recorder(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    given = ["--ros-args", "-p", f"bag:={tmp_path / 'bag'}", "-p", "topics:=[note]"]
+    node = ros.add(BagRecorder(cli_args=given))
+    text = section("## bag_recorder")
+    assert made(node.publishers) == written(text, "out")
+    assert made(node.subscriptions) == {}
+    assert parameters_of(node) == parameters_in(text)
+    heard: dict[str, str] = {}
+
+    def listen(message: DiagnosticArray) -> None:
+        for status in message.status:
+            heard.update({item.key: item.value for item in status.values})
+
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    wait_until(lambda: heard, "how the recorder is")
+    (row,) = (row for row in rows(text) if row[0] == "`bag_recorder: recording`")
+    told = {name for name in names_in(row[2]) if not name.endswith("…")}
+    assert set(heard) == told - {"queue_full", "not_written"}
 
 
 def test_the_class_s_own_words_agree() -> None:

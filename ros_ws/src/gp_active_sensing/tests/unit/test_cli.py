@@ -391,6 +391,113 @@ def test_report_of_an_experiment(experiment_file: Path, tmp_path: Path) -> None:
     assert all((out / name).exists() for name in ("report.html", "tables.md", "tables.csv"))
 
 
+# -- replay ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="rosbags")
+def fixture_rosbags() -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+
+def test_replay_prints_a_line_a_stage_and_where_things_are(tmp_path: Path, rosbags: None) -> None:
+    out = tmp_path / "run"
+    result = cli("replay", "town_sample", "--policy", "max_entropy", "--out", out)
+    assert result.exit_code == 0, result.output
+    head, *lines = result.stdout.splitlines()
+    assert "What the planner would have chosen" in head
+    assert lines[0].split() == ["stage", "planner", "nat", "probe", "nat", "reading"]
+    assert [int(line.split()[0]) for line in lines[1:13]] == list(range(1, 13))
+    text = result.stdout
+    assert "information       planner's places" in text
+    assert "town with max_entropy, seed 1: finished, the bag ends here" in text
+    assert str(out / "report.html") in text
+    assert sorted(p.name for p in out.iterdir()) == [
+        "config.yaml",
+        "journal.jsonl",
+        "map.csv",
+        "records.jsonl",
+        "report.html",
+        "summary.json",
+    ]
+    failed(cli("replay", "town_sample", "--out", out), "is not empty", "name another one")
+
+
+def test_replay_as_json(tmp_path: Path, rosbags: None) -> None:
+    out = tmp_path / "run"
+    result = cli("replay", "town_sample", "--out", out, "--json", "--no-report")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["replay"]
+    assert (found["comparison"]["decisions"], found["comparison"]["decisions_equal"]) == (12, 12)
+    assert not (out / "report.html").exists()
+
+
+def test_replay_of_the_belief_only_on_a_terminal(tmp_path: Path, rosbags: None) -> None:
+    from rich.console import Console
+
+    from gp_active_sensing.replay.run import replay_bag
+    from gp_active_sensing.replay.show import Showing, end_lines
+
+    stream = io.StringIO()
+    with Showing(Console(file=stream, force_terminal=True, width=120)) as showing:
+        done = replay_bag(
+            "town_sample",
+            tmp_path / "run",
+            belief_only=True,
+            show=showing.record,
+            begin=showing.begin,
+        )
+    assert "place   12" in stream.getvalue()
+    assert "100%" in stream.getvalue()
+    lines = end_lines(done.summary)
+    (driven,) = (line.split() for line in lines if line.startswith("  driven"))
+    assert 2500.0 < float(driven[1]) < 3500.0
+
+
+def test_replay_s_default_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rosbags: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli("replay", "town_sample", "--belief-only", "--no-report").exit_code == 0
+    (made,) = (tmp_path / "runs").iterdir()
+    assert made.name.startswith("replay-town_sample-20")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nowhere"], ["nowhere: not found", "metadata.yaml"]),
+        (["nowhere", "--salvage"], ["nowhere: not found"]),
+        (["BAG", "--scenario", "twon"], ["Did you mean 'town"]),
+        (["BAG", "--policy", "bla"], ["unknown policy 'bla'"]),
+        (["BAG", "--set", "reading.filed=x"], ["Did you mean 'field'"]),
+        (["BAG", "--set", "x"], ["expected KEY=VALUE"]),
+        (["BAG", "--params", "nothing.yaml"], ["nothing.yaml: cannot be read"]),
+        (["BAG", "--map", "nothing"], ["no file 'nothing'"]),
+        (["BAG", "--reading-topic", "/x"], ["has no topic /x (reading)", "--reading-topic"]),
+        (["BAG", "--reading-field", "x"], ["reading.field: 'x' of sensor_msgs/msg/Temperature"]),
+        (["BAG", "--budget", "0"], ["budget.readings: must be 1 or more"]),
+    ],
+)
+def test_replay_refuses_with_one_clear_message(
+    arguments: list[str], expected: list[str], tmp_path: Path, rosbags: None
+) -> None:
+    words = ["town_sample" if word == "BAG" else word for word in arguments]
+    failed(cli("replay", *words, "--out", tmp_path / "run"), *expected)
+
+
+def test_replay_without_rosbags_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("rosbags", "rosbags.rosbag2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    failed(cli("replay", "town_sample", "--out", tmp_path / "run"), "gp_active_sensing[bag]")
+
+
+@pytest.mark.parametrize("arguments", [["replay"], ["replay", "b", "--budget", "x"]])
+def test_replay_wrongly_used_exits_with_2(arguments: list[str]) -> None:
+    assert cli(*arguments).exit_code == 2
+
+
 # -- the others ------------------------------------------------------------------------------------
 
 
@@ -419,9 +526,8 @@ def test_report_of_something_else(tmp_path: Path) -> None:
 def test_version_and_help() -> None:
     assert __version__ in cli("--version").stdout
     text = cli("--help").stdout
-    built = ("run", "experiment", "policies", "doctor", "report", "maps", "learn")
+    built = ("run", "experiment", "policies", "doctor", "report", "maps", "learn", "replay")
     assert all(command in text for command in built)
-    assert "replay" not in text, "what is not built is not offered"
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -147,7 +147,7 @@ def test_generated_parts_are_current() -> None:
     assert text == page_tables.written_anew(text), told
 
 
-_REFUSING = ("loop.py", "readings.py", "belief", "ros")
+_REFUSING = ("loop.py", "readings.py", "belief", "mission", "ros")
 """Where readings are refused."""
 
 
@@ -162,10 +162,14 @@ def test_every_reason_of_a_refused_reading_is_explained() -> None:
         r"_reject(?:_left)?\(\s*\"(\w+)\"",
         r"rejected\[\"(\w+)\"\]",
         r"reason, why = \"(\w+)\"",
+        r"\{\"(\w+)\": self\.strangers",
     ):
         words = set(re.findall(pattern, text))
         assert words, f"{pattern} finds nothing; the code has changed"
         found |= words
+    unusable = set(re.findall(r"[^.\w]refuse\(\s*\"(\w+)\"", text))
+    assert unusable, "refuse finds nothing; the code has changed"
+    found |= unusable | {f"pose_{word}" for word in unusable}
     page = (REPOSITORY / "docs" / "troubleshooting.md").read_text("utf-8")
     table = page.split("## Readings are not used")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == found

@@ -77,7 +77,7 @@ def test_wheel_holds_the_shared_files(package_root: Path, tmp_path: Path) -> Non
     assert f"{NAME}/py.typed" in names
     assert f"{share}/ament_index/resource_index/packages/{NAME}" in names
     assert f"{share}/{NAME}/package.xml" in names
-    for folder in ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove"):
+    for folder in ("launch", "maps", "sim", "experiments", "config", "rviz", "foxglove", "bags"):
         for path in (source / folder).rglob("*"):
             if path.is_file():
                 assert f"{share}/{NAME}/{path.relative_to(source).as_posix()}" in names

@@ -141,7 +141,7 @@
       byId('why').parentElement.classList.toggle('alone', !staged);
       byId('why-text').textContent = step.why || 'Nothing is decided yet: this is what was believed before.';
       byId('outcome').textContent = step.outcome || '';
-      GPAS.candidates(byId('why-rows'), step.candidates, step.place, step.others || 0, run.places.names, run.valueUnit);
+      GPAS.candidates(byId('why-rows'), step.candidates, step.chosen ?? step.place, step.others || 0, run.places.names, run.valueUnit);
     }
 
     function go(s, keep = false) {

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.types import Budget
 from tests.unit.mission.test_mission import drive_to
-from tests.unit.mission.worlds import Rig, chain, grid, place
+from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
 
 
 def under_way(rig: Rig) -> int:
@@ -250,6 +257,44 @@ def test_by_radius_a_place_that_was_read_and_is_not_reached_is_done_in_the_end()
     assert rig.probe.stages.number == 2
     (stage, *_) = rig.probe.stages.unrecorded
     assert stage.value == 1.0
+
+
+# -- after a restart -------------------------------------------------------------------------------
+
+
+def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
+    def begin() -> Parts:
+        keys = {"kind": "grid", "columns": 2, "rows": 1, "spacing": 10.0}
+        whole = {"map": keys, "run_dir": str(tmp_path / "run"), "mission": {"retries": 1}}
+        return build_parts(from_mapping(ActiveSensingConfig, whole), None)
+
+    def decide(parts: Parts, t: int) -> None:
+        mission = parts.mission
+        mission.inbox.put(Pose(t * 10**9, "map", 0.0, 0.0, 0.0), 0.0)
+        job = job_of(mission.step(t * 10**9))
+        assert isinstance(job, PlanJob)
+        assert mission.decided(job, job.ask())
+
+    parts = begin()
+    parts.mission.start()
+    decide(parts, 10)
+    assert parts.mission.unreachable() == ""
+    parts.recorder.close()
+    again = begin()
+    blocked = again.mission.loop.blocked
+    assert len(blocked) == 1
+    assert set(again.mission.blocked.until_ns.values()) == {310 * 10**9}
+    assert again.mission.plan is None
+    decide(again, 20)
+    plan = again.mission.plan
+    assert plan is not None
+    assert plan.waypoints[0] not in blocked
+    (place,) = blocked
+    again.mission.loop.blocked.clear()  # as when its time is over, and it is the better one
+    again.mission.blocked.until_ns.clear()
+    again.mission.blocked.replay(place, 400 * 10**9)
+    assert again.mission.loop.set_aside == {place}, "the second time counts as the second"
+    again.recorder.close()
 
 
 # -- with an end place -----------------------------------------------------------------------------

@@ -94,6 +94,13 @@ def test_outcome(
     assert outcome(expected, value, "km/h", set_aside=aside) == text
 
 
+def test_a_place_that_was_given_up() -> None:
+    said = outcome((31.23, 5.44), None, "km/h", blocked="no nearer for 120 s")
+    why_not = "given up, it could not be reached (no nearer for 120 s)"
+    assert said == f"Expected 31.2 ± 5.44 km/h; {why_not}."
+    assert "read 27.9" in outcome(None, 27.9, blocked="").lower()
+
+
 @pytest.mark.parametrize(
     ("name", "text"), [("e12", "e12"), ("-262", "place -262"), ("7", "place 7"), (" ", "place  ")]
 )

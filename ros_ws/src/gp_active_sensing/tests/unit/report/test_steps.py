@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import blocked_event, decision_event, home_event, reading_event
 from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.report import steps
@@ -14,7 +15,9 @@ from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import Replay, replay
 from gp_active_sensing.sim import run_scenario
-from tests.unit.report.runs import bag_run, node_run
+from gp_active_sensing.types import Plan, Reading
+from tests.unit.report.runs import bag_run, node_run, plan
+from tests.unit.report.runs import record as line_of
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
 
@@ -42,6 +45,35 @@ def test_a_step_a_stage_and_the_maps_are_the_beliefs(tmp_path: Path) -> None:
         assert list(step.masses.values()) == pytest.approx(record["weights"])
         assert step.place == record["location"]
         assert step.rmspe == record["rmspe"]
+
+
+def test_a_place_that_could_not_be_reached_is_a_step_of_its_own(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    with RunDirectory.open(run) as more:
+        more.append_event(decision_event(3, plan(2), None, stamp_ns=2))
+        more.append_event(blocked_event(2, until_ns=9, why="said so", stamp_ns=2))
+        more.append_event(decision_event(4, plan(3), None, stamp_ns=3))
+        more.append_event(reading_event(Reading(3, 3, 31.0)))
+        more.append_record(line_of(4, plan(3), 31.0))
+    data = load_run(run)
+    found = replay(data)
+    assert [step.number for step in found.steps] == [0, 1, 2, 3, 4]
+    assert found.steps[3].record == {"blocked": "said so"}
+    assert found.steps[4].value == 31.0
+    told = build_payload(data, found)["steps"]
+    assert "given up, it could not be reached (said so)" in told[3]["outcome"]
+    assert "read 31.0" in told[4]["outcome"]
+
+
+def test_after_a_way_home_the_stages_keep_their_numbers(tmp_path: Path) -> None:
+    run = node_run(tmp_path / "run")
+    home = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=(0,), reason="spent")
+    with RunDirectory.open(run) as more:
+        more.append_event(home_event(home, stamp_ns=3))
+        more.append_event(decision_event(3, plan(2), None, stamp_ns=4))
+        more.append_record(line_of(3, plan(2), 31.0))
+    found = replay(load_run(run))
+    assert [step.record.get("stage") for step in found.steps] == [None, 1, None, None, 3]
 
 
 def test_the_errors_before_the_first_decision_are_computed(tmp_path: Path) -> None:

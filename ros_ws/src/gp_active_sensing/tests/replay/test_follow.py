@@ -1,0 +1,197 @@
+"""Bags of somebody else: the map reading by reading, and where the planner would have gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from gp_active_sensing.belief import belief_on
+from gp_active_sensing.errors import ConfigError, ReplayError
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.replay.information import information
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.settings import Given, settled
+from gp_active_sensing.report import write_report
+from gp_active_sensing.topology import build_topology
+from gp_active_sensing.types import PlanLimit, Reading
+from tests.replay.bags import message, write_bag
+from tests.replay.missions import odometry, temperature
+
+START = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+GRID = (
+    "map.kind=grid",
+    "map.columns=6",
+    "map.rows=3",
+    "map.spacing=10",
+    "belief.length_scales=[10, 30]",
+    "belief.signal_std=[2.0]",
+    "belief.noise_std=[0.2]",
+    "belief.mean_std=20",
+)
+GIVEN = Given(
+    overrides=(*GRID, "policy.name=ie"),
+    reading_topic="/boat/temp",
+    pose_topic="/boat/odom",
+    expansions=50,
+)
+WAY = [0, 1, 2, 8, 7, 6, 12, 13, 14, 15]
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A boat that reads ten places of a grid, two readings each."""
+    messages: list[tuple[str, int, Any]] = []
+    for step, place in enumerate(WAY):
+        x, y = 10.0 * (place % 6), 10.0 * (place // 6)
+        for tick in range(5):
+            stamp = START + step * SECOND + tick * SECOND // 5
+            messages.append(("/boat/odom", stamp, odometry(stamp, x, y)))
+            if tick in (1, 3):
+                value = 15.0 + np.sin(0.1 * x) + 0.05 * y
+                messages.append(("/boat/temp", stamp + 1, temperature(stamp, float(value))))
+    return write_bag(tmp_path_factory.mktemp("boat") / "bag", messages)
+
+
+def test_the_decisions_are_those_of_the_same_engine_asked_by_hand(
+    tmp_path: Path, bag: Path
+) -> None:
+    done = replay_bag(bag, tmp_path / "run", GIVEN)
+    config, _ = settled(GIVEN, None, {}, follow=True)
+    topology = build_topology(config.map)
+    loop = SensingLoop(
+        topology,
+        belief_on(config.belief, topology),
+        build_policy(config.policy),
+        limit=PlanLimit(expansions=50),
+    )
+    records = RunDirectory.open(tmp_path / "run").records()
+    assert len(records) == len(WAY)
+    at, late = WAY[0], None
+    for record, place in zip(records, WAY, strict=True):
+        plan = loop.ask(at)
+        told = information(loop.belief, [plan.waypoints[0], place])
+        assert record["location"] == plan.waypoint
+        assert record["went"] == place
+        assert record["information"] == {"planned": told[0], "went": told[1]}
+        x, y = topology.positions[place].tolist()
+        value = 15.0 + np.sin(0.1 * x) + 0.05 * y
+        assert record["value"] == pytest.approx(value)
+        if late is not None:  # the second reading of a place comes when the decision is taken
+            loop.tell([late])
+        loop.tell([Reading(0, place, value)])
+        at, late = place, Reading(0, place, value)
+    found = done.summary["replay"]["information"]
+    assert found["stages"] == len(WAY)
+    assert found["planned"] > found["went"] > 0.0
+    assert found["planned"] == pytest.approx(sum(r["information"]["planned"] for r in records))
+    assert found["agreed"] == sum(r["location"] == r["went"] for r in records)
+
+
+def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
+    done = replay_bag(bag, tmp_path / "run", GIVEN, belief_only=True)
+    run = RunDirectory.open(tmp_path / "run")
+    assert not [event for event in run.events() if event["event"] in ("asked", "decision")]
+    assert [record["location"] for record in run.records()] == WAY
+    assert [record["observed"] for record in run.records()] == list(range(1, len(WAY) + 1))
+    assert all(sum(r["weights"]) == pytest.approx(1.0) for r in run.records())
+    assert (done.summary["readings"], done.summary["stages"]) == (2 * len(WAY), 0)
+    assert done.summary["metres"] == pytest.approx(90.0)
+    page = write_report(tmp_path / "run").read_text("utf-8")
+    assert "nothing was planned in this run" in page
+    rows = (tmp_path / "run" / "map.csv").read_text().splitlines()
+    assert rows[0] == "place,x,y,mean,std,observed"
+    assert len(rows) == 1 + 18
+    assert sum(row.endswith(",1") for row in rows) == len(WAY)
+
+
+def test_the_page_says_where_the_probe_went_instead(tmp_path: Path, bag: Path) -> None:
+    replay_bag(bag, tmp_path / "run", GIVEN)
+    page = write_report(tmp_path / "run").read_text("utf-8")
+    assert "The probe went to" in page
+    assert "nat at the chosen place" in page
+    assert "probe went to</th>" in page
+    assert "information of the planner's places" in page.replace("&#x27;", "'")
+
+
+def test_twice_the_same_files(tmp_path: Path, bag: Path) -> None:
+    for name in "ab":
+        replay_bag(bag, tmp_path / name, GIVEN)
+    first, second = (RunDirectory.open(tmp_path / name).records() for name in "ab")
+    for record in (*first, *second):
+        del record["plan_seconds"]
+    assert first == second
+    assert (tmp_path / "a/map.csv").read_text() == (tmp_path / "b/map.csv").read_text()
+
+
+def test_a_budget_ends_the_decisions(tmp_path: Path, bag: Path) -> None:
+    from dataclasses import replace
+
+    done = replay_bag(bag, tmp_path / "run", replace(GIVEN, budget=4))
+    assert done.summary["observed"] == 4
+    assert done.summary["reason"] == "the budget of readings is spent"
+    assert done.summary["rejected_by_reason"]["mission_over"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"reading_topic": "/boat/salt"}, r"no topic /boat/salt \(reading\); it holds /boat/odom"),
+        ({"reading_field": "temprature"}, "no field 'temprature'. Did you mean 'temperature'"),
+        ({"reading_type": "sensor_msgs/msg/Imu"}, "is sensor_msgs/msg/Temperature, expected"),
+        ({"pose_type": "nav_msgs/msg/Path"}, "pose.type: expected one of"),
+        ({"reading_type": "nothing"}, "expected package/msg/Name"),
+        ({"overrides": (*GRID, "pose.type=tf")}, "tf cannot be replayed"),
+    ],
+)
+def test_what_does_not_fit_is_said(
+    tmp_path: Path, bag: Path, changes: dict[str, Any], said: str
+) -> None:
+    from dataclasses import replace
+
+    if "overrides" in changes:
+        changes = {**changes, "pose_topic": ""}
+    with pytest.raises((ConfigError, ReplayError), match=said):
+        replay_bag(bag, tmp_path / "run", replace(GIVEN, **changes))
+
+
+def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, bag: Path) -> None:
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    path = tmp_path / "bag"
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        for topic, kind, content in (
+            ("/boat/odom", "nav_msgs/msg/Odometry", odometry(START, 0.0, 0.0)),
+            ("/boat/temp", "sensor_msgs/msg/Temperature", temperature(START, 3.0)),
+        ):
+            connection = writer.add_connection(topic, kind, typestore=store)
+            data = bytes(store.serialize_cdr(content, kind))
+            for i, some in enumerate((data, data[:9], b"", data)):
+                writer.write(connection, START + i, some)
+    found = replay_bag(path, tmp_path / "run", GIVEN, belief_only=True).summary
+    assert found["replay"]["unreadable"] == {"/boat/odom": 2, "/boat/temp": 2}
+    assert found["readings"] == 2
+
+
+def test_a_type_without_a_header_gets_the_time_of_its_arrival(tmp_path: Path) -> None:
+    messages: list[tuple[str, int, Any]] = []
+    for i in range(30):
+        stamp = START + i * SECOND // 10
+        messages.append(("/pose", stamp, odometry(stamp, 20.0 if i > 14 else 0.0, 0.0)))
+        number = message("std_msgs/msg/Float64", data=7.0)
+        if i in (5, 25):
+            messages.append(("/depth", stamp + 1, number))
+    bag = write_bag(tmp_path / "bag", messages)
+    given = Given(overrides=GRID, reading_topic="/depth", reading_field="data")
+    replay_bag(bag, tmp_path / "run", given, belief_only=True)
+    records = RunDirectory.open(tmp_path / "run").records()
+    assert [record["location"] for record in records] == [0, 2]

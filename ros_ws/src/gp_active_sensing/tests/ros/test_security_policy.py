@@ -1,0 +1,103 @@
+"""config/sros2_policy.xml against the interface that docs/ros.md lists and the nodes have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.page_tables import PAGE
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import sensing, write_scenario
+
+pytestmark = pytest.mark.ros
+PREFIX = "/gp_active_sensing/"
+Rules = dict[str, set[str]]
+
+
+def rules(node: str) -> Rules:
+    """Return what an enclave of the policy allows, by the word of the attribute; whole names."""
+    tree = ElementTree.parse(find_resource("config", "sros2_policy.xml"))
+    (enclave,) = tree.findall(f"enclaves/enclave[@path='{PREFIX}{node}']")
+    (profile,) = enclave.findall("profiles/profile")
+    assert profile.get("node") == node
+    found: Rules = {}
+    for group in profile:
+        for word, value in group.attrib.items():
+            assert value == "ALLOW", f"{node}: what is not allowed is denied already"
+            names = found.setdefault(word, set())
+            for item in group:
+                assert item.tag == group.tag.removesuffix("s")
+                names.add(whole(str(item.text), node))
+    return found
+
+
+def whole(name: str, node: str) -> str:
+    if name.startswith("~/"):
+        return f"/{node}/{name[2:]}"
+    return name if name.startswith("/") else f"/{name}"
+
+
+def names(found: list[tuple[str, Any]]) -> set[str]:
+    return {name for name, _ in found}
+
+
+def test_what_active_sensing_does_is_what_it_may_do(ros: Ros) -> None:
+    node = sensing(ros)
+    wait_until(lambda: node._worker is not None, "the node to be active")
+    may = rules("active_sensing")
+    me = ("active_sensing", "/")
+    assert names(node.get_publisher_names_and_types_by_node(*me)) == may["publish"]
+    optional = {"/clock", "/tf", "/tf_static"}
+    listens = names(node.get_subscriber_names_and_types_by_node(*me))
+    assert listens == may["subscribe"] - optional
+    assert names(node.get_service_names_and_types_by_node(*me)) == may["reply"]
+    assert may["call"] == {"/navigate_to_pose"}
+    assert "request" not in may, "it asks nothing of others"
+
+
+def test_what_the_simulator_does_is_what_it_may_do(ros: Ros, tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path / "tiny.yaml")
+    arguments = ["--ros-args", "-p", f"scenario:={scenario}"]
+    node = ros.add(SimulatorNode(cli_args=arguments))
+    wait_until(lambda: node.count_publishers("/pose"), "the simulator's topics")
+    may = rules("simulator")
+    me = ("simulator", "/")
+    assert names(node.get_publisher_names_and_types_by_node(*me)) == may["publish"]
+    assert names(node.get_subscriber_names_and_types_by_node(*me)) == may["subscribe"]
+    assert names(node.get_service_names_and_types_by_node(*me)) == may["reply"]
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the package lies outside its repository")
+def test_what_the_page_lists_is_allowed() -> None:
+    page = PAGE.read_text("utf-8").split("## simulator")[0]
+    tables = page.split("### Topics in")[1].split("### States")[0]
+    told = {m[1] for m in re.finditer(r"^\| `([^`]+)` \|", tables, re.MULTILINE)}
+    told -= {name for name in told if "probe_1" in name}
+    assert {"reading", "next_waypoint", "~/start"} <= told
+    may = rules("active_sensing")
+    allowed = may["publish"] | may["subscribe"] | may["reply"]
+    assert {whole(name, "active_sensing") for name in told} <= allowed
+
+
+def test_what_one_sends_the_other_hears() -> None:
+    sensing_may, probe, operator = (rules(n) for n in ("active_sensing", "probe", "operator"))
+    usual = {"/rosout", "/parameter_events"}
+    assert probe["publish"] - usual <= sensing_may["subscribe"]
+    assert probe["subscribe"] <= sensing_may["publish"]
+    assert operator["subscribe"] <= sensing_may["publish"]
+    assert operator["request"] == sensing_may["reply"]
+    assert probe["request"] <= sensing_may["reply"]
+    for player in ("simulator", "bag_player"):
+        may = rules(player)
+        assert {"/reading", "/pose", "/clock"} <= may["publish"] & sensing_may["subscribe"]
+        assert may["subscribe"] <= sensing_may["publish"]
+    recorder = rules("bag_recorder")
+    assert recorder["subscribe"] <= sensing_may["publish"] | sensing_may["subscribe"]

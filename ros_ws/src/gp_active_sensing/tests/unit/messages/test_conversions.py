@@ -1,0 +1,69 @@
+"""Numbers out of messages, without ROS: what is no number becomes NaN and is rejected later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.messages.conversions import ValueReader, geodetic_to_local, pose_reader
+
+
+class Types:
+    """One message type with a value, a variance, an octet and a list."""
+
+    def fields(self, name: str) -> Mapping[str, str]:
+        return {"value": "double", "variance": "double", "flag": "octet", "list": "sequence<float>"}
+
+
+def read(field: str, message: Any, **options: Any) -> tuple[float, float | None]:
+    value = ValueReader(Types(), "a_msgs/msg/Thing", field, **options).read(message)
+    return value.value, value.noise_variance
+
+
+def test_scale_and_offset_are_those_of_the_value_and_the_scale_of_the_variance() -> None:
+    message = SimpleNamespace(value=10.0, variance=0.25)
+    found = read("value", message, variance_field="variance", scale=3.6, offset=-2.0)
+    assert found == (pytest.approx(34.0), pytest.approx(0.25 * 3.6**2))
+
+
+@pytest.mark.parametrize("scale", [1e200, -1e308])
+def test_a_scale_whose_square_is_infinite_makes_a_variance_that_is_rejected(scale: float) -> None:
+    message = SimpleNamespace(value=1.0, variance=0.25)
+    _, variance = read("value", message, variance_field="variance", scale=scale)
+    assert variance == math.inf
+
+
+@pytest.mark.parametrize(("flag", "expected"), [(b"\x05", 5.0), (b"", math.nan)])
+def test_an_octet_is_a_number_and_none_is_not(flag: bytes, expected: float) -> None:
+    value, _ = read("flag", SimpleNamespace(flag=flag))
+    assert value == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("index", ["[3]", "[-4]"])
+def test_an_element_that_is_not_there_is_not_a_number(index: str) -> None:
+    value, _ = read(f"list{index}", SimpleNamespace(list=[1.0, 2.0, 3.0]))
+    assert math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude"),
+    [(math.inf, 0.0), (0.0, -math.inf), (math.nan, 0.0), (91.0, 0.0), (1.0, 1e308)],
+)
+def test_an_impossible_fix_is_no_position(latitude: float, longitude: float) -> None:
+    assert all(map(math.isnan, geodetic_to_local(latitude, longitude, (1.35, 103.8))))
+    fix = SimpleNamespace(
+        status=SimpleNamespace(status=0), latitude=latitude, longitude=longitude,
+        header=SimpleNamespace(stamp=SimpleNamespace(sec=5, nanosec=7)),
+    )  # fmt: skip
+    pose = pose_reader("sensor_msgs/msg/NavSatFix", datum=(1.35, 103.8))(fix)
+    assert (pose.stamp_ns, math.isnan(pose.x), math.isnan(pose.y)) == (5_000_000_007, True, True)
+
+
+def test_a_fix_east_of_the_datum_is_that_far_east() -> None:
+    x, y = geodetic_to_local(0.0, 0.001, (0.0, 0.0))
+    assert x == pytest.approx(111.32, abs=0.01)
+    assert y == pytest.approx(0.0, abs=1e-6)

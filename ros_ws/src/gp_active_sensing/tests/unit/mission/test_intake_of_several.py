@@ -1,0 +1,134 @@
+"""Readings and poses of several probes: each has its own track, buffers, window and gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.report.source import load_run
+from tests.unit.mission.teams import SECOND, Team
+
+
+def pose(team: Team, name: str, t: float, x: float, y: float = 0.0) -> None:
+    team.mission.inbox.put(Pose(round(t * SECOND), "map", x, y, 0.0), team.t, name)
+
+
+def reading(team: Team, name: str, t: float, value: float = 5.0) -> None:
+    team.mission.inbox.put(RawReading(round(t * SECOND), value, None), team.t, name)
+
+
+def step(team: Team, t: float) -> None:
+    team.t = t
+    team.mission.step(round(t * SECOND))
+
+
+def observed(team: Team) -> set[int]:
+    return set(np.flatnonzero(team.loop.belief.observed).tolist())
+
+
+def test_readings_of_the_same_moment_belong_where_their_own_probe_was() -> None:
+    team = Team(("a", "b"), pose={"max_age": 1.0, "wait": 0.5})
+    for name, y in (("a", 0.0), ("b", 20.0)):
+        pose(team, name, 1.0, 0.0, y)
+        reading(team, name, 1.6)
+        pose(team, name, 2.0, 20.0, y)
+    step(team, 2.0)
+    # 12 m along, between the two poses: the place at 10 m of each row.
+    assert observed(team) == {1, 13}
+
+
+def test_late_and_early_readings_wait_for_their_own_poses() -> None:
+    team = Team(("a", "b"), pose={"max_age": 1.0, "wait": 0.5})
+    reading(team, "a", 1.0)
+    reading(team, "b", 1.0)
+    pose(team, "a", 1.0, 0.0)
+    step(team, 1.0)
+    assert observed(team) == {0}
+    assert [team.probe(name).intake.waiting for name in "ab"] == [0, 1]
+    pose(team, "b", 0.5, 50.0)
+    pose(team, "b", 1.5, 50.0)
+    step(team, 1.1)
+    assert observed(team) == {0, 5}
+    reading(team, "a", 1.0)  # late: its pose is in the track still
+    step(team, 9.0)
+    assert int(team.loop.belief.readings[0]) == 2
+
+
+def test_a_probe_off_the_map_is_counted_as_its_own() -> None:
+    team = Team(("a", "b"), pose={"wait": 0.0})
+    for name, x in (("a", 0.0), ("b", 500.0)):
+        pose(team, name, 1.0, x)
+        reading(team, name, 1.0)
+    step(team, 1.0)
+    assert team.probe("a").intake.rejected == {}
+    assert team.probe("b").intake.rejected == {"pose_off_map": 1, "off_map": 1}
+    assert team.mission.rejected == {"pose_off_map": 1, "off_map": 1}
+
+
+def test_one_that_waits_for_its_pose_fills_its_own_buffer_only() -> None:
+    team = Team(("a", "b"), reading={"max_rate": 5.0})
+    assert team.probe("a").intake.taking.waiting == 10
+    for i in range(30):
+        reading(team, "a", 1.0 + i)
+    reading(team, "b", 1.0)
+    step(team, 1.0)
+    assert [team.probe(name).intake.waiting for name in "ab"] == [10, 1]
+    assert team.mission.rejected == {"no_pose": 20}
+
+
+def test_windows_and_gates_are_each_probes_own_and_survive_a_restart(tmp_path: Path) -> None:
+    settings = {"gate": 6.0, "gate_places": 2, "window": 5.0}
+    team = Team(("a", "b"), tmp_path / "run", reading=settings, pose={"wait": 0.0})
+    for t, place in ((1.0, 0), (2.0, 1), (3.0, 2)):
+        pose(team, "a", t, 10.0 * place)
+        pose(team, "b", t, 10.0 * place, 20.0)
+        for i in range(3):
+            reading(team, "a", t + 0.1 * i, 5.0 + i)
+            reading(team, "b", t + 0.1 * i, 5.0)
+        step(team, t + 0.5)
+    pose(team, "b", 4.0, 50.0, 20.0)
+    reading(team, "b", 4.0, 9999.0)
+    step(team, 4.5)
+    assert observed(team) == {0, 1, 12, 13, 14}, "the window of a at its third place is open"
+    assert team.mission.rejected == {"gated": 1}
+    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    told = [(e["probe"], e["value"], e["count"]) for e in events if e["event"] == "reading"]
+    assert sorted(told) == sorted([("a", 6.0, 3), ("b", 5.0, 3)] * 2 + [("b", 5.0, 3)])
+    weights = team.loop.belief.weights
+
+    team.parts.recorder.close()
+    team.begin()
+    assert observed(team) == {0, 1, 12, 13, 14}
+    np.testing.assert_allclose(team.loop.belief.weights, weights)
+    assert team.mission.rejected == {"gated": 1}
+    # All of it is sent again; what is new is the open window of a.
+    for t in (1.0, 2.0, 3.0):
+        pose(team, "a", t, 10.0 * (t - 1.0))
+        for i in range(3):
+            reading(team, "a", t + 0.1 * i, 5.0 + i)
+            reading(team, "b", t + 0.1 * i, 5.0)
+    reading(team, "b", 4.0, 9999.0)
+    pose(team, "a", 20.0, 0.0)
+    step(team, 20.0)
+    assert team.probe("a").intake.rejected == {"already_used": 6}
+    assert team.probe("b").intake.rejected == {"already_used": 10, "gated": 1}
+    assert observed(team) == {0, 1, 2, 12, 13, 14}
+    assert team.probe("a").intake.uptake.used == 9
+    assert team.mission.accept_gated() == 1
+    assert 17 in observed(team)
+    team.parts.recorder.close()
+
+
+def test_the_unit_is_in_log_records_and_report(tmp_path: Path) -> None:
+    team = Team(("a",), tmp_path / "run", reading={"unit": "mg/l"})
+    assert team.probe("a").intake.taking.unit == "mg/l"
+    assert team.parts.recorder.unit == "mg/l"
+    team.parts.recorder.save(team.mission, "running")
+    team.parts.recorder.close()
+    assert load_run(tmp_path / "run").unit == "mg/l"
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["unit"] == "mg/l"

@@ -1,0 +1,81 @@
+"""The trace of a mission: what it used and when, in frames."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.trace import Trace, taken_of
+from gp_active_sensing.records import json_ready
+from tests.unit.mission.worlds import Rig, grid
+
+
+def traced(rig: Rig) -> list[dict[str, Any]]:
+    frames: list[dict[str, Any]] = []
+    trace = Trace(frames.append, lambda: rig.seconds)
+    rig.mission.trace = trace
+    keep = rig.events.append
+    rig.mission._journal = lambda event: (keep(event), trace.event(event))[0]
+    return frames
+
+
+def test_a_step_is_a_frame_with_its_messages_and_events() -> None:
+    rig = Rig(grid())
+    frames = traced(rig)
+    rig.seconds = 3.0
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0, 2.5, variance=0.25)
+    rig.seconds = 3.5
+    rig.step(1.5)
+    command, step = frames[:2]
+    assert command["events"][0]["state"] == "running"
+    assert "now" not in command
+    assert (step["now"], step["clock"]) == (1_500_000_000, 3.5)
+    pose, reading = (taken_of(entry) for entry in step["took"])
+    assert pose == ("", Pose(1_000_000_000, "map", 0.0, 0.0, 0.0), 0.5)
+    assert reading == ("", RawReading(1_000_000_000, 2.5, 0.25), 0.5)
+    assert [frame["n"] for frame in frames] == list(range(1, len(frames) + 1))
+
+
+def test_steps_without_anything_are_the_first_and_the_last_of_them() -> None:
+    rig = Rig(grid())
+    frames = traced(rig)
+    for t in (1.0, 1.1, 1.2, 1.3):
+        rig.seconds = t
+        rig.step(t)
+    (status,) = frames  # once, and nothing after it
+    assert [event["event"] for event in status["events"]] == ["status"]
+    rig.pose(1.4, 0.0)
+    rig.seconds = 1.4
+    rig.step(1.4)
+    frame = frames[1]
+    assert frame["quiet"] == [[1_100_000_000, 1.1], [1_300_000_000, 1.3]]
+    rig.pose(1.5, 0.0)
+    rig.step(1.5)
+    assert "quiet" not in frames[-1]
+
+
+def test_messages_survive_json() -> None:
+    rig = Rig(grid())
+    frames = traced(rig)
+    rig.mission.inbox.put(Pose(5, "map", math.nan, 1e308, -0.0), 0.0, "")
+    rig.mission.inbox.put(RawReading(6, math.inf, None, "a/b"), 0.0, "")
+    rig.step(1.0)
+    again = json.loads(json.dumps(json_ready(frames), allow_nan=False))
+    (_, pose, _), (_, reading, _) = (taken_of(entry) for entry in again[0]["took"])
+    assert isinstance(pose, Pose)
+    assert math.isnan(pose.x)
+    assert (pose.y, math.copysign(1.0, pose.heading)) == (1e308, -1.0)
+    assert reading == RawReading(6, math.inf, None, "a/b")
+
+
+@pytest.mark.parametrize("entry", [[], ["p", "", 1, 2], ["r", "", "x", 0, 1, None, ""], "text"])
+def test_what_is_no_message_is_refused(entry: Any) -> None:
+    with pytest.raises(ValueError, match="not a message that was used"):
+        taken_of(entry)

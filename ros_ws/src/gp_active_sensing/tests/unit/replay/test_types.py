@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from gp_active_sensing.errors import ConfigError, MissingDependencyError
+from gp_active_sensing.messages.fields import FieldPath
+from gp_active_sensing.replay.types import BagTypes
+from gp_active_sensing.replay.writing import definition_of
+
+
+@pytest.fixture(name="types")
+def fixture_types() -> BagTypes:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    text = "float64[] depth\nour_msgs/Part[2] parts\nbyte raw\nbool[3] good\n"
+    text += "=" * 80 + "\nMSG: our_msgs/Part\nfloat32 x\nuint8[<=4] levels\n"
+    store.register(get_types_from_msg(text, "our_msgs/msg/Sounding"))
+    return BagTypes(store)
+
+
+def test_fields_are_in_the_words_of_rosidl(types: BagTypes) -> None:
+    assert types.fields("our_msgs/msg/Sounding") == {
+        "depth": "sequence<double>",
+        "parts": "our_msgs/msg/Part[2]",
+        "raw": "octet",
+        "good": "boolean[3]",
+    }
+    assert types.fields("our_msgs/Part")["x"] == "float"
+    assert types.fields("sensor_msgs/msg/Imu")["orientation_covariance"] == "double[9]"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("depth[-1]", "our_msgs/msg/Sounding"),
+        ("parts[1].levels[0]", "our_msgs/msg/Sounding"),
+        ("twist.twist.linear.x", "nav_msgs/msg/Odometry"),
+        ("pose.covariance[35]", "nav_msgs/msg/Odometry"),
+    ],
+)
+def test_paths_are_checked_as_on_a_robot(types: BagTypes, path: str, kind: str) -> None:
+    assert FieldPath.parse(path, kind, types).text == path
+
+
+def test_what_is_not_there_is_said_with_the_nearest(types: BagTypes) -> None:
+    with pytest.raises(ConfigError, match=r"no field 'dept'\. Did you mean 'depth'"):
+        FieldPath.parse("dept", "our_msgs/msg/Sounding", types)
+    with pytest.raises(ConfigError, match=r"Temperatur.* Did you mean 'Temperature'"):
+        types.fields("sensor_msgs/msg/Temperatur")
+    with pytest.raises(MissingDependencyError, match="neither the bag nor the standard messages"):
+        types.fields("other_msgs/msg/Thing")
+
+
+def test_a_definition_is_written_from_the_fields_and_read_again(types: BagTypes) -> None:
+    text = definition_of("our_msgs/msg/Sounding", types.fields, known={})
+    found = get_types_from_msg(text, "our_msgs/msg/Sounding")
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(found)
+    again = BagTypes(store)
+    for name in ("our_msgs/msg/Sounding", "our_msgs/msg/Part"):
+        assert again.fields(name) == types.fields(name)
