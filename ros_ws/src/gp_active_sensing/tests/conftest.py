@@ -38,9 +38,10 @@ def package_root() -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Embeddings and spectra are kept for this session only; the user's cache stays as it is."""
+    """Embeddings, spectra and runs are kept for these tests only; the user's stay as they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("ROS_HOME", str(tmp_path_factory.mktemp("ros_home")))
         yield
 
 

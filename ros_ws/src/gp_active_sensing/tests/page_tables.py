@@ -34,7 +34,11 @@ def generated(what: str) -> str:
     if kind == "parameters":
         return f"\n{key_table(NODES[name], sections=SECTIONS)}\n\n"
     spec = launch_spec(name)
-    nodes = ", ".join(_node(node.name, node.only_if) for node in spec.nodes)
+    switches = {argument.name for argument in spec.arguments if argument.kind is bool}
+    nodes = ", ".join(
+        _node(node.name, node.only_if, "true" if node.only_if in switches else "…")
+        for node in spec.nodes
+    )
     rows = "\n".join(_row(argument) for argument in spec.arguments)
     return (
         f"\n`{name}.launch.py`: {spec.help}. It starts {nodes}.\n\n"
@@ -42,8 +46,8 @@ def generated(what: str) -> str:
     )
 
 
-def _node(name: str, only_if: str) -> str:
-    return f"`{name}`" + (f" (with `{only_if}:=true`)" if only_if else "")
+def _node(name: str, only_if: str, value: str) -> str:
+    return f"`{name}`" + (f" (with `{only_if}:={value}`)" if only_if else "")
 
 
 def _row(argument: Argument) -> str:

@@ -20,7 +20,7 @@ from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.types import Cost
 
-__all__ = ["Resumption", "is_over"]
+__all__ = ["Resumption", "is_over", "stopped_in_order"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,11 @@ def is_over(events: Sequence[Mapping[str, Any]]) -> str:
     """Return why the mission of a journal ended, "" when it did not."""
     ends = [event for event in events if event.get("event") == "end"]
     return str(ends[-1].get("reason") or "it was ended") if ends else ""
+
+
+def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether the last process of a mission ended in order, and was not cut off."""
+    return bool(events) and events[-1].get("event") == "stopped"
 
 
 class Resumption:

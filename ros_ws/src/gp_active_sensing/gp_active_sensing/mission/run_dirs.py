@@ -11,7 +11,7 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import differences
-from gp_active_sensing.mission.resume import is_over
+from gp_active_sensing.mission.resume import is_over, stopped_in_order
 from gp_active_sensing.records import RunDirectory, json_ready
 
 __all__ = ["AUTO", "choose_run", "runs_folder"]
@@ -51,7 +51,10 @@ def choose_run(
     earlier = sorted(path for path in folder.glob("*") if path.is_dir()) if resume else []
     if earlier:
         try:
-            return _named(earlier[-1], config, resume=True)
+            run, events = _named(earlier[-1], config, resume=True)
+            if not stopped_in_order(events):
+                return run, events
+            logger.info("a new mission is begun: the one in %s was stopped in order", run.path)
         except RunError as error:
             logger.info("a new mission is begun: %s", error)
     return RunDirectory.create(folder / f"{now:%Y%m%dT%H%M%S}", config), []

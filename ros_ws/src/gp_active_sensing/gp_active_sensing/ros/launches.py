@@ -59,7 +59,10 @@ _PROBES = Argument(
     kind=numbered,
 )
 _RECORD = Argument("record", "new folder: record inputs, outputs and journal there (rosbag2)")
-_RUN_DIR = Argument("run_dir", "new directory for the records of the mission")
+_RUN_DIR = Argument(
+    "run_dir",
+    "directory for journal and records: a new one, one whose mission is to go on, or auto",
+)
 _RESPAWN = Argument(
     "respawn",
     "start active_sensing again when it was killed or crashed; with run_dir it goes on where it "

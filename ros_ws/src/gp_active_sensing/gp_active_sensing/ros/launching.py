@@ -111,7 +111,7 @@ class NodeSpec:
         arguments: command line ahead of the ROS arguments; ``config`` files are looked up.
         per_probe: argument with the names of several probes: their topics, each in the namespace
             of its name, are remapped as the one probe's would be.
-        only_if: argument (true or false) that says whether to start it.
+        only_if: argument that says whether to start it: true, or any text.
         required: its end ends the launch.
         respawn: argument (true or false) that says whether it is started again when it was killed
             or crashed.

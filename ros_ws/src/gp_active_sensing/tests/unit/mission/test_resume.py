@@ -198,25 +198,33 @@ def test_without_resume_the_directory_must_be_empty(tmp_path: Path) -> None:
         drive.start()
 
 
-def test_auto_goes_on_with_the_newest_or_begins_anew(
+def test_auto_goes_on_with_the_newest_if_it_was_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    folder = tmp_path / "gp_active_sensing"
     drive = Drive(Path("auto"))
     drive.start()
     drive.step()
-    (only,) = (tmp_path / "gp_active_sensing").iterdir()
+    (only,) = folder.iterdir()
     drive.kill()
     drive.start()
     assert drive.built.recorder.run is not None
     assert drive.built.recorder.run.path == only
-    drive.run()
-    only.rename(only.with_name("19990101T000000"))  # not of this second
+    drive.built.mission.stop("Ctrl-C", over=False)
     drive.kill()
+    only.rename(folder / "19990101T000000")  # not of this second
     other = Drive(Path("auto"))
     other.start()
-    assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2
+    assert len(list(folder.iterdir())) == 2
     assert other.built.mission.decisions.stage == 0
+    other.run()
+    other.kill()
+    (newest,) = (path for path in folder.iterdir() if path.name != "19990101T000000")
+    newest.rename(folder / "19990102T000000")
+    third = Drive(Path("auto"))
+    third.start()
+    assert len(list(folder.iterdir())) == 3
 
 
 @pytest.mark.parametrize(

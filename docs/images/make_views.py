@@ -1,7 +1,7 @@
 """Draw what RViz and Foxglove show, from the messages of short simulated missions.
 
-    python docs/pictures/make_views.py              # all
-    python docs/pictures/make_views.py town         # one
+    python docs/images/make_views.py              # all
+    python docs/images/make_views.py town         # one
 
 Needs ROS 2 and matplotlib. A launch is started by the runner; the topics of the RViz configuration
 are listened to, and their newest messages are drawn as RViz draws them: the point cloud coloured by
@@ -112,7 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     logging.basicConfig(format="%(message)s")
     for name in options.views or VIEWS:
-        draw(listen(VIEWS[name]), VIEWS[name], options.out / f"{name}.png")
+        draw(listen(VIEWS[name]), VIEWS[name], options.out / f"views_{name}.png")
 
 
 def listen(view: View) -> Heard:
