@@ -205,14 +205,20 @@ def fuzz_parameters(node: ActiveSensingNode, rng: random.Random, count: int) -> 
             found["configurations built"] += 1
         except ConfigError as error:
             found["configurations refused" if str(error) else "without a reason"] += 1
-        if before.value is None:  # which cannot be set: what takes a value back is NaN, "", []
-            before = Parameter(name, value=_unset(value))
-        node.set_parameters([before])
+        if before.value is None:  # which cannot be set
+            before = _unset(name, value)
+        (restored,) = node.set_parameters([before])
+        assert restored.successful, restored.reason
     assert not node.callback_errors, node.callback_errors
     return found
 
 
-def _unset(value: Any) -> Any:
+def _unset(name: str, value: Any) -> Parameter:
+    """Return what takes a value back: NaN, "", []; a whole number stays one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Parameter(name, value=1)
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return Parameter(name, Parameter.Type.STRING_ARRAY, [])
     if isinstance(value, str):
-        return ""
-    return [math.nan] if isinstance(value, list) else math.nan
+        return Parameter(name, value="")
+    return Parameter(name, value=[math.nan] if isinstance(value, list) else math.nan)
