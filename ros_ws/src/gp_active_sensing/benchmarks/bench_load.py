@@ -173,17 +173,16 @@ def _two_hours(bench: Bench) -> list[Sequence[object]]:
     bench.start("simulator", "-m", "gp_active_sensing.ros.simulator_node", "--ros-args", *arguments)
     time.sleep(simulated / SPEED_FACTOR)
     found = _finish(node, out)
-    quarters = np.array_split(np.array(found["samples"][5:]), 4)
-    later = [s["rss_mb"] for quarter in quarters[1:] for s in quarter]
-    middle = float(np.mean(later))
+    periods = np.array_split(np.array(found["samples"][5:]), 12)
+    means = [_mean(period, "rss_mb") for period in periods]
+    least, middle, most = min(means[3:]), float(np.mean(means[3:])), max(means[3:])
     part = f"{HOURS:g} h simulated at {SPEED_FACTOR:g} times real time"
     return [
         (part, "decisions; poses used; readings used",
          f"{found['stages']}; {found['poses_used']}; {found['used']}"),
-        (part, "memory, mean of each quarter",
-         ", ".join(f"{_mean(quarter, 'rss_mb'):.1f}" for quarter in quarters) + " MB"),
-        (part, "memory after the first quarter, least and most against its mean",
-         f"{100 * (min(later) / middle - 1):+.1f} % and {100 * (max(later) / middle - 1):+.1f} %"),
+        (part, "memory, mean of each twelfth [MB]", ", ".join(f"{m:.0f}" for m in means)),
+        (part, "memory after the first quarter, least and most of these against their mean",
+         f"{100 * (least / middle - 1):+.1f} % and {100 * (most / middle - 1):+.1f} %"),
         *_latencies(part, found),
     ]  # fmt: skip
 

@@ -199,11 +199,14 @@ class Recorder:
         """Close the files."""
         if self.run is None or self._journal is None:
             return
+        problems = []
         for close in (self._journal.close, self.run.close):
             try:
                 close()
             except ActiveSensingError as error:
-                logger.error("%s", error)
+                problems.append(str(error))
+        if problems:
+            logger.error("%s", "; ".join(problems))
 
     def _write(self, what: str, data: Mapping[str, Any]) -> bool:
         if self.run is None:

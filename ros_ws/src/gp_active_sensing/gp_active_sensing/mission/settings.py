@@ -154,8 +154,8 @@ class ActiveSensingConfig:
     run_dir: str = param(
         "",
         help="directory for journal and records of the mission; empty = none, and a mission that "
-        "is killed is lost; auto = one of its own in gp_active_sensing of ROS's home, or the newest "
-        "there if that mission was cut off",
+        "is killed is lost; auto = one of its own in gp_active_sensing of ROS's home, or the "
+        "newest there if that mission was cut off",
     )
     resume: bool = param(
         True,

@@ -122,6 +122,8 @@ def _step(
     record = step.record
     chosen = _best(plan.candidates, plan.waypoint, kept)
     metres = record.get("driven_metres")
+    if record.get("probe"):
+        found["probe"] = str(record["probe"])
     return found | {
         "place": plan.waypoint,
         "at": step.at,

@@ -247,7 +247,7 @@ class Health:
         if not mission.inbox.received["readings"]:
             problems.append("no reading yet")
         for topic, stream in self.streams.items():
-            if stream.rate > 1.2 * stream.depth:
+            if qos.QUEUE_SECONDS * stream.rate > 1.2 * stream.depth:
                 probe, _, kind = topic.rpartition("/")
                 whose = f" of {probe}" if probe else ""
                 problems.append(

@@ -16,15 +16,18 @@ __all__ = ["advice", "latched", "policy_name", "reliable", "sensor", "words"]
 
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
+QUEUE_SECONDS = 2.0
+"""What is kept of a stream until it is taken, at its expected rate [s]."""
 CATCH_UP_DEPTH = 1000
 """Messages asked of a publisher that keeps them, at least."""
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
-    """Return the profile to subscribe to a stream: best-effort, a second of it kept.
+    """Return the profile to subscribe to a stream: best-effort, two seconds of it kept.
 
     Best-effort, because a reliable subscriber gets nothing from a best-effort publisher, which is
-    what sensor drivers are; a second, because Python beside a planner may be away that long.
+    what sensor drivers are; two seconds, because Python beside a planner on a busy machine may be
+    away for more than one.
 
     Args:
         rate: expected rate [Hz].
@@ -32,7 +35,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
         catch_up: ask for those sent before, too; only of a publisher that keeps them.
     """
     least = CATCH_UP_DEPTH if catch_up else MIN_DEPTH
-    depth = min(MAX_DEPTH, max(least, math.ceil(rate)))
+    depth = min(MAX_DEPTH, max(least, math.ceil(QUEUE_SECONDS * rate)))
     everything = reliable or catch_up
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,

@@ -205,20 +205,22 @@ def fuzz_parameters(node: ActiveSensingNode, rng: random.Random, count: int) -> 
             found["configurations built"] += 1
         except ConfigError as error:
             found["configurations refused" if str(error) else "without a reason"] += 1
-        if before.value is None:  # which cannot be set
-            before = _unset(name, value)
-        (restored,) = node.set_parameters([before])
-        assert restored.successful, restored.reason
+        _restore(node, before)
     assert not node.callback_errors, node.callback_errors
     return found
 
 
-def _unset(name: str, value: Any) -> Parameter:
-    """Return what takes a value back: NaN, "", []; a whole number stays one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Parameter(name, value=1)
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        return Parameter(name, Parameter.Type.STRING_ARRAY, [])
-    if isinstance(value, str):
-        return Parameter(name, value="")
-    return Parameter(name, value=[math.nan] if isinstance(value, list) else math.nan)
+def _restore(node: ActiveSensingNode, before: Parameter) -> None:
+    """Give a parameter the value that it had; one that was not set is taken back."""
+    name = before.name
+    ways = [
+        Parameter(name, value=math.nan),
+        Parameter(name, Parameter.Type.STRING_ARRAY, []),
+        Parameter(name, value=[math.nan]),
+        Parameter(name, value=""),
+        Parameter(name, value="[]"),
+        Parameter(name, value=1),  # a whole number has no word for it
+    ]
+    if before.value is not None:
+        ways = [before]
+    assert any(node.set_parameters([way])[0].successful for way in ways), f"{name} cannot go back"

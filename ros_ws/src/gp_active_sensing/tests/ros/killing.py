@@ -37,6 +37,29 @@ limit: {{expansions: 30}}
 
 
 @dataclass(frozen=True)
+class Kill:
+    """When the node is killed.
+
+    Args:
+        seconds: after it was started, or
+        at_work: after it has written its first line to the journal since then.
+    """
+
+    seconds: float
+    at_work: bool = False
+
+
+def random_kills(rng: np.random.Generator, count: int) -> list[Kill]:
+    """Return kills of which about two thirds meet the mission at work, the others the start."""
+    return [
+        Kill(float(rng.uniform(0.0, 1.5)), at_work=True)
+        if rng.random() < 2 / 3
+        else Kill(float(rng.uniform(0.3, 3.0)))
+        for _ in range(count)
+    ]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What is left of a mission.
 
@@ -46,6 +69,7 @@ class Outcome:
         weights: (L,) belief over the candidates.
         mean: (n,) the field believed in.
         kills: how often the node was killed.
+        resumed: how often it went on with a mission that had begun.
         accepted: readings used, as the last process counted.
     """
 
@@ -54,6 +78,7 @@ class Outcome:
     weights: FloatArray
     mean: FloatArray
     kills: int
+    resumed: int
     accepted: int
 
 
@@ -67,7 +92,7 @@ def write_scenario(path: Path, *, seed: int, dropout: float = 0.0, budget: int =
 def run_mission(
     folder: Path,
     scenario: Path,
-    waits: Sequence[float],
+    kills: Sequence[Kill],
     *,
     speed: float = 40.0,
     environment: Mapping[str, str] | None = None,
@@ -77,8 +102,7 @@ def run_mission(
     Args:
         folder: for records and logs.
         scenario: to play.
-        waits: the node is killed so long after it was started [s], one after the other; a mission
-            that ends before is not killed any more.
+        kills: one after the other; a mission that ends before is not killed any more.
         speed: simulated seconds per second.
         environment: of both; None = of this process.
     """
@@ -91,10 +115,10 @@ def run_mission(
         environment,
     )
     sensing: subprocess.Popen[bytes] | None = None
-    kills = 0
+    killed = 0
     log = folder / "sensing.log"
     try:
-        pending = list(waits)
+        pending = list(kills)
         end = time.monotonic() + LIMIT
         while True:
             sensing = _start(
@@ -112,7 +136,12 @@ def run_mission(
                 ],
                 environment,
             )
-            wait = pending.pop(0) if pending else end - time.monotonic()
+            wait = end - time.monotonic()
+            if pending:
+                kill = pending.pop(0)
+                if kill.at_work:
+                    _await_work(sensing, run_dir / "journal.jsonl", end)
+                wait = kill.seconds
             try:
                 code = sensing.wait(timeout=max(wait, 0.0))
             except subprocess.TimeoutExpired:
@@ -121,7 +150,7 @@ def run_mission(
                     raise AssertionError(msg) from None
                 sensing.send_signal(signal.SIGKILL)
                 sensing.wait()
-                kills += 1
+                killed += 1
                 continue
             assert code == 0, log.read_text()[-3000:]
             break
@@ -130,7 +159,18 @@ def run_mission(
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-    return _outcome(run_dir, kills)
+    return _outcome(run_dir, killed)
+
+
+def _await_work(process: subprocess.Popen[bytes], journal: Path, end: float) -> None:
+    """Wait until a line more is in the journal, or the process has ended."""
+
+    def size() -> int:
+        return journal.stat().st_size if journal.exists() else 0
+
+    before = size()
+    while size() == before and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
 
 
 def _start(
@@ -166,6 +206,7 @@ def _outcome(run_dir: Path, kills: int) -> Outcome:
         weights=loop.belief.weights,
         mean=loop.belief.predict()[0],
         kills=kills,
+        resumed=sum(e["event"] == "resumed" for e in events),
         accepted=int(summary["readings"]),
     )
 

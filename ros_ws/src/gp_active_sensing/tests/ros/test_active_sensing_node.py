@@ -234,7 +234,7 @@ def test_a_sensor_that_is_faster_than_its_queue_is_named(ros: Ros) -> None:
         probe.reading(3.0)
         time.sleep(0.01)
         problem = probe.problems
-    assert "a second and 10 are kept: set reading.rate to what is expected" in problem
+    assert "a second and 20 are kept: set reading.rate to what is expected" in problem
     assert not node.callback_errors
 
 

@@ -101,13 +101,18 @@ def test_active_sensing(ros: Ros) -> None:
     services = {s.srv_name.split("/")[-1] for s in node.services}
     told = {names_in(row[0])[0].removeprefix("~/") for row in rows(section("### Services"))[1:]}
     lifecycle = set(re.findall(r"`~/(\w+)`", section("### States")))
-    own = {
-        name.split("/")[-1]
-        for name, _ in node.get_service_names_and_types_by_node("active_sensing", "/")
-        if "parameter" not in name and "type_description" not in name
-    }
     assert told <= services
-    assert told | (lifecycle - {"transition_event", "start", "resume", "pause", "finish"}) == own
+    expected = told | (lifecycle - {"transition_event", "start", "resume", "pause", "finish"})
+
+    def own() -> set[str]:
+        return {
+            name.split("/")[-1]
+            for name, _ in node.get_service_names_and_types_by_node("active_sensing", "/")
+            if "parameter" not in name and "type_description" not in name
+        }
+
+    wait_until(lambda: expected <= own(), f"{expected} to be known of")
+    assert own() == expected
     assert "~/transition_event" in text
     assert parameters_of(node) == parameters_in(text)
     words = " ".join(text.split())

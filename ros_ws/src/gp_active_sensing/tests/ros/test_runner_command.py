@@ -70,7 +70,10 @@ def test_replay_waits_for_the_subscriber_of_its_topics() -> None:
     values = {name: json.loads(text) for name, text in options(command, "-p").items()}
     assert values == {
         "bag": "drive",
+        "salvage": False,
+        "topics": ["reading", "/odom"],
         "wait_for": ["reading", "/odom"],
+        "journal": "active_sensing/journal",
         "finish": "active_sensing/finish",
     }
 

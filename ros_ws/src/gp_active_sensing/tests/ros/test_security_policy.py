@@ -54,6 +54,10 @@ def test_what_active_sensing_does_is_what_it_may_do(ros: Ros) -> None:
     wait_until(lambda: node._worker is not None, "the node to be active")
     may = rules("active_sensing")
     me = ("active_sensing", "/")
+    wait_until(
+        lambda: len(node.get_service_names_and_types_by_node(*me)) >= len(may["reply"]),
+        "the node's services to be known of",
+    )
     assert names(node.get_publisher_names_and_types_by_node(*me)) == may["publish"]
     optional = {"/clock", "/tf", "/tf_static"}
     listens = names(node.get_subscriber_names_and_types_by_node(*me))
@@ -70,6 +74,10 @@ def test_what_the_simulator_does_is_what_it_may_do(ros: Ros, tmp_path: Path) -> 
     wait_until(lambda: node.count_publishers("/pose"), "the simulator's topics")
     may = rules("simulator")
     me = ("simulator", "/")
+    wait_until(
+        lambda: len(node.get_service_names_and_types_by_node(*me)) >= len(may["reply"]),
+        "the node's services to be known of",
+    )
     assert names(node.get_publisher_names_and_types_by_node(*me)) == may["publish"]
     assert names(node.get_subscriber_names_and_types_by_node(*me)) == may["subscribe"]
     assert names(node.get_service_names_and_types_by_node(*me)) == may["reply"]

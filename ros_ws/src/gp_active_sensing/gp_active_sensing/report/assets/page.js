@@ -96,6 +96,7 @@
     const host = byId('readout');
     host.replaceChildren();
     const parts = [];
+    if (step.probe) parts.push([step.probe, '']);
     if (step.place !== undefined) {
       const read = step.value === null ? 'no reading' : `read ${GPAS.withUnit(step.value, run.unit)}`;
       parts.push([run.places.names[step.place], read]);

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,18 @@ def test_a_step_says_why(tmp_path: Path) -> None:
     assert uppers == sorted(uppers, reverse=True)
     assert step["lower"] <= step["upper"]
     assert sum(step["weights"]) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_of_several_probes_a_step_says_whose_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    assert "probe" not in built(path)["steps"][1]
+    records = path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    named = [{**line, "probe": f"boat_{line['stage'] % 2}"} for line in lines]
+    records.write_text("".join(json.dumps(line) + "\n" for line in named))
+    data = load_run(path)
+    steps = build_payload(data, replay(data))["steps"]
+    assert [step["probe"] for step in steps[1:4]] == ["boat_1", "boat_0", "boat_1"]
 
 
 def test_candidates_beyond_the_best_are_counted(
