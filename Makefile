@@ -6,6 +6,8 @@ PY = "$(CURDIR)/$(VENV)/bin/python"
 LOCK := requirements/dev.lock
 EXTRAS := test ros bag maps experiments dev
 HEAVY := requirements/heavy.txt
+# Test files at a time; many wait for nodes. More than the cores makes them slower.
+WORKERS ?= 2
 
 # The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
 SOURCED := $(findstring /opt/ros,$(AMENT_PREFIX_PATH):$(PYTHONPATH))$(and $(ROS_DISTRO),$(AMENT_PREFIX_PATH))
@@ -18,7 +20,7 @@ STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
-	@echo 'Options: PYTHON=python3.12 (used when .venv is made), ARGS="…" (handed to demo, test, bench)'
+	@echo 'Options: PYTHON=python3.12 (used when .venv is made), WORKERS=2 (test), ARGS="…" (handed to demo, test, bench)'
 
 env: $(STAMP) ## make .venv with the pinned dependencies (the other commands do it themselves)
 
@@ -34,7 +36,7 @@ demo: $(STAMP) ## run the main job on the town map: simulator and planner, then 
 	@$(PY) -m gp_active_sensing.demo $(ARGS)
 
 test: $(STAMP) ## run the whole test suite
-	@cd $(PKG) && $(PY) -m pytest --timeout=300 $(ARGS)
+	@cd $(PKG) && $(PY) -m pytest --timeout=300 --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 
 check: $(STAMP) ## lint, formatting, types, spelling
 	@cd $(PKG) && $(PY) -m ruff check .
