@@ -24,11 +24,14 @@ def test_a_disk_that_fills_up_is_said_and_the_mission_goes_on(
     node = sensing(ros, f"run_dir:={tmp_path / 'run'}", "budget.readings:=3")
     probe = Probe(ros).connect()
     assert node._parts is not None
-    run = node._parts.recorder.run
+    recorder = node._parts.recorder
+    run, journal = recorder.run, recorder._journal
     assert run is not None
-    run.close()
-    for name in (JOURNAL, RECORDS):
-        run._streams[name] = FULL.open("ab")
+    assert journal is not None
+    with journal._lock, recorder._lock:  # otherwise the node may open the files again in between
+        run.close()
+        for name in (JOURNAL, RECORDS):
+            run._streams[name] = FULL.open("ab")
     probe.obedient = True
     probe.pose(0.0)
     probe.wait_value("state", "ended")
