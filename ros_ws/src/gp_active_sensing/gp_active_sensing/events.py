@@ -18,6 +18,7 @@ budget     what may be spent in all was changed
 roster     a probe takes part, or does not any more, and why
 status     where a probe is, how far it drove, what was not used so far
 stopped    the process ended and the mission did not
+gap        so many events before it could not be written
 home       nothing more is chosen; the way to the end place, and why
 end        why the mission ended
 =========  ========================================================================================
@@ -39,6 +40,7 @@ __all__ = [
     "decision_event",
     "dropout_event",
     "end_event",
+    "gap_event",
     "gated_event",
     "home_event",
     "home_of",
@@ -235,6 +237,11 @@ def budget_of(event: Mapping[str, Any]) -> Budget:
 def roster_event(probe: str, why: str, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a probe that takes part (`why` is "") or does not any more."""
     return {"event": "roster", "probe": probe, "why": why, **more}
+
+
+def gap_event(failures: int, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of what could not be written before it."""
+    return {"event": "gap", "failures": int(failures), **more}
 
 
 def stopped_event(reason: str, **more: Any) -> dict[str, Any]:

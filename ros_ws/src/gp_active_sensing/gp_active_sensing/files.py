@@ -5,16 +5,26 @@ A last line cut short by a kill is tolerated when read, and removed before more 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gp_active_sensing.errors import RunError
 
-__all__ = ["cannot", "differences", "drop_cut_line", "read_lines", "sync_folder", "write_whole"]
+__all__ = [
+    "append_whole",
+    "cannot",
+    "differences",
+    "drop_cut_line",
+    "read_lines",
+    "sync_folder",
+    "write_whole",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +52,18 @@ def write_whole(path: Path, text: str) -> Path:
     except OSError as error:
         raise cannot(path, "write", error) from error
     return path
+
+
+def append_whole(stream: IO[bytes], data: bytes) -> None:
+    """Append to a file without a buffer: all of it or nothing. Raises OSError."""
+    before = os.fstat(stream.fileno()).st_size
+    try:
+        if (written := stream.write(data)) != len(data):
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({written} of {len(data)} B)")
+    except OSError:
+        with contextlib.suppress(OSError):  # of a device that is no file
+            os.ftruncate(stream.fileno(), before)
+        raise
 
 
 def sync_folder(path: Path) -> None:

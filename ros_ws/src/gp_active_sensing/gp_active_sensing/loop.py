@@ -96,6 +96,8 @@ class SensingLoop:
         self.decisions = 0
         self.homeward = False
         """Nothing more is chosen: the last plan leads to where the mission has to end."""
+        self.restoring = False
+        """Readings come from a journal: those that were used are used again, whatever is kept."""
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
         """Places that gave no reading."""
@@ -169,6 +171,8 @@ class SensingLoop:
         left = self.remaining.readings
         if left is None or self.belief.observed[location] or not (self.decisions or self.homeward):
             return True
+        if self.restoring:
+            return True
         promised = {
             place
             for way in self._ways.values()
@@ -193,17 +197,22 @@ class SensingLoop:
         if not 0 <= location < self.topology.n:
             msg = f"missed place {location}; the map has places 0 … {self.topology.n - 1}"
             raise ValueError(msg)
+        again = self._misses[location] < self.retries
+        self.replay_miss(location, again=again)
+        if not again:
+            logger.warning(
+                "place %s gave no reading in %d visits and is set aside",
+                self.topology.names[location],
+                self._misses[location],
+            )
+        return again
+
+    def replay_miss(self, location: int, *, again: bool) -> None:
+        """Count a visit that gave no reading before a restart, and what followed from it."""
         self._misses[location] += 1
         self.counts["missed"] += 1
-        if self._misses[location] <= self.retries:
-            return True
-        self.set_aside.add(location)
-        logger.warning(
-            "place %s gave no reading in %d visits and is set aside",
-            self.topology.names[location],
-            self._misses[location],
-        )
-        return False
+        if not again:
+            self.set_aside.add(location)
 
     # -- decisions -----------------------------------------------------------------------------
 

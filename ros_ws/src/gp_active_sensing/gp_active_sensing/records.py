@@ -21,7 +21,14 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import cannot, drop_cut_line, read_lines, sync_folder, write_whole
+from gp_active_sensing.files import (
+    append_whole,
+    cannot,
+    drop_cut_line,
+    read_lines,
+    sync_folder,
+    write_whole,
+)
 
 __all__ = ["RunDirectory", "json_ready"]
 
@@ -32,6 +39,7 @@ JOURNAL = "journal.jsonl"
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
+LOCK = ".lock"
 
 
 class RunDirectory:
@@ -95,6 +103,28 @@ class RunDirectory:
             msg = f"{path / CONFIG}: expected a mapping, got {type(config).__name__}"
             raise RunError(msg)
         return cls(path, config)
+
+    def lock(self) -> bool:
+        """Keep other processes from writing here until this one closes it, or is gone.
+
+        Returns:
+            False when another process has it.
+        """
+        try:
+            import fcntl
+        except ImportError:  # not on this system
+            return True
+        try:
+            stream = (self.path / LOCK).open("ab")
+        except OSError as error:
+            raise cannot(self.path / LOCK, "open", error) from error
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            return False
+        self._streams[LOCK] = stream
+        return True
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -215,11 +245,10 @@ class RunDirectory:
         try:
             stream = self._streams.get(name)
             if stream is None:
-                stream = (self.path / name).open("ab")
+                stream = (self.path / name).open("ab", buffering=0)
                 self._streams[name] = stream
                 sync_folder(self.path)
-            stream.write(line.encode("utf-8"))
-            stream.flush()
+            append_whole(stream, line.encode("utf-8"))
         except OSError as error:
             raise cannot(self.path / name, "write", error) from error
 

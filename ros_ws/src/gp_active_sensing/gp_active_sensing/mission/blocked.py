@@ -83,10 +83,18 @@ class Blocked:
     def _add(self, place: int, now_ns: int, why: str, probe: str) -> None:
         seconds = self.config.block_seconds
         until_ns = now_ns + round(1e9 * seconds)
+        set_aside = self._times[place] + 1 > self._loop.retries
         self._journal(
-            blocked_event(place, until_ns=until_ns, why=why, stamp_ns=now_ns, probe=probe)
+            blocked_event(
+                place,
+                until_ns=until_ns,
+                why=why,
+                set_aside=set_aside,
+                stamp_ns=now_ns,
+                probe=probe,
+            )
         )
-        self.replay(place, until_ns)
+        self.replay(place, until_ns, set_aside=set_aside)
         times = self._times[place]
         then = (
             f"it is not chosen again for {seconds:g} s"
@@ -97,10 +105,10 @@ class Blocked:
         whose = f"{probe}: " if probe else ""
         logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
-    def replay(self, place: int, until_ns: int) -> None:
-        """Take note of a place that was blocked before a restart."""
+    def replay(self, place: int, until_ns: int, *, set_aside: bool) -> None:
+        """Take note of a place that was blocked, or set aside, before a restart."""
         self._times[place] += 1
-        if self._times[place] > self._loop.retries:
+        if set_aside:
             self._loop.set_aside.add(place)
             return
         self.until_ns[place] = until_ns

@@ -13,15 +13,15 @@ class Known:
     """Says of a reading whether it is one of those, each of them once.
 
     A reading is known by its stamp and value. Of an averaging window the journal keeps the first
-    and the last stamp and how many readings it was made of: so many with a stamp in between are.
+    and the last stamp: everything in between had come by then, and was averaged or rejected.
     """
 
     def __init__(self) -> None:
         self._single: Counter[tuple[int, float]] = Counter()
-        self._windows: list[list[int]] = []
+        self._windows: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
-        return self._single.total() + sum(left for _, _, left in self._windows)
+        return self._single.total() + len(self._windows)
 
     def add(self, reading: tuple[int, float]) -> None:
         """Remember a reading by its stamp [ns] and value."""
@@ -36,12 +36,9 @@ class Known:
             KeyError, TypeError, ValueError: the event lacks something.
         """
         stamp_ns, value = int(event["stamp_ns"]), float(event["value"])
-        count = int(event.get("count", 1))
-        if event.get("taken_back"):
-            return
-        if count > 1:
-            self._windows.append([int(event["first_ns"]), stamp_ns, count])
-        else:
+        if int(event.get("count", 1)) > 1:
+            self._windows.append((int(event["first_ns"]), stamp_ns))
+        elif not event.get("taken_back"):
             self.add((stamp_ns, value))
 
     def forget_before(self, stamp_ns: int) -> None:
@@ -60,10 +57,4 @@ class Known:
             else:
                 self._single[stamp_ns, value] = left - 1
             return True
-        for window in self._windows:
-            if window[0] <= stamp_ns <= window[1]:
-                window[2] -= 1
-                if window[2] == 0:
-                    self._windows.remove(window)
-                return True
-        return False
+        return any(first <= stamp_ns <= last for first, last in self._windows)

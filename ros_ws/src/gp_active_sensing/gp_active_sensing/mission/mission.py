@@ -67,10 +67,13 @@ class Mission(Commanded):
             self._watch_clock(now_ns)
         steps: list[Step] = []
         messages = iter(() if self._holds() else self.inbox.take(BATCH))
-        for message in messages:
-            steps += self._use(message)
-            if self._holds():
-                self.inbox.put_back(list(messages))
+        try:
+            for message in messages:
+                steps += self._use(message)
+                if self._holds():
+                    break
+        finally:  # an error in one message must not take the others along
+            self.inbox.put_back(list(messages))
         steps += self._every_so_often()
         return steps
 
@@ -87,7 +90,11 @@ class Mission(Commanded):
         self._now_ns = now_ns
         if back <= self.config.clock_tolerance:
             return
-        logger.error("the clock went back by %.3f s; resume the mission when that is right", back)
+        logger.error(
+            "the clock went back by %.3f s: the mission pauses. Resume it when that is right; of a "
+            "simulation that was started anew begin a new mission in another run_dir",
+            back,
+        )
         for probe in self.probes.values():
             probe.intake.restart_clock()
             probe.arrival.forget()

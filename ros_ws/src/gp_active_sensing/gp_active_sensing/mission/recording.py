@@ -13,7 +13,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.events import resumed_event, stage_record, start_event
+from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
@@ -69,6 +69,8 @@ class Recorder:
         """Events in the journal when this process went on with the mission of another one."""
         self.tail: list[Mapping[str, Any]] = []
         """The last of them."""
+        self._unwritten = 0
+        """Events that could not be written; said in the journal as soon as it can be."""
         self.muted = False
         """Events are being taken from the journal, not to be written again."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
@@ -85,8 +87,12 @@ class Recorder:
         """Add an event to the journal; it is there before anything follows from it."""
         if self.muted:
             return
-        if self._journal is not None:
-            self._guard(partial(self._journal.append, event))
+        if (journal := self._journal) is not None:
+            gap = gap_event(self._unwritten)
+            if self._unwritten and self._guard(partial(journal.append, gap)):
+                self._unwritten = 0
+            if self._unwritten or not self._guard(partial(journal.append, event)):
+                self._unwritten += 1
         self.listener(event)
 
     def stage(

@@ -62,6 +62,8 @@ class Resumption:
             "gated": self._gated,
             "miss": self._miss,
             "blocked": self._blocked,
+            "unused": self._unused,
+            "gap": self._gap,
             "budget": self._budget,
             "roster": self._roster,
             "home": self._home,
@@ -75,13 +77,13 @@ class Resumption:
             RunError: one does not follow from those before it.
         """
         mission, recorder = self._mission, self._recorder
-        recorder.muted = True
+        recorder.muted = mission.loop.restoring = True
         self._recorded = {int(record["stage"]) for record in recorder.records}
         try:
             for number, event in enumerate(events, start=1):
                 self._take(number, event)
         finally:
-            recorder.muted = False
+            recorder.muted = mission.loop.restoring = False
         self._finish()
         logger.warning(
             "the mission goes on where it was: stage %d, %d places observed, %d readings, %s%s",
@@ -126,6 +128,7 @@ class Resumption:
             self._whereabouts(self._named(name), where)
         if mission.state == "running":
             for probe in mission.probes.values():
+                probe.at, probe.resting = None, ""
                 probe.sent_ns = int(event["stamp_ns"])
                 probe.stages.go_on(probe.sent_ns, probe.intake.metres)
 
@@ -157,6 +160,7 @@ class Resumption:
         if event.get("given_up"):
             probe.stages.charge_again(cost, stamp_ns, metres)
             probe.forget_decision()
+            probe.home, probe.resting = False, ""
         elif plan is not None:
             went = event.get("went")
             probe.finished = probe.stages.complete_again(
@@ -193,13 +197,32 @@ class Resumption:
         intake.known.note(event)
 
     def _miss(self, event: Mapping[str, Any]) -> None:
-        if self._mission.loop.miss(int(event["location"])) != bool(event["again"]):
-            msg = "retries were counted differently"
+        place = int(event["location"])
+        if not 0 <= place < self._mission.loop.topology.n:
+            msg = "no such place"
             raise ValueError(msg)
+        # As it was: how often a visit is repeated may be changed while a mission runs.
+        self._mission.loop.replay_miss(place, again=bool(event["again"]))
         self._probe(event).sent_ns = int(event["stamp_ns"])
 
     def _blocked(self, event: Mapping[str, Any]) -> None:
-        self._mission.blocked.replay(int(event["location"]), int(event["until_ns"]))
+        place, until_ns = int(event["location"]), int(event["until_ns"])
+        self._mission.blocked.replay(place, until_ns, set_aside=bool(event.get("set_aside")))
+
+    def _unused(self, event: Mapping[str, Any]) -> None:
+        """Take note of an answer that nothing came of: there was no place, or none any more."""
+        probe = self._probe(event)
+        self._asked = None
+        if event["waypoint"] is None and probe.stages.home is None:
+            self._mission.loop.release(probe.name)
+            probe.finished = None
+
+    def _gap(self, event: Mapping[str, Any]) -> None:
+        logger.error(
+            "%d events could not be written before this (a full disk?): the mission goes on "
+            "without them, readings that were used may be missing",
+            int(event["failures"]),
+        )
 
     def _budget(self, event: Mapping[str, Any]) -> None:
         self._asked = None

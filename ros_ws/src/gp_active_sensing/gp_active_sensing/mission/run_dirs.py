@@ -28,6 +28,10 @@ def runs_folder() -> Path:
     return (Path(home) if home else Path.home() / ".ros") / "gp_active_sensing"
 
 
+class _AnotherMission(RunError):
+    """The directory holds a mission that is not to be gone on with, and is sound."""
+
+
 def choose_run(
     run_dir: str, config: Mapping[str, Any], now: datetime, *, resume: bool
 ) -> tuple[RunDirectory | None, Events]:
@@ -54,10 +58,27 @@ def choose_run(
             run, events = _named(earlier[-1], config, resume=True)
             if not stopped_in_order(events):
                 return run, events
+            run.close()
             logger.info("a new mission is begun: the one in %s was stopped in order", run.path)
-        except RunError as error:
+        except _AnotherMission as error:
             logger.info("a new mission is begun: %s", error)
-    return RunDirectory.create(folder / f"{now:%Y%m%dT%H%M%S}", config), []
+        except RunError as error:
+            logger.warning(
+                "a new mission is begun, since the newest in %s cannot be gone on with: %s",
+                folder,
+                error,
+            )
+    return _locked(RunDirectory.create(_new_name(folder, now), config)), []
+
+
+def _new_name(folder: Path, now: datetime) -> Path:
+    """Return a folder for a run of now; a second node of the same second gets another one."""
+    name = folder / f"{now:%Y%m%dT%H%M%S}"
+    number = 1
+    while name.exists():
+        number += 1
+        name = folder / f"{now:%Y%m%dT%H%M%S}-{number}"
+    return name
 
 
 def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
@@ -65,13 +86,31 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
         if path.is_dir():
             for leftover in path.glob(".*.part"):  # killed before anything was written
                 leftover.unlink()
-        return RunDirectory.create(path, config), []
-    run = RunDirectory.open(path)
+        return _locked(RunDirectory.create(path, config)), []
+    run = _locked(RunDirectory.open(path))
+    try:
+        return run, _events(run, config)
+    except RunError:
+        run.close()
+        raise
+
+
+def _locked(run: RunDirectory) -> RunDirectory:
+    """Keep other nodes out of a run directory."""
+    if not run.lock():
+        msg = f"run_dir: {run.path} is in use by another node; name another directory"
+        raise _AnotherMission(msg)
+    return run
+
+
+def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
+    """Return the events of the mission in a directory, if it is to be gone on with."""
+    path = run.path
     run.drop_cut_line()
     events = run.events()
     if why := is_over(events):
         msg = f"run_dir: {path} holds a mission that is over ({why}); name another directory"
-        raise RunError(msg)
+        raise _AnotherMission(msg)
     other = sorted(differences(json_ready(run.config), json_ready(dict(config))))
     if other:
         msg = (
@@ -79,5 +118,5 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
             f"{', '.join(other)}. Start the node with the same parameters to go on with it, or "
             "name another directory"
         )
-        raise RunError(msg)
-    return run, events
+        raise _AnotherMission(msg)
+    return events

@@ -121,7 +121,7 @@ class Health:
 
     def _say_what_is_missing(self) -> None:
         mission = self._parts.mission
-        if mission.state == "ended":
+        if mission.state in ("ended", "paused"):
             return
         for probe in mission.probes.values():
             if not probe.gone.startswith(LEFT):

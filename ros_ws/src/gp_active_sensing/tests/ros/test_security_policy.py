@@ -51,7 +51,9 @@ BELOW = {"/rosout"}
 
 def published(node: Any) -> set[str]:
     """Of the node itself: the graph may not have heard of everything yet."""
-    return {p.topic_name for p in node.publishers} | BELOW | {f"/{node.get_name()}/transition_event"}
+    return (
+        {p.topic_name for p in node.publishers} | BELOW | {f"/{node.get_name()}/transition_event"}
+    )
 
 
 def subscribed(node: Any) -> set[str]:

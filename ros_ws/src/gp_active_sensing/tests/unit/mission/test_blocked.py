@@ -292,7 +292,7 @@ def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
     (place,) = blocked
     again.mission.loop.blocked.clear()  # as when its time is over, and it is the better one
     again.mission.blocked.until_ns.clear()
-    again.mission.blocked.replay(place, 400 * 10**9)
+    again.mission.blocked.replay(place, 400 * 10**9, set_aside=True)
     assert again.mission.loop.set_aside == {place}, "the second time counts as the second"
     again.recorder.close()
 

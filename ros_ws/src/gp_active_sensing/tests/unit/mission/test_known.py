@@ -21,17 +21,20 @@ def test_a_reading_is_known_once_by_stamp_and_value() -> None:
     assert len(known) == 0
 
 
-def test_so_many_readings_of_a_window_are_known() -> None:
+def test_what_came_during_a_window_is_known() -> None:
+    """Averaged, or rejected then: whatever its value, it does not come to count now."""
     known = Known()
     known.note(event(20, 7.0, first_ns=10, count=3))
     assert not known.holds(9, 1.0)
-    assert [known.holds(t, float(t)) for t in (10, 15, 20, 21, 15)] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    times = (10, 15, 15, 20, 21)
+    assert [known.holds(t, float(t)) for t in times] == [True, True, True, True, False]
+
+
+def test_a_window_with_readings_that_were_taken_back_is_known() -> None:
+    known = Known()
+    known.note(gated_event(Reading(15, 1, 99.0), 8.0))
+    known.note(event(20, 40.0, first_ns=10, count=3, taken_back="agreed"))
+    assert all(known.holds(t, 7.0) for t in (10, 15, 20))
 
 
 def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,76 @@ def test_what_was_rejected_is_still_counted(tmp_path: Path) -> None:
     drive.kill()
     drive.start()
     assert drive.built.mission.rejected["wrong_frame"] == 1
+
+
+def test_retries_that_were_changed_on_the_way_are_as_they_were(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run", dropout=0.6)
+    drive.start()
+    mission = drive.built.mission
+    mission.set_config(replace(mission.config, retries=0, reading_timeout=1.0))
+    while not mission.loop.set_aside:
+        drive.step()
+    aside = set(mission.loop.set_aside)
+    drive.kill()
+    drive.start()
+    assert drive.built.mission.loop.set_aside == aside
+
+
+def test_a_directory_of_a_living_node_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    one, other = Drive(Path("auto")), Drive(Path("auto"))
+    one.start()
+    one.step()
+    other.start()
+    runs = [drive.built.recorder.run for drive in (one, other)]
+    assert runs[0] is not None
+    assert runs[1] is not None
+    assert runs[0].path != runs[1].path
+    with pytest.raises(RunError, match="is in use by another node"):
+        Drive(runs[0].path).start()
+    one.kill()
+    other.kill()
+
+
+def test_a_damaged_run_is_left_alone_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    drive = Drive(Path("auto"))
+    drive.start()
+    drive.step()
+    drive.kill()
+    (only,) = (tmp_path / "gp_active_sensing").iterdir()
+    journal = only / JOURNAL
+    journal.write_text("nonsense\n" + journal.read_text())
+    drive.start()
+    assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2
+    assert any("cannot be gone on with" in record.message for record in caplog.records)
+    drive.kill()
+
+
+def test_events_that_could_not_be_written_are_said_when_writing_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    drive.step()
+
+    def full(*_: Any) -> None:
+        msg = "no space"
+        raise RunError(msg)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        drive.built.mission.pause()
+        drive.built.mission.resume()
+    assert drive.built.recorder.failures > 0
+    drive.built.mission.pause()
+    kinds = [event["event"] for event in events_of(tmp_path / "run")]
+    assert kinds[-2:] == ["gap", "state"]
+    drive.kill()
+    drive.start()
+    assert any("could not be written" in record.message for record in caplog.records)
+    drive.kill()
