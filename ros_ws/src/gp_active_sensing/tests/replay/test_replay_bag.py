@@ -195,3 +195,10 @@ def test_without_rosbags_the_message_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", no_rosbags)
     with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[bag\]'"):
         Bag(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_run_directory_is_called_one(tmp_path: Path, salvage: bool) -> None:
+    (tmp_path / "journal.jsonl").write_text("{}\n")
+    with pytest.raises(ReplayError, match="is a run directory, not a bag"):
+        Bag(tmp_path, salvage=salvage).__enter__()

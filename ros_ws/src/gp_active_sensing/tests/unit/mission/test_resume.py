@@ -48,6 +48,8 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
     options: dict[str, Any] = {"dropout": 0.3 if seed % 2 else 0.0}
     if seed % 4 > 1:
         options["policy"] = {"name": "ie"}
+    if seed % 5 == 4:
+        options["reading"] = {"gate": 6.0, "window": 0.25}
     plain = straight(tmp_path, **options)
     drive = Drive(tmp_path / "killed", **options)
     drive.start()
