@@ -106,8 +106,8 @@ class Bag:
         reader_class = _reader_class()
         if (self.path / "journal.jsonl").is_file() and not (self.path / "metadata.yaml").is_file():
             msg = (
-                f"{self.path} is a run directory, not a bag: `gp-active-sensing report` shows it; a "
-                "mission is recorded as a bag with record:=DIR"
+                f"{self.path} is a run directory, not a bag: `gp-active-sensing report` shows it; "
+                "a mission is recorded as a bag with record:=DIR"
             )
             raise ReplayError(msg)
         if self.salvage:
