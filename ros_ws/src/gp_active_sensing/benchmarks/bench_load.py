@@ -22,6 +22,7 @@ RATE = float(os.environ.get("GPAS_LOAD_RATE", "1000"))
 SLOW = 10.0
 """Readings a second of the drive that the memory is compared with."""
 FLOOD_SECONDS = min(10.0, SECONDS)
+PARTS = os.environ.get("GPAS_LOAD_PARTS", "fast floods hours").split()
 HOURS = float(os.environ.get("GPAS_LOAD_HOURS", "2"))
 SPEED_FACTOR = 60.0
 GRID = (
@@ -80,7 +81,8 @@ def run() -> Section:
         ("part", "what", "seen"),
     )
     with tempfile.TemporaryDirectory() as temporary:
-        for number, part in enumerate((_fast_sensor, _floods, _two_hours)):
+        parts = {"fast": _fast_sensor, "floods": _floods, "hours": _two_hours}
+        for number, part in enumerate(parts[name] for name in PARTS):
             folder = Path(temporary) / str(number)
             folder.mkdir()
             bench = Bench(folder, 60 + number)
