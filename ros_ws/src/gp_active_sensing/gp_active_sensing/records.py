@@ -39,7 +39,6 @@ JOURNAL = "journal.jsonl"
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
-LOCK = ".lock"
 
 
 class RunDirectory:
@@ -115,15 +114,15 @@ class RunDirectory:
         except ImportError:  # not on this system
             return True
         try:
-            stream = (self.path / LOCK).open("ab")
+            stream = (self.path / CONFIG).open("rb")
         except OSError as error:
-            raise cannot(self.path / LOCK, "open", error) from error
+            raise cannot(self.path / CONFIG, "open", error) from error
         try:
             fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             stream.close()
             return False
-        self._streams[LOCK] = stream
+        self._streams[CONFIG] = stream
         return True
 
     # -- writing -------------------------------------------------------------------------------

@@ -203,10 +203,13 @@ def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: D
         [(record["went"], record["location"]) for record in run.records()]
         for run in (RunDirectory.open(tmp_path / "run"), RunDirectory.open(tmp_path / "offline"))
     )
-    assert [went for went, _ in played] == [went for went, _ in offline]
-    assert len(played) == 18
-    # Readings and poses may overtake each other: a decision may know one reading more or less.
-    assert sum(a == b for a, b in zip(played, offline, strict=True)) >= 12
+    assert len(offline) == 18
+    # Readings and poses may overtake each other: a decision may know one reading more or less, and
+    # two places may become known at once, which are then one stage.
+    assert len(played) >= 15
+    ways = iter(went for went, _ in offline)
+    assert all(went in ways for went, _ in played), "the same places in the same order"
+    assert len(set(played) & set(offline)) >= 10
     assert "waiting for topic" not in done.stdout.split("playing")[1].split("is over")[0]
 
 
