@@ -43,6 +43,8 @@ CLOCK_TOPIC = "/clock"
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
+_CLOCK_AGAIN = 0.1
+_MATCHED = 0.5  # the other side may find us later than we find it, and misses what comes before
 _SETTLE = 2.5  # a listener that reports also shows what it knows, every two seconds
 _SETTLE_UNREPORTED = 0.5
 _PATIENCE = 6.0
@@ -84,6 +86,8 @@ class BagPlayer(GuardedNode):
         self._began = time.monotonic()
         self._first_ns = 0
         self._clock_ns: int | None = None
+        self._clock_said = 0.0
+        self._ready_at: float | None = None
         self._phase: Callable[[float], None] = self._wait
         # Not the node's own clock: that may be the one published here.
         self.create_timer(_PERIOD, self._step, clock=steady_clock())
@@ -161,8 +165,11 @@ class BagPlayer(GuardedNode):
     # -- playing -------------------------------------------------------------------------------
 
     def _step(self) -> None:
+        now = time.monotonic()
+        if now - self._clock_said >= _CLOCK_AGAIN:
+            self._say_clock(now)  # a listener that found the clock late, or missed it, waits for it
         try:
-            self._phase(time.monotonic())
+            self._phase(now)
         except ReplayError as error:
             self.get_logger().error(str(error))
             self._report()
@@ -172,10 +179,14 @@ class BagPlayer(GuardedNode):
         counts = {n: p.get_subscription_count() for n, p in self._publishers_of.items()}
         ready = all(counts[n] for n in self._watched) if self._watched else any(counts.values())
         if not ready:
+            self._ready_at = None
             if now - self._began > self.settings.wait:
                 without = ", ".join(n for n in self._watched or counts if not counts[n])
                 msg = f"nobody subscribed to {without or 'any topic'} in {self.settings.wait:g} s"
                 raise ReplayError(msg)
+            return
+        self._ready_at = now if self._ready_at is None else self._ready_at
+        if now - self._ready_at < _MATCHED:
             return
         self._next = next(self._messages, None)
         self._first_ns = self._next.stamp_ns if self._next is not None else 0
@@ -230,7 +241,12 @@ class BagPlayer(GuardedNode):
         if self._clock_publisher is None or (last is not None and stamp_ns - last < _CLOCK_STEP_NS):
             return
         self._clock_ns = stamp_ns
-        self._clock_publisher.publish(ClockMessage(clock=time_of(stamp_ns)))
+        self._say_clock(time.monotonic())
+
+    def _say_clock(self, now: float) -> None:
+        if self._clock_publisher is not None and self._clock_ns is not None:
+            self._clock_publisher.publish(ClockMessage(clock=time_of(self._clock_ns)))
+            self._clock_said = now
 
     def _tell_time_between(self, now: float) -> None:
         if self.settings.rate > 0.0:

@@ -210,7 +210,6 @@ def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: D
     ways = iter(went for went, _ in offline)
     assert all(went in ways for went, _ in played), "the same places in the same order"
     assert len(set(played) & set(offline)) >= 10
-    assert "waiting for topic" not in done.stdout.split("playing")[1].split("is over")[0]
 
 
 def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) -> None:
