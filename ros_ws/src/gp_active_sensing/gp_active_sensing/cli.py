@@ -172,6 +172,7 @@ def experiment(
         raise click.UsageError(msg)
     # A worker that has grown large is replaced by a fresh one, which nobody has to know.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+    warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
     loaded = load_experiment(file, seeds=seeds)
     now = datetime.now(timezone.utc)
     directory = out or Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}"
