@@ -13,6 +13,7 @@ What a fence says after its language:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import shlex
@@ -110,7 +111,10 @@ def steps(page: Path) -> tuple[Step, ...]:
     found: list[Step] = []
     for block in blocks(page):
         if block.language != "sh":
-            found.append(block)
+            last = found[-1] if found else None
+            shown = block.language == "text" and last is not None and last.language == "sh"
+            after = bool(shown and last and (last.starts_nodes or last.after_nodes))
+            found.append(dataclasses.replace(block, after_nodes=after))
             continue
         number, pending, after = block.line, "", False
         for line in block.text.splitlines():
