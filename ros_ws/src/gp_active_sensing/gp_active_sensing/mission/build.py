@@ -12,7 +12,7 @@ from typing import Any
 
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.config import to_mapping
-from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.intake import Intake
@@ -138,7 +138,11 @@ def build_parts(
     )
     parts = Parts(mission, recorder, matcher)
     if events:
-        Resumption(mission, recorder).run(events)
+        try:
+            Resumption(mission, recorder).run(events)
+        except RunError:
+            recorder.close()  # gives the directory back: the node may be configured again
+            raise
     recorder.begin(events)
     return parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,16 @@ class Recorder:
         """Add a record."""
         self.records.append(record)
         self._write("append_record", record)
+
+    def keep(self, stages: Collection[int]) -> None:
+        """Drop the records of other stages: a power cut took their end from the journal."""
+        kept = [record for record in self.records if int(record["stage"]) in stages]
+        if self.run is None or len(kept) == len(self.records):
+            return
+        self.run.forget_records()
+        self.records = []
+        for record in kept:
+            self.add(record)
 
     def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
         best = length_scale_weights(belief)[0]

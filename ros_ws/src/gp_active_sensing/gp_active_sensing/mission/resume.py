@@ -52,6 +52,7 @@ class Resumption:
         self._recorder = recorder
         self._asked: PlanJob | None = None
         self._recorded: set[int] = set()
+        self._completed: set[int] = set()
         self._last_ns = 0
         self._takers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "state": self._state,
@@ -177,7 +178,10 @@ class Resumption:
     def _record(self, probe: Probe) -> None:
         """Write the record of the stage that ended, unless it is there."""
         stage = probe.finished
-        if stage is None or not probe.stages.claim(stage) or stage.number in self._recorded:
+        if stage is None or not probe.stages.claim(stage):
+            return
+        self._completed.add(stage.number)
+        if stage.number in self._recorded:
             return
         belief = self._mission.loop.belief
         mean, variance = belief.predict()
@@ -261,6 +265,7 @@ class Resumption:
     def _finish(self) -> None:
         mission = self._mission
         mission.go_on_from(self._last_ns)
+        self._recorder.keep(self._completed)
         if mission.state == "running":
             mission.decisions.open = self._asked
         oldest_ns = self._last_ns - round(1e9 * KNOWN_SECONDS)

@@ -353,3 +353,36 @@ def test_events_that_could_not_be_written_are_said_when_writing_works_again(
     drive.start()
     assert any("could not be written" in record.message for record in caplog.records)
     drive.kill()
+
+
+def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    for _ in range(30):
+        if drive.built.mission.decisions.stage < 8:
+            drive.step()
+    drive.kill()
+    journal = tmp_path / "run" / JOURNAL
+    lines = journal.read_text().splitlines(keepends=True)
+    stages = [json.loads(line).get("stage") for line in lines]
+    journal.write_text("".join(lines[: stages.index(4) + 1]))
+    records = tmp_path / "run" / RECORDS
+    named = [{"stage": number} for number in range(1, 8)]
+    records.write_text("".join(json.dumps(record) + "\n" for record in named))
+    drive.start()
+    assert [record["stage"] for record in drive.built.recorder.records] == [1, 2, 3]
+    kept = [json.loads(line)["stage"] for line in records.read_text().splitlines()]
+    assert kept == [1, 2, 3]
+    drive.kill()
+
+
+def test_a_journal_that_is_refused_leaves_the_directory_free(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    drive.step()
+    drive.kill()
+    whole = (tmp_path / "run" / JOURNAL).read_text()
+    (tmp_path / "run" / JOURNAL).write_text(whole + '{"event": "decision"}\n')
+    for _ in range(2):
+        with pytest.raises(RunError, match="is not a decision"):
+            drive.start()
