@@ -303,6 +303,8 @@ class Mission(Commanded):
                         self.trace.used(message)
                     if message.probe in self.probes:
                         self.probes[message.probe].take([message])
+                    else:
+                        self.strangers[message.probe] += 1
                 for probe in self.probes.values():
                     probe.stages.note(probe.intake.stop_waiting())
                 self.decisions.give_up()

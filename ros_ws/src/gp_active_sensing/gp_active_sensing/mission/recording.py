@@ -88,9 +88,9 @@ class Recorder:
         if self.muted:
             return
         if (journal := self._journal) is not None:
-            gap = gap_event(self._unwritten)
-            if self._unwritten and self._guard(partial(journal.append, gap)):
-                self._unwritten = 0
+            if self._unwritten:
+                gap = gap_event(self._unwritten)
+                self._unwritten *= not self._guard(partial(journal.append, gap))
             if self._unwritten or not self._guard(partial(journal.append, event)):
                 self._unwritten += 1
         self.listener(event)
