@@ -90,7 +90,8 @@ class Recorder:
         if (journal := self._journal) is not None:
             if self._unwritten:
                 gap = gap_event(self._unwritten)
-                self._unwritten *= not self._guard(partial(journal.append, gap))
+                if self._guard(partial(journal.append, gap)):
+                    self._unwritten = 0
             if self._unwritten or not self._guard(partial(journal.append, event)):
                 self._unwritten += 1
         self.listener(event)
