@@ -173,6 +173,9 @@ def experiment(
     # A worker that has grown large is replaced by a fresh one, which nobody has to know.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
     warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
+    # The helper process that frees the workers' semaphores inherits this; after Ctrl-C it warns of
+    # those that it frees for them.
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
     loaded = load_experiment(file, seeds=seeds)
     now = datetime.now(timezone.utc)
     directory = out or Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}"
