@@ -57,6 +57,18 @@ def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> bool:
     return condition()
 
 
+def up_in(file: Path) -> str:
+    """Return a sleeper that leaves a file once it is up: before, a Ctrl-C would be its failure."""
+    return f"import pathlib, time; pathlib.Path({str(file)!r}).touch(); time.sleep(60)"
+
+
+def after(file: Path) -> str:
+    """Return the beginning of a program that waits for another's file."""
+    return (
+        f"import pathlib, time\nwhile not pathlib.Path({str(file)!r}).exists(): time.sleep(0.01)\n"
+    )
+
+
 class Lines:
     """Collects what the children print; ends the group once all of them are up."""
 
@@ -141,9 +153,11 @@ def test_escalation_to_sigterm_then_to_sigkill(caplog: pytest.LogCaptureFixture)
 def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_done(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    count = tmp_path / "count"
+    count, up = tmp_path / "count", tmp_path / "up"
     code = f"""
-    import os, pathlib
+    import os, pathlib, time
+    while not pathlib.Path({str(up)!r}).exists():
+        time.sleep(0.01)
     count = pathlib.Path({str(count)!r})
     n = int(count.read_text()) if count.exists() else 0
     count.write_text(str(n + 1))
@@ -153,18 +167,19 @@ def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_don
     """
     lines = Lines()
     worker = dataclasses.replace(program("worker", code), again=lambda code: code not in (0, 1))
-    group = ProcessGroup([worker, program("other", SLEEPER)], on_line=lines, rest=0.1)
+    group = ProcessGroup([worker, program("other", up_in(up))], on_line=lines, rest=0.1)
     assert group.run() == 0
     assert [line for name, line in lines.seen if name == "worker"] == ["run 0", "run 1", "run 2"]
     assert caplog.text.count("worker ended with signal SIGKILL; started again in 0.1 s") == 2
     assert group.failures == {}
 
 
-def test_a_child_that_refuses_to_work_is_not_started_again() -> None:
+def test_a_child_that_refuses_to_work_is_not_started_again(tmp_path: Path) -> None:
+    up = tmp_path / "up"
     refusing = dataclasses.replace(
-        program("worker", "raise SystemExit(1)"), again=lambda code: code not in (0, 1)
+        program("worker", after(up) + "raise SystemExit(1)"), again=lambda code: code not in (0, 1)
     )
-    group = ProcessGroup([refusing, program("other", SLEEPER)], rest=0.1)
+    group = ProcessGroup([refusing, program("other", up_in(up))], rest=0.1)
     assert group.run() == 1
     assert group.failures == {"worker": 1}
 
