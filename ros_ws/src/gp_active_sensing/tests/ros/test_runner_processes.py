@@ -102,9 +102,12 @@ def test_a_tick_ends_the_group_and_lines_carry_names() -> None:
 
 
 @pytest.mark.parametrize(("code", "expected"), [("0", 0), ("3", 1)])
-def test_a_required_child_that_ends_takes_the_others_along(code: str, expected: int) -> None:
-    lines = Lines()
-    group = group_of(lines, program("a", SLEEPER), program("b", f"raise SystemExit({code})"))
+def test_a_required_child_that_ends_takes_the_others_along(
+    code: str, expected: int, tmp_path: Path
+) -> None:
+    lines, up = Lines(), tmp_path / "up"
+    ending = program("b", after(up) + f"raise SystemExit({code})")
+    group = group_of(lines, program("a", up_in(up)), ending)
     started = time.monotonic()
     assert group.run() == expected
     assert time.monotonic() - started < 20
