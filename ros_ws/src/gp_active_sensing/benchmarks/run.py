@@ -22,6 +22,7 @@ BENCHMARKS = (
     "policies",
     "untuned",
     "networks",
+    "bandits",
     "scale",
     "demo",
     "ahead",
@@ -30,6 +31,7 @@ BENCHMARKS = (
     "gate",
     "fleet",
     "kill",
+    "batches",
     "report",
     "import",
 )

@@ -35,7 +35,8 @@ def stage_line(
     stage = f"{record['stage']:>3}" + ("" if total is None else f"/{total}")
     value = record["value"]
     reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
-    parts = [f"stage {stage}", f"{record['name']:<10}", reading]
+    whose = [str(record["probe"])] if record.get("probe") else []
+    parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
     if record.get("length_scales"):
         best, weight = most_probable(record["weights"], record["length_scales"])
         parts.append(f"length-scale {_scales(best)} ({100 * weight:.0f} %)")
@@ -45,6 +46,8 @@ def stage_line(
     ]
     if record.get("rmspe") is not None:
         parts.append(f"RMSPE {record['rmspe']:.2f}{_unit(unit)}")
+    if record.get("regret") is not None:
+        parts.append(f"regret {record['regret']:.2f}{_unit(unit)}")
     return "  ".join(parts)
 
 
@@ -85,9 +88,12 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
     if summary["rmspe"] is not None:
         add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
+    lines += _regret_lines(summary.get("regret") or {}, unit)
     if summary["length_scales"]:
         best = summary["length_scales"][0]
         add("length-scale", f"{_scales(best['length_scale'])} with weight {best['weight']:.2f}")
+    if expert := summary.get("expert"):
+        add("expert", _expert_line(expert))
     if planning := summary["planning"]:
         median, p99 = planning["median_seconds"], planning["p99_seconds"]
         add("planning", f"median {median:.3f} s, p99 {p99:.3f} s a stage")
@@ -100,6 +106,33 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["set_aside"]:
         add("set aside", ", ".join(summary["set_aside"]))
     return lines
+
+
+def _expert_line(expert: Mapping[str, Any]) -> str:
+    """Return what came of the questions to an expert."""
+    parts = [f"{expert['answered']} of {expert['asked']} places asked for answered in time"]
+    if expert["late"]:
+        parts.append(f"{expert['late']} late")
+    if expert["rejected"]:
+        parts.append(", ".join(f"{word} {n}" for word, n in expert["rejected"].items()))
+    return ", ".join(parts)
+
+
+def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
+    """Return how far a search stayed behind; nothing for a mission that looked for nothing."""
+    if not regret:
+        return []
+    decisions = int(regret["decisions"])
+    average = f"{regret['average']:.3g}{unit} on average over {decisions} stages"
+    if regret["bound"] is not None:
+        average += f", bound {regret['bound'] / decisions:.3g}{unit}"
+    end = "lowest" if regret["objective"] == "minimise" else "highest"
+    found = f"{regret['recommended']}: {regret['recommended_value']:.4g}{unit}"
+    if regret["recommended"] == regret["best"]:
+        found += f", the {end} of all"
+    else:
+        found += f"; the {end} is {regret['best']} with {regret['best_value']:.4g}{unit}"
+    return [f"  {'regret':<17} {average}", f"  {'found':<17} {found}"]
 
 
 @contextmanager
@@ -135,7 +168,7 @@ def show_stages(
         def show(record: Mapping[str, Any]) -> None:
             line = stage_line(record, unit=unit)
             progress.console.out(line, highlight=False)
-            progress.update(task, completed=int(record["observed"]))
+            progress.update(task, completed=int(record.get("visits", record["observed"])))
 
         yield show
 

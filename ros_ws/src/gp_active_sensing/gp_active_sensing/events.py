@@ -4,12 +4,16 @@
 start      how the run was started: versions, seed
 resumed    the same, in another process
 state      a mission of nodes is running or paused from here on, and why
-asked      a decision is being computed, of the readings so far
+asked      a decision is being computed, of the readings so far; which other probes wait for one
 unused     an answer without a waypoint, or one that came too late: asked again when that helps
-decision   a plan, with the expansions spent and the state the policy left
+decision   a plan, with the expansions spent and the state the policy left; ``again`` says that its
+           place was observed already, and is to be read once more
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop; an average says of how many (``count``) and since when
            (``first_ns``), one that had been gated says why it counts after all (``taken_back``)
+expert     of a simulated mission: where its expert was asked, how long was waited, the answers used
+query      where an expert is asked for values before the next decision
+answer     an answer of an expert, told to the loop; ``late`` says that its decision was taken before
 gated      a reading set aside, and how far off it is [standard deviations]; it may come back
 dropout    the sensor was asked and gave nothing
 miss       a visit without any reading; ``again`` says whether the place is tried again
@@ -33,6 +37,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
 
 __all__ = [
+    "answer_event",
     "asked_event",
     "blocked_event",
     "budget_event",
@@ -40,6 +45,7 @@ __all__ = [
     "decision_event",
     "dropout_event",
     "end_event",
+    "expert_event",
     "gap_event",
     "gated_event",
     "home_event",
@@ -47,6 +53,7 @@ __all__ = [
     "miss_event",
     "moved_event",
     "plan_of",
+    "query_event",
     "reading_event",
     "reading_of",
     "resumed_event",
@@ -180,6 +187,46 @@ def state_event(state: str, reason: str, **more: Any) -> dict[str, Any]:
 def asked_event(probe: str, at: int | None, pending: Sequence[int], **more: Any) -> dict[str, Any]:
     """Return the journal's event of a decision that begins to be computed."""
     return {"event": "asked", "probe": probe, "at": at, "pending": list(pending), **more}
+
+
+def expert_event(
+    places: Sequence[int],
+    answers: Sequence[Mapping[str, Any]],
+    *,
+    late: int,
+    waited: float,
+    rejected: Sequence[str],
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the journal's event of a simulated mission that asked its expert.
+
+    Args:
+        places: where; () = nowhere, but answers to earlier questions came in.
+        answers: events of the readings that were used, in order.
+        late: so many of them came before the question: they answer earlier ones.
+        waited: for the answers [s].
+        rejected: words of the reasons of answers that were not used.
+        more: further keys, as they are.
+    """
+    return {
+        "event": "expert",
+        "places": list(places),
+        "answers": [dict(answer) for answer in answers],
+        "late": late,
+        "waited": waited,
+        "rejected": list(rejected),
+        **more,
+    }
+
+
+def query_event(places: Sequence[int], **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a question to an expert."""
+    return {"event": "query", "places": list(places), **more}
+
+
+def answer_event(reading: Reading, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of an expert's answer that is used."""
+    return {**reading_event(reading, **more), "event": "answer"}
 
 
 def unused_event(probe: str, plan: Plan, **more: Any) -> dict[str, Any]:

@@ -266,7 +266,8 @@ def _plan_for(
     token = _kept.set(kept)
     try:
         trial = loop.snapshot(clock)
-        trial.belief.observe(goal, value, noise_variance)
+        then = trial.belief.seconds + cost.seconds
+        trial.belief.observe(goal, value, noise_variance, seconds=then)
         trial.belief.adapt()
         trial.set_aside.discard(goal)
         trial.remaining = trial.remaining.minus(readings=1, cost=cost)

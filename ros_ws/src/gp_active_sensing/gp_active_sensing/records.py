@@ -39,6 +39,7 @@ JOURNAL = "journal.jsonl"
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
+PAGE = "report.html"
 
 
 class RunDirectory:
@@ -154,6 +155,15 @@ class RunDirectory:
         self._close(TRUTH)
         if (self.path / TRUTH).exists():
             write_whole(self.path / TRUTH, "")
+
+    def clear(self) -> None:
+        """Remove what a run has left, so that another can be made here. Raises RunError."""
+        self.close()
+        for name in (SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG):
+            try:
+                (self.path / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot(self.path / name, "remove", error) from error
 
     def drop_cut_line(self) -> bool:
         """Remove what a kill or a power cut left at the end of the journal and of the records.

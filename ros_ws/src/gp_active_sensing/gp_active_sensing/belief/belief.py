@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ import numpy as np
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
+from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
+from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
+from gp_active_sensing.belief.drift.presence import Presence
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.transform import IDENTITY, Transform
@@ -55,6 +59,7 @@ class Belief:
         scale_known: False when the covariance and its noise are known up to a factor only, which
             is then integrated out for each λ (see `scale`); the mean is known or vague.
         grid: what the candidates stand for, when they may follow the readings; see `adapt`.
+        drift: how readings age; without it they never do and time is of no consequence.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class Belief:
         *,
         scale_known: bool = True,
         grid: CandidateGrid | None = None,
+        drift: DriftConfig = NO_DRIFT,
     ) -> None:
         L = len(covariance.hyperparameters)
         prior = np.full(L, 1.0) if weights is None else np.array(weights, dtype=np.float64)
@@ -80,9 +86,13 @@ class Belief:
         self.prior_weights: FloatArray = prior / prior.sum()
         self.scale_known = scale_known
         self.grid = grid
+        self.drift = drift
         self._variance_said = False
-        self._observed = np.zeros(covariance.n, dtype=bool)
-        self._data = Conditioning(covariance, mean, scale_known=scale_known)
+        self._ageing = ageing_of(drift, covariance)
+        self._presence = Presence(covariance.n, matters=drift.changing)
+        self._data = conditioning_for(
+            covariance, mean, scale_known=scale_known, ageing=self._ageing
+        )
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -115,15 +125,28 @@ class Belief:
 
     @property
     def observed(self) -> BoolArray:
-        """(n,) places with at least one reading (a read-only view)."""
-        view = self._observed.view()
+        """(n,) places with a reading of a probe (read-only).
+
+        Where the field changes: one that counts still, and is not older than `drift.forget_after`.
+        """
+        if self._ageing is None or not self._presence.visited.any():
+            return self.visited
+        lately = self._presence.seen_within(self.drift.forget_after)
+        lately &= self._data.counting(self._presence.newest)
+        lately.flags.writeable = False
+        return lately
+
+    @property
+    def visited(self) -> BoolArray:
+        """(n,) places that ever had a reading of a probe (a read-only view)."""
+        view = self._presence.visited.view()
         view.flags.writeable = False
         return np.asarray(view)
 
     @property
     def readings(self) -> IntArray:
         """(n,) number of readings of each place."""
-        return np.array(self._data.places.count)
+        return np.array(self._data.readings)
 
     @property
     def mean(self) -> PriorMean:
@@ -145,19 +168,31 @@ class Belief:
         """Return an independent copy (the covariance is shared; it never changes)."""
         other = Belief.__new__(Belief)
         other.__dict__.update(self.__dict__)
-        other._observed = self._observed.copy()
+        other._presence = self._presence.copy()
         other._data = self._data.copy()
         return other
 
     # -- readings ------------------------------------------------------------------------------
 
-    def observe(self, location: int, value: float, noise_variance: float | None = None) -> None:
+    def observe(
+        self,
+        location: int,
+        value: float,
+        noise_variance: float | None = None,
+        *,
+        seconds: float = 0.0,
+        expert: bool = False,
+    ) -> None:
         """Take in one reading; O(1), the factors follow when something is asked.
 
         Args:
             location: place of the reading.
             value: in the sensor's unit.
             noise_variance: of this reading; None = σ_n²(λ).
+            seconds: when it was taken, by the clock of `advance`; where the field does not change,
+                of no consequence. Time passes until then at least.
+            expert: an expert's answer: it counts like any other, but its place is not observed by
+                it.
 
         Raises:
             ReadingError: the value is not finite, too large, or outside the transform's domain, or
@@ -165,11 +200,36 @@ class Belief:
             IndexError: there is no such place.
         """
         value, noise_variance = self.check(location, value, noise_variance)
+        if not math.isfinite(seconds):
+            msg = f"expected the time of a reading in seconds, got {seconds}"
+            raise ReadingError("bad_stamp", msg)
         if not self.scale_known:
             self._without_scale(value, noise_variance)
             noise_variance = None
-        self._data.add(location, value, noise_variance)
-        self._observed[location] = True
+        self._data.add(location, value, noise_variance, seconds, expert=expert)
+        self._presence.see(location, seconds, expert=expert)
+
+    @property
+    def seconds(self) -> float:
+        """Now: the latest time the belief has heard of [s]; 0 before it heard of any."""
+        return self._presence.now if math.isfinite(self._presence.now) else 0.0
+
+    @property
+    def tick(self) -> float:
+        """Time within which readings do not age noticeably [s]; inf where they do not age."""
+        return math.inf if self._ageing is None else self._ageing.slot
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass until `seconds`; O(1), nothing is made anew until something is asked.
+
+        Time never goes back: a smaller time than the latest is taken as the latest. Of no
+        consequence where the field does not change.
+
+        Raises:
+            ValueError: the time is not finite.
+        """
+        self._presence.advance(seconds)
+        self._data.advance(self._presence.now)
 
     def check(
         self, location: int, value: float, noise_variance: float | None = None
@@ -189,7 +249,7 @@ class Belief:
 
     def _without_scale(self, value: float, noise_variance: float | None) -> None:
         """Prepare for readings of unknown scale: a vague mean is vague about the first reading."""
-        if not self._data.order and self.mean.basis.shape[1]:
+        if not self._data.begun and self.mean.basis.shape[1]:
             self._data.centre_mean(value)
         if noise_variance is not None and not self._variance_said:
             self._variance_said = True
@@ -204,7 +264,7 @@ class Belief:
         Grows or refines the grid of length-scales, at most one change a call. Costs a rebuild of
         the factors, O(L |D|³), when it changes something, which is seldom.
         """
-        if self.grid is None or not self._data.order:
+        if self.grid is None or not self._data.begun:
             return ""
         grid, why = self.grid.adapted(self.weights)
         if not why:
@@ -222,6 +282,11 @@ class Belief:
     def log_evidence(self) -> FloatArray:
         """(L,) ``log p(z_D | λ)`` of all readings."""
         return np.array(self._updated.log_evidence)
+
+    @property
+    def information(self) -> FloatArray:
+        """(L,) ``½ log |I + N⁻¹ K|``: what the readings tell about the field under λ [nat]."""
+        return np.array(self._updated.information)
 
     @property
     def weights(self) -> FloatArray:
@@ -245,6 +310,43 @@ class Belief:
         covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
         return Posterior(mean, self._data.scales[:, None, None] * covariance)
 
+    def cross(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m, n) posterior covariance of `locations` with every place under each λ.
+
+        O(L |D| m n): with a few places it is no dearer than the marginals everywhere.
+        """
+        locations = np.asarray(locations, dtype=np.int64)
+        everywhere = np.arange(self.n)
+        _, W, R = self._project(everywhere, everywhere=True)
+        covariance = self.covariance.between(locations, everywhere)
+        covariance -= np.swapaxes(W[:, :, locations], 1, 2) @ W
+        if R.shape[2]:
+            slopes = R[:, locations] @ self._data.coefficient_covariance
+            covariance += slopes @ np.swapaxes(R, 1, 2)
+        return np.asarray(self._data.scales[:, None, None] * covariance)
+
+    def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return what the posterior covariance is made of: ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
+
+        For who needs a few entries or columns of it at many places, again and again: they cost
+        O(L |D|) each, and the matrix is never formed.
+
+        Args:
+            locations: (m,) places.
+
+        Returns:
+            ``s`` (L,), the factor of `covariance`; ``W`` (L, R, m), what the readings tell; ``B``
+            (L, q, m), what the unknown mean adds; and the mean (L, m).
+        """
+        locations = np.asarray(locations, dtype=np.int64)
+        mean, W, R = self._project(np.arange(self.n), everywhere=True)
+        mean, W, R = mean[:, locations], W[:, :, locations], R[:, locations]
+        scale = self._data.scales
+        values, vectors = np.linalg.eigh(self._data.coefficient_covariance)
+        slopes = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        size = np.sqrt(scale)[:, None, None]
+        return scale, size * W, size * np.swapaxes(R @ slopes, 1, 2), mean
+
     def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the latent field under each λ."""
         everywhere = locations is None
@@ -260,17 +362,19 @@ class Belief:
         """Return the (L, m) average reading of observed places, as the Gaussian process sees it.
 
         Weighted by precision; it depends on λ only where readings with and without a variance of
-        their own come together.
+        their own come together. Where the field changes: by what they are worth now, under the
+        forgetting kernel of the latest ones.
 
         Raises:
             ValueError: a place has no reading.
         """
         locations = np.asarray(locations, dtype=np.int64)
-        if not self._observed[locations].all():
-            bad = int(locations[~self._observed[locations]][0])
+        known = self.observed[locations]
+        if not known.all():
+            bad = int(locations[~known][0])
             msg = f"expected observed places, got {bad}, which has no reading"
             raise ValueError(msg)
-        return self._data.places.collapse(locations, self._data.noise)[1]
+        return self._data.averages(locations)
 
     def predict(
         self, locations: IntArray | None = None, *, noisy: bool = False
@@ -299,9 +403,9 @@ class Belief:
         if everywhere:
             W = data.everywhere()
         else:
-            W = factor.solve(self.covariance.between(factor.place, where))
+            W = data.solved(where)
         Wt = np.swapaxes(W, 1, 2)
-        R = factor.basis[where] - Wt @ factor.U
+        R = data.basis[where] - Wt @ factor.U
         mean = data.mean.offset[where] + (Wt @ factor.v[:, :, None])[:, :, 0]
         mean = mean + (R @ data.coefficients[:, :, None])[:, :, 0]
         return mean, W, R

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from gp_active_sensing.belief.belief import Belief
-from gp_active_sensing.belief.config import FLAT, VAGUE, BeliefConfig
-from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance
+from gp_active_sensing.belief.config import EMPIRICAL, FLAT, VAGUE, BeliefConfig
+from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance, HyperParameters
+from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.belief.given_covariance import GivenCovariance
 from gp_active_sensing.belief.graph_covariance import GraphCovariance
 from gp_active_sensing.belief.grid import (
     CandidateGrid,
@@ -18,11 +21,13 @@ from gp_active_sensing.belief.grid import (
     default_grid,
     grid_between,
 )
+from gp_active_sensing.belief.history import MOST, empirical, read_history
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.spectrum import Spectrum, laplacian_spectrum
 from gp_active_sensing.belief.transform import TRANSFORMS
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
+from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
@@ -37,13 +42,21 @@ _ODD = 3.0
 """Length-scales that are all so many times beyond those are said to be of another map."""
 
 
-def belief_on(config: BeliefConfig, topology: Topology) -> Belief:
+def belief_on(config: BeliefConfig, topology: Topology, drift: DriftConfig | None = None) -> Belief:
     """Return the belief described by `config` over the places of a map.
 
+    Args:
+        config: what is known beforehand.
+        topology: the map.
+        drift: what the policy brings of its own, None = that of `config`.
+
     Raises:
-        ConfigError: something that the map does not have or that does not fit it.
+        ConfigError: something that the map does not have or that does not fit it; a policy with
+            another drift than that of `config`.
         MapError: a column of `mean_features` that a place lacks.
     """
+    if drift is not None:
+        config = _with_drift(config, drift)
     trend: FloatArray | None = None
     if config.mean == "linear":
         try:
@@ -53,7 +66,25 @@ def belief_on(config: BeliefConfig, topology: Topology) -> Belief:
     # On a large map they take a second: where nothing asks for them they are not made.
     asked = config.kernel in graph_kernels or config.length_scales is None
     links = topology.links if asked else None
-    return build_belief(config, topology.features, topology.feature_names, links=links, trend=trend)
+    return build_belief(
+        config,
+        topology.features,
+        topology.feature_names,
+        links=links,
+        trend=trend,
+        places=topology.names,
+    )
+
+
+def _with_drift(config: BeliefConfig, drift: DriftConfig) -> BeliefConfig:
+    """Return the configuration with the drift that a policy brings of its own."""
+    if config.drift.changing and config.drift != drift:
+        msg = (
+            f"belief.drift: is kind {config.drift.kind}, and the policy brings its own, kind "
+            f"{drift.kind}; leave belief.drift out, or take gp_ucb, which works under any"
+        )
+        raise ConfigError(msg)
+    return replace(config, drift=drift)
 
 
 def build_belief(
@@ -63,6 +94,7 @@ def build_belief(
     *,
     links: Links | None = None,
     trend: FloatArray | None = None,
+    places: Sequence[str] | None = None,
 ) -> Belief:
     """Return the belief described by `config` over locations with `features` (n, p).
 
@@ -72,12 +104,15 @@ def build_belief(
         names: of the features, for length-scales that come from the map; default coordinates.
         links: how the places are joined, for a graph kernel.
         trend: (n, q) columns that a linear mean is linear in; None = the features.
+        places: (n,) names of the places, for a history of readings.
 
     Raises:
-        ConfigError: features that are not finite, length-scales that do not fit them, or a graph
-            kernel without links.
+        ConfigError: features that are not finite, length-scales that do not fit them, a graph
+            kernel without links, or a history that does not fit the map.
     """
     features = np.asarray(features, dtype=np.float64)
+    if config.kernel == EMPIRICAL:
+        return _of_history(config, places)
     try:
         family, suggested = covariance_family(config, features, names, links)
         candidates: CandidateGrid | None = None
@@ -111,6 +146,38 @@ def build_belief(
         TRANSFORMS[config.transform],
         scale_known=config.scale_known,
         grid=candidates,
+        drift=config.drift,
+    )
+
+
+def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
+    """Return the belief that earlier readings of the same places give."""
+    if places is None or config.history is None:
+        msg = "belief.kernel: empirical needs the names of the map's places; see belief_on"
+        raise ConfigError(msg)
+    if len(places) > MOST:
+        msg = (
+            f"belief.kernel: empirical keeps a matrix of all places, for at most {MOST}; the map "
+            f"has {len(places)}; take another kernel"
+        )
+        raise ConfigError(msg)
+    transform = TRANSFORMS[config.transform]
+    try:
+        path = find_resource("maps", config.history)
+        history = empirical(read_history(path, places, transform), places, config.shrinkage)
+    except (ConfigError, ResourceError) as error:
+        msg = f"belief.history: {error}"
+        raise ConfigError(msg) from error
+    typical = float(np.sqrt(history.covariance.diagonal().mean()))
+    candidates = [HyperParameters((1.0,), *pair) for pair in config.pairs(typical)]
+    std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
+    basis = np.ones((len(places), std.size))
+    return Belief(
+        GivenCovariance(history.covariance, candidates),
+        PriorMean(history.mean, basis, std),
+        None,
+        transform,
+        drift=config.drift,
     )
 
 
@@ -123,8 +190,12 @@ def covariance_family(
     """Return what makes the covariance of candidates, and so many length-scales from the map.
 
     Raises:
-        ValueError: a graph kernel without links; from the second, features that are not finite.
+        ValueError: a graph kernel without links, or no kernel but a history; from the second,
+            features that are not finite.
     """
+    if config.kernel == EMPIRICAL:
+        msg = "kernel: empirical is a history of readings, it has no length-scale to be found"
+        raise ValueError(msg)
     if config.kernel in graph_kernels:
         if links is None:
             msg = (

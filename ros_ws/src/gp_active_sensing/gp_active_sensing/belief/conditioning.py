@@ -12,7 +12,7 @@ from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.places import Places
 from gp_active_sensing.belief.projection import Projection
 from gp_active_sensing.belief.scale import integrate_scale
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Conditioning"]
 
@@ -33,6 +33,7 @@ class Conditioning:
         scale_known: False to integrate out a factor of each λ's covariance and noise.
 
     Attributes:
+        basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
         places: the readings of each place.
         order: places with a reading, in the order they came.
         noise: (L,) noise variance of a reading that has none of its own.
@@ -50,6 +51,7 @@ class Conditioning:
         L, q = len(covariance.hyperparameters), mean.basis.shape[1]
         self.mean = mean
         self.scale_known = scale_known
+        self.basis: FloatArray = mean.basis * mean.std
         self.places = Places(covariance.n)
         self.order: list[int] = []
         self._stale: dict[int, None] = {}
@@ -65,23 +67,59 @@ class Conditioning:
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
         least = LEAST_NOISE * np.array([h.signal_std**2 for h in candidates])
         self.floored_noise: FloatArray = np.maximum(self.noise, least)
-        self.factor = Factor(covariance, self.mean.basis * self.mean.std, self.mean.offset)
+        self.covariance = covariance
+        self.factor = Factor(covariance, self.basis, self.mean.offset)
         self._everywhere = Projection(covariance.n)
         self._stale = dict.fromkeys(self.order)
 
     def copy(self) -> Conditioning:
         """Return an independent copy."""
-        other = Conditioning.__new__(Conditioning)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.places = self.places.copy()
-        other.order = list(self.order)
-        other.factor = self.factor.copy()
-        other._everywhere = Projection(self.places.count.size)
-        other._stale = dict(self._stale)
+        other._detach()
         return other
 
-    def add(self, location: int, value: float, noise_variance: float | None) -> None:
-        """Take in one reading, as the Gaussian process sees it; O(1)."""
+    def _detach(self) -> None:
+        """Have nothing in common any more with what this is a copy of."""
+        self.places = self.places.copy()
+        self.order = list(self.order)
+        self.factor = self.factor.copy()
+        self._everywhere = Projection(self.covariance.n)
+        self._stale = dict(self._stale)
+
+    @property
+    def begun(self) -> bool:
+        """A reading has come."""
+        return bool(self.order)
+
+    @property
+    def readings(self) -> IntArray:
+        """(n,) number of readings of each place."""
+        return self.places.count
+
+    @property
+    def information(self) -> FloatArray:
+        """(L,) ``½ log |I + N⁻¹ K|`` of the readings [nat]; call `update` first."""
+        half_log_noise = -0.5 * np.log(self.factor.precision).sum(axis=1)
+        return np.asarray(self.factor.log_diagonal - half_log_noise)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; of no consequence here."""
+
+    def counting(self, times: FloatArray) -> BoolArray:
+        """Say which readings of probes, by their times, count now: here all of them."""
+        return np.ones(times.shape, dtype=np.bool_)
+
+    def add(
+        self,
+        location: int,
+        value: float,
+        noise_variance: float | None,
+        seconds: float = 0.0,
+        *,
+        expert: bool = False,
+    ) -> None:
+        """Take in one reading, as the Gaussian process sees it; O(1). Times do not count here."""
         if not self.places.count[location]:
             self.order.append(location)
         self.places.add(location, value, noise_variance)
@@ -92,6 +130,14 @@ class Conditioning:
         offset = np.full(self.places.count.size, value)
         self.mean = replace(self.mean, offset=offset)
         self.factor.offset = offset
+
+    def averages(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) average reading of places that have one."""
+        return self.places.collapse(locations, self.noise)[1]
+
+    def solved(self, where: IntArray) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first."""
+        return self.factor.solve(self.covariance.between(self.factor.place, where))
 
     def everywhere(self) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, n) for every place; call `update` first."""
@@ -163,9 +209,8 @@ class Conditioning:
         # Rows are normalised densities of collapsed readings; undo that, put the readings' in. What
         # the values are in is kept apart from the rest: it may be a difference of large numbers.
         place = factor.place
-        all_places = np.array(self.order)
-        _, mean, log_within, squares = self.places.collapse(all_places, self.noise)
-        centre = np.zeros((len(v), self.places.count.size))
+        all_places, _, mean, log_within, squares, readings = self._collapsed()
+        centre = np.zeros((len(v), len(factor.offset)))
         centre[:, all_places] = mean
         scatter = (factor.precision * (factor.value - centre[:, place]) ** 2).sum(axis=1)
         total = np.maximum(quadratic + squares.sum(axis=1) - scatter, 0.0)
@@ -173,8 +218,16 @@ class Conditioning:
         rest -= 0.5 * np.log(factor.precision).sum(axis=1)
         self.log_evidence = rest - 0.5 * total
         if not self.scale_known:
-            size = float(np.mean((mean[0] - self.mean.offset[all_places]) ** 2))
-            readings = int(self.places.count.sum())
+            apart = mean[0] - factor.offset[all_places]
+            size = float(np.mean(apart**2)) if apart.size else 0.0
             self.log_evidence, self.scales = integrate_scale(rest, total, readings, q, size)
         self.coefficients = np.asarray(beta, dtype=np.float64)
         self.coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
+
+    def _collapsed(
+        self,
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray, float]:
+        """Return all places with a reading, what they collapse to (`Places`), and how many."""
+        places = np.array(self.order)
+        precision, mean, log_within, squares = self.places.collapse(places, self.noise)
+        return places, precision, mean, log_within, squares, int(self.places.count.sum())

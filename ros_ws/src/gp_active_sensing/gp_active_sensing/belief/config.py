@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from gp_active_sensing.belief.covariance import HyperParameters
+from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -18,6 +19,8 @@ VAGUE = 100.0
 FLAT = 1e6
 """The same where the scale is not known: so wide that where it is centred makes no difference."""
 
+EMPIRICAL = "empirical"
+"""Word for a covariance of earlier readings, which is no kernel."""
 NOISE_SHARES = (0.03, 0.12, 0.5)
 """Noise as a share of the signal, where one of them is not known."""
 
@@ -39,7 +42,9 @@ class BeliefConfig:
         min_items=1,
     )
     kernel: str = param(
-        "se", help="covariance function: of the features, or graph_matern, of how places are joined"
+        "se",
+        help="covariance function: of the features, graph_matern, of how places are joined, or "
+        "empirical, of earlier readings (history)",
     )
     smoothness: float = param(
         SMOOTHNESS,
@@ -47,9 +52,22 @@ class BeliefConfig:
         above=0.0,
         high=20.0,
     )
+    history: str | None = param(
+        None,
+        help="empirical: CSV table of earlier readings, a line for each time, a column for each "
+        "place by its name; covariance and mean of the field are theirs",
+    )
+    shrinkage: float | None = param(
+        None,
+        help="empirical: share by which correlations are taken back; null = from the history, as "
+        "for times that are independent",
+        low=0.0,
+        high=1.0,
+    )
     signal_std: tuple[float, ...] | None = param(
         None,
-        help="candidate standard deviations of the field about its mean; null = not known",
+        help="candidate standard deviations of the field about its mean; null = not known, or as "
+        "in the history",
         unit="unit of the readings",
         above=0.0,
         min_items=1,
@@ -84,7 +102,7 @@ class BeliefConfig:
     mean_std: float | None = param(
         None,
         help="prior standard deviation of the mean (and of each slope); 0 = mean_value is known, "
-        f"null = not known at all ({VAGUE:g} times the largest signal_std)",
+        f"null = not known at all ({VAGUE:g} times the largest signal_std), or as in the history",
         unit="unit of the readings",
         low=0.0,
     )
@@ -93,9 +111,14 @@ class BeliefConfig:
         help="applied to the readings first; signal, noise and mean are then those of the result",
         choices=tuple(TRANSFORMS),
     )
+    drift: DriftConfig = param(  # noqa: RUF009
+        NO_DRIFT, help="how readings age, where the field changes in time"
+    )
 
     def __post_init__(self) -> None:
-        problems = kernel_problems(self.kernel, self.smoothness)
+        problems = self._history_problems()
+        if self.kernel != EMPIRICAL:
+            problems += kernel_problems(self.kernel, self.smoothness)
         if self.mean_features is not None and self.mean != "linear":
             problems.append(f"mean_features: are for mean: linear, the mean is {self.mean!r}")
         if self.kernel in graph_kernels and any(
@@ -118,19 +141,51 @@ class BeliefConfig:
                 "mean_std: has no unit to be in while signal_std and noise_std are not given; give "
                 "signal_std, or mean_std: 0 (the mean is mean_value), or null (not known)"
             )
+        if not self.scale_known and self.drift.rate is not None:
+            problems.append(
+                "drift.rate: has no unit to be in while signal_std and noise_std are not given; "
+                "give one of them, or drift.doubling instead"
+            )
         if problems:
             raise ConfigError(problems)
 
+    def _history_problems(self) -> list[str]:
+        """Return what does not fit a covariance of earlier readings, or the lack of one."""
+        if self.kernel != EMPIRICAL:
+            given = [key for key in ("history", "shrinkage") if getattr(self, key) is not None]
+            return [f"{key}: is for kernel: empirical, not {self.kernel!r}" for key in given]
+        problems = []
+        if self.history is None:
+            problems.append("history: is needed for kernel: empirical, a table of earlier readings")
+        if self.length_scales is not None:
+            problems.append(
+                "length_scales: a covariance of earlier readings has none; leave it out"
+            )
+        if self.mean != "constant" or self.mean_value != 0.0:
+            problems.append("mean: comes from the history; leave mean and mean_value out")
+        if self.smoothness != SMOOTHNESS:
+            problems.append("smoothness: is for graph kernels; leave it out")
+        return problems
+
     @property
     def scale_known(self) -> bool:
-        """Signal or noise has been given, so that the readings' unit means something."""
-        return self.signal_std is not None or self.noise_std is not None
+        """Signal, noise or a history is given, so that the readings' unit means something."""
+        given = self.signal_std is not None or self.noise_std is not None
+        return given or self.kernel == EMPIRICAL
 
-    def pairs(self) -> tuple[tuple[float, float], ...]:
+    def pairs(self, typical: float = 1.0) -> tuple[tuple[float, float], ...]:
         """Return the (signal_std, noise_std) that every length-scale is combined with.
 
         With neither given the signal is 1, times the scale that is integrated out.
+
+        Args:
+            typical: standard deviation of the field in a history.
         """
+        if self.kernel == EMPIRICAL:
+            signals = self.signal_std or (typical,)
+            if self.noise_std is not None:
+                return tuple(product(signals, self.noise_std))
+            return tuple((signal, signal * r) for signal in signals for r in NOISE_SHARES)
         if self.signal_std is not None and self.noise_std is not None:
             return tuple(product(self.signal_std, self.noise_std))
         if self.noise_std is not None:

@@ -51,6 +51,36 @@ class Places:
         if variance is not None:
             self._known[3, place] += math.log(variance)
 
+    def grow(self, n: int) -> None:
+        """Make room for n places, those there are first."""
+        more = n - self.count.size
+        self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
+        self._plain = np.concatenate([self._plain, np.zeros((3, more))], axis=1)
+        self._known = np.concatenate([self._known, np.zeros((4, more))], axis=1)
+
+    def merged(self, order: IntArray, begins: IntArray) -> Places:
+        """Return groups of these places as the places of another.
+
+        Args:
+            order: (k,) places, a group after the other.
+            begins: (g,) where in `order` each group begins, ascending from 0.
+        """
+        other = Places(len(begins))
+        if not len(begins):
+            return other
+        sizes = np.diff(np.append(begins, len(order)))
+        other.count = np.add.reduceat(self.count[order], begins)
+        for mine, theirs in ((self._plain, other._plain), (self._known, other._known)):
+            weight, mean = mine[0, order], mine[1, order]
+            total = np.add.reduceat(weight, begins)
+            joint = np.add.reduceat(weight * mean, begins) / np.where(total > 0.0, total, 1.0)
+            joint = np.where(sizes == 1, mean[begins], joint)  # as it was, to the bit
+            apart = weight * (mean - np.repeat(joint, sizes)) ** 2
+            theirs[0], theirs[1] = total, joint
+            theirs[2] = np.add.reduceat(mine[2, order] + apart, begins)
+        other._known[3] = np.add.reduceat(self._known[3, order], begins)
+        return other
+
     def collapse(
         self, places: IntArray, noise_variance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

@@ -37,7 +37,7 @@ class Projection:
         L = factor.C.shape[0]
         if 8.0 * _GROWTH * L * R * n > _MOST:
             self._kept, self._rows = np.empty((0, 0, n)), 0
-            return factor.solve(factor.covariance.between(factor.place, self._everything))
+            return factor.solve(self._between(factor, 0))
         if self._kept.shape[0] != L or self._kept.shape[1] < R:
             grown = np.empty((L, int(_GROWTH * R) + 1, n))
             if self._rows:
@@ -47,9 +47,13 @@ class Projection:
             self._extend(factor)
         return self._kept[:, :R]
 
+    def _between(self, factor: Factor, first: int) -> FloatArray:
+        """Return the (L, r, n) covariance of the rows from number `first` on with every place."""
+        return factor.covariance.between(factor.place[first:], self._everything)
+
     def _extend(self, factor: Factor) -> None:
         old, R = self._rows, factor.rows
-        new = factor.covariance.between(factor.place[old:], self._everything)
+        new = self._between(factor, old)
         if old:
             new = new - factor.C[:, old:, :old] @ self._kept[:, :old]
         self._kept[:, old:R] = factor.solve(new, old)

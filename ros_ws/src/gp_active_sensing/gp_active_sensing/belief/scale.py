@@ -27,7 +27,7 @@ class Scaled(NamedTuple):
 
 
 def integrate_scale(
-    rest: FloatArray, quadratic: FloatArray, readings: int, known: int, size: float
+    rest: FloatArray, quadratic: FloatArray, readings: float, known: int, size: float
 ) -> Scaled:
     r"""Integrate a common factor c on signal, noise and mean variance out, with ``p(c) ∝ 1/c``.
 
@@ -41,7 +41,7 @@ def integrate_scale(
     Args:
         rest: (L,) log-evidence at c = 1 without its part -Q/2.
         quadratic: (L,) Q.
-        readings: number n of readings.
+        readings: number n of readings, those that have aged as a part of one.
         known: coefficients of the mean that use up readings.
         size: mean square of the readings about the first one, by which equal readings are told
             from a scale of zero.

@@ -25,6 +25,11 @@ class ExperimentConfig:
     seeds: int | tuple[int, ...] = param(
         10, help="keys of the random draws: a number n for 0 … n-1, or a list", low=0
     )
+    seeded: tuple[str, ...] = param(
+        (),
+        help="further keys of the scenario that get the seed: with map.seed each run has points of "
+        "its own to choose from",
+    )
     policies: dict[str, Any] = param(  # noqa: RUF009
         {},
         help="label: policy and its parameters, as in a scenario; `name` may be left out where "

@@ -88,6 +88,7 @@ class _Reader:
         scenarios = self._variants(base, overrides)
         if config is None or base is None or self.problems:
             return None
+        self.problems.extend(_not_seeds(base, config.seeded))
         at = self._columns(config, scenarios)
         self._check_metrics(config, scenarios)
         if self.problems:
@@ -212,7 +213,7 @@ class _Reader:
                 f"{key}: {n} readings, but the map of configuration {label!r} has {places} places"
                 for key in ("budgets", "checkpoints")
                 for n in getattr(config, key)
-                if n > places
+                if n > places and not _all_revisit(config)
             )
         if config.budgets:
             self.problems.extend(
@@ -254,8 +255,31 @@ def _under(prefix: str, problem: str) -> str:
     return f"{prefix}.{problem}" if re.match(r"[\w.\[\]]+: ", problem) else f"{prefix}: {problem}"
 
 
+def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
+    """Return what is wrong with keys that are to get the seed."""
+    problems = []
+    for number, key in enumerate(keys):
+        where = f"seeded[{number}]"
+        try:
+            value = _at(scenario.to_mapping(), key)
+        except (KeyError, TypeError):
+            problems.append(f"{where}: the scenario has no key {key!r}; such as map.seed")
+            continue
+        if key.split(".")[-1] != "seed" or not isinstance(value, int):
+            problems.append(f"{where}: expected a key named seed, such as map.seed, got {key!r}")
+        elif key == "seed":
+            problems.append(f"{where}: the scenario's own seed is given anyway; remove it")
+    return problems
+
+
 def _own_policy(scenario: Scenario | None) -> dict[str, Any]:
     return {} if scenario is None else {str(scenario.policy["name"]): scenario.policy}
+
+
+def _all_revisit(config: ExperimentConfig) -> bool:
+    """Say whether every policy may choose observed places again: readings are not places then."""
+    names = [str(policy["name"]) for policy in config.policies.values()]
+    return all(getattr(registered.factory(name), "revisits", False) for name in names)
 
 
 def _build_world(scenario: Scenario) -> int:

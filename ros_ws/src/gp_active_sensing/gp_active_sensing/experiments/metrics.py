@@ -10,9 +10,16 @@
 | `expanded` | | planner expansions a stage, mean over the stages so far |
 | `gap` | nat | upper minus lower bound of the decision, mean over the stages so far |
 | `driven_metres` | m | distance driven so far |
+| `average_regret` | field unit | how far the places that were chosen stay behind the best one, mean over the stages so far: `R_T / T` |
+| `cumulative_regret` | field unit | the same added up: `R_T` |
+| `simple_regret` | field unit | the same of the best stage so far |
+| `recommended_regret` | field unit | the same of the place with the best posterior mean, which one would name now |
+| `regret_bound` | field unit | what `R_T` is bounded by with the policy's probability, where that is known |
 
-All are taken after the stage in which so many places are observed for the first time. A trial has
-no value where its mission ended earlier, or where the metric has no meaning.
+All are taken after the stage in which so many places are observed for the first time; of a policy
+that may choose observed places again, the stage in which so many readings of the budget are spent.
+A trial has no value where its mission ended earlier, or where the metric has no meaning: regret is
+counted where the policy has an objective, or the scenario says one (`seek`).
 """  # noqa: E501 - a row of a Markdown table is one line
 
 from __future__ import annotations
@@ -62,10 +69,13 @@ class Metric:
 
 
 def stages_until(record: Record, readings: int) -> Stages | None:
-    """Return the stages up to the first with `readings` observed places, None without one."""
+    """Return the stages up to the first that has `readings` readings of the budget, None if none.
+
+    These are places observed, or visits of a policy that may choose observed places again.
+    """
     stages: Stages = record["stages"]
     for number, stage in enumerate(stages, start=1):
-        if stage["observed"] >= readings:
+        if stage.get("visits", stage["observed"]) >= readings:
             return stages[:number]
     return None
 
@@ -138,6 +148,15 @@ def _mean(of: Callable[[Mapping[str, Any]], float]) -> Callable[[Record, Stages]
     return value
 
 
+def _regrets(stages: Stages) -> list[float]:
+    return [float(s["regret"]) for s in stages if s.get("regret") is not None]
+
+
+def _average_regret(record: Record, stages: Stages) -> float | None:
+    found = _regrets(stages)
+    return sum(found) / len(found) if found else None
+
+
 def _true_weight(record: Record, stages: Stages) -> float | None:
     indices = true_weight_indices(record["config"])
     weights = stages[-1]["weights"]
@@ -167,6 +186,21 @@ METRICS: dict[str, Metric] = {
             _mean(lambda s: float(s["upper"]) - float(s["lower"])),
         ),
         Metric("driven_metres", "Distance driven", "m", _last("driven_metres")),
+        Metric("average_regret", "Average regret", "field", _average_regret),
+        Metric("cumulative_regret", "Cumulative regret", "field", _last("cumulative_regret")),
+        Metric(
+            "simple_regret",
+            "Regret of the best stage",
+            "field",
+            lambda _, stages: min(_regrets(stages), default=None),
+        ),
+        Metric(
+            "recommended_regret",
+            "Regret of the recommended place",
+            "field",
+            _last("recommended_regret"),
+        ),
+        Metric("regret_bound", "Bound on the regret", "field", _last("regret_bound")),
     )
 }
 """Name -> metric, in the order of the table above."""

@@ -7,6 +7,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError
@@ -106,5 +108,8 @@ def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> It
                 mission = dataclasses.replace(scenario, policy=policy, budget=limit)
                 for seed in config.seed_list():
                     complete = dataclasses.replace(mission, seed=seed).to_mapping()
+                    for path in config.seeded:
+                        *sections, last = path.split(".")
+                        reduce(getitem, sections, complete)[last] = seed
                     key = key_of(complete)
                     yield TrialSpec(key, config.name, configuration, label, seed, budget, complete)

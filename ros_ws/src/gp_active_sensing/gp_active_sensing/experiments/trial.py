@@ -9,6 +9,7 @@ from typing import Any
 
 from gp_active_sensing.sim import Scenario, build_loop, build_world
 from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.sim.rounds import Rounds
 from gp_active_sensing.types import Clock
 
 __all__ = ["Trial", "run_trial"]
@@ -44,7 +45,7 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
     """Run a scenario in memory until its budget is spent.
 
     The same scenario and seed give the same fields and noise for every policy, so differences
-    between policies may be paired.
+    between policies may be paired. Several probes play in rounds, see `Rounds`.
 
     Args:
         scenario: what to simulate; with a limit in expansions the result is reproducible.
@@ -52,6 +53,9 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
     """
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology, budget=world.budget, clock=clock)
+    if scenario.probes > 1:
+        rounds = Rounds(scenario, world, loop)
+        return Trial(scenario, tuple(rounds.play()), rounds.reason)
     mission = Mission(scenario, world, loop)
     records = []
     while not mission.ended:

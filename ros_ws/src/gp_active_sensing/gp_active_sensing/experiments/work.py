@@ -37,6 +37,16 @@ STAGE_KEYS = (
     "driven_seconds",
 )
 """What is kept of a stage's record: not the candidates and paths, which would be most of it."""
+WHERE_THERE = (
+    "visits",
+    "probe",
+    "regret",
+    "cumulative_regret",
+    "recommended",
+    "recommended_regret",
+    "regret_bound",
+)
+"""What is kept besides of records that have it."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +90,15 @@ def do_trial(
         "seconds": clock() - started,
         "reason": trial.reason,
         "warnings": list(warnings),
-        "stages": [{key: record[key] for key in STAGE_KEYS} for record in trial.records],
+        "stages": [_kept(record) for record in trial.records],
     }
     return Outcome(spec, item, failed=False)
+
+
+def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of the record of a stage."""
+    found = {key: record[key] for key in STAGE_KEYS}
+    return found | {key: record[key] for key in WHERE_THERE if key in record}
 
 
 class _Collector(logging.Handler):

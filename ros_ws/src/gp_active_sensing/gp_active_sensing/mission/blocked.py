@@ -72,7 +72,7 @@ class Blocked:
         """
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
-        if self._loop.belief.observed[place]:
+        if self._loop.belief.observed[place] and not self._loop.promises.is_due(place):
             name = self._loop.topology.names[place]
             logger.warning("%s was read, and is left without being reached (%s)", name, why)
             probe.complete(now_ns)
@@ -115,9 +115,12 @@ class Blocked:
         self._loop.blocked.add(place)
 
     def expire(self, now_ns: int) -> bool:
-        """Free the places whose time is over or that were read; say whether there was one."""
-        observed = self._loop.belief.observed
-        over = [p for p, until in self.until_ns.items() if until <= now_ns or observed[p]]
+        """Free the places whose time is over or that were read; say whether there was one.
+
+        Where the policy chooses places again, having been read does not make one reachable.
+        """
+        done = self._loop.belief.observed & (not self._loop.revisits)
+        over = [p for p, until in self.until_ns.items() if until <= now_ns or done[p]]
         for place in over:
             del self.until_ns[place]
             self._loop.blocked.discard(place)

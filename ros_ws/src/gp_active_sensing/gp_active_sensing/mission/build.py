@@ -13,7 +13,9 @@ from typing import Any
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.expert import station_places
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.intake import Intake
 from gp_active_sensing.mission.matching import MapMatcher
@@ -26,7 +28,9 @@ from gp_active_sensing.mission.run_dirs import choose_run
 from gp_active_sensing.mission.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.mission.taking import taking_of
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
+from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.world import START
 from gp_active_sensing.topology import Topology, build_topology, place_index
 from gp_active_sensing.types import Budget, Clock, PlanLimit
@@ -40,6 +44,9 @@ _LIVE_RADIUS = 0.5
 
 SECONDS_OF_QUEUE = 20.0
 """What the inbox holds of each stream, at the expected rates [s]."""
+
+_FIXED = ("none", "stations")
+"""Kinds of a scenario's expert that may have stations."""
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit")
 
@@ -80,10 +87,11 @@ def build_parts(
     """
     topology = build_topology(config.map)
     budget, back_to_start = _budget(config, topology)
+    policy = build_policy(config.policy)
     loop = SensingLoop(
         topology,
-        belief_on(config.belief, topology),
-        build_policy(config.policy),
+        belief_on(config.belief, topology, drift_of(policy)),
+        policy,
         budget=Budget(readings=budget.readings),
         seed=config.seed,
         limit=plan_limit(config.limit.seconds, config.limit.expansions),
@@ -99,6 +107,7 @@ def build_parts(
     now = datetime.now(timezone.utc).astimezone()
     run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
     recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
+    recorder.regret = regret_of(loop, truth, kept.get("seek"))
     taking = taking_of(config.reading, config.pose, unit)
 
     def probe(name: str) -> Probe:
@@ -136,6 +145,7 @@ def build_parts(
         journal=recorder.event,
         make_probe=probe,
     )
+    mission.decisions.consulting = _consulting(config, loop, recorder)
     parts = Parts(mission, recorder, matcher)
     if events:
         try:
@@ -145,6 +155,16 @@ def build_parts(
             raise
     recorder.begin(events)
     return parts
+
+
+def _consulting(
+    config: ActiveSensingConfig, loop: SensingLoop, recorder: Recorder
+) -> Consulting | None:
+    """Return what asks an expert, None where nobody wants to."""
+    places = station_places(config.expert, loop.topology)
+    if not config.expert.ask or not callable(getattr(loop.policy, "queries", None)):
+        return None
+    return Consulting(loop, config.expert, places, recorder.event)
 
 
 def _named(journal: Callable[[dict[str, Any]], None], name: str, event: Mapping[str, Any]) -> None:
@@ -177,6 +197,10 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
     kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
     kept.update({section: whole[section] for section in _SECTIONS})
     kept["probe"] = {**kept.get("probe", {}), **whole["probe"]}
+    answers = {key: whole["expert"][key] for key in ("timeout", "max_age", "max_ahead")}
+    if whole["expert"]["stations"] and kept.get("expert", {}).get("kind") in (None, *_FIXED):
+        answers["stations"] = whole["expert"]["stations"]
+    kept["expert"] = {**kept.get("expert", {}), **answers}
     kept["seed"] = config.seed
     if unit := config.reading.unit:
         section = "reading" if scenario is None else "field"

@@ -20,6 +20,7 @@ from typing import Any
 from gp_active_sensing.events import budget_event, state_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import Blocked
+from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.latency import Latency
@@ -104,6 +105,11 @@ class Commanded:
     def probe(self) -> Probe:
         """The probe of a mission of one, the first of several."""
         return next(iter(self.probes.values()))
+
+    @property
+    def consulting(self) -> Consulting | None:
+        """Asks an expert before a decision, where there is one that the policy wants to ask."""
+        return self.decisions.consulting
 
     @property
     def plan(self) -> Plan | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gp_active_sensing.events import asked_event, decision_event
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import Probe
@@ -53,6 +54,10 @@ class Decisions:
         """From the message that completed a place to the next waypoint."""
         self.latencies = {"foreseen": Latency(), "computed": Latency()}
         """The same, by how the decision came about."""
+        self.round: set[str] = set()
+        """Probes that are to be asked for in this round, where they are decided for together."""
+        self.consulting: Consulting | None = None
+        """Asks an expert before a decision; None = nobody does."""
         self._clock = clock
         self._journal = journal
 
@@ -61,6 +66,8 @@ class Decisions:
         self.number += 1
         self.running = False
         self.open = None
+        if self.consulting is not None:
+            self.consulting.give_up()
         for probe in self.roster.probes.values():
             probe.ahead.drop()
 
@@ -71,6 +78,8 @@ class Decisions:
             self.running = False
         if self.open is not None and self.open.probe == probe.name:
             self.open = None
+        if self.consulting is not None and not self.roster.waiting:
+            self.consulting.give_up()
 
     # -- handed out ----------------------------------------------------------------------------
 
@@ -81,18 +90,53 @@ class Decisions:
         if self.open is not None:
             job, self.open, self.running = self.open, None, True
             return job
-        for probe in self.roster.waiting:
+        for probe in self._asked_for(now_ns):
             if not self._knows_where(probe):
                 continue
+            if not self._has_consulted(probe, now_ns):
+                return None
             probe.homeward.note_start(probe.at)
-            pending = self.roster.pending(probe)
-            self._journal(asked_event(probe.name, probe.at, pending, stamp_ns=now_ns))
+            pending, waiting = self.roster.pending(probe), self._others_waiting(probe, now_ns)
+            self._journal(
+                asked_event(probe.name, probe.at, pending, waiting=waiting, stamp_ns=now_ns)
+            )
             self.running = True
             self.number += 1
-            return self.job_for(probe, pending)
+            self.round.discard(probe.name)
+            return self.job_for(probe, pending, waiting, now_ns)
         return None
 
-    def job_for(self, probe: Probe, pending: tuple[int, ...]) -> PlanJob:
+    def _asked_for(self, now_ns: int) -> list[Probe]:
+        """Return the probes to be decided for now: those that wait, or those of this round."""
+        waiting = self.roster.waiting
+        if not self.roster.config.together:
+            return waiting
+        if not any(probe.name in self.round for probe in waiting):
+            first = self.loop.decisions == 0 and self.roster.awaited(now_ns)
+            if first or self.roster.under_way:
+                return []
+            self.round = {probe.name for probe in waiting}
+        return [probe for probe in waiting if probe.name in self.round]
+
+    def _has_consulted(self, probe: Probe, now_ns: int) -> bool:
+        """Say whether the expert has answered, if there is one, or was waited for long enough."""
+        if self.consulting is None:
+            return True
+        left = self.loop.readings_for(probe.name, self.roster.pending(probe))
+        return self.consulting.ready(now_ns, left)
+
+    def _others_waiting(self, probe: Probe, now_ns: int) -> dict[str, int | None]:
+        """Return which other probes wait for a decision, and where each of them stands."""
+        others = [other for other in self._asked_for(now_ns) if other is not probe]
+        return {other.name: other.at for other in others if self._knows_where(other)}
+
+    def job_for(
+        self,
+        probe: Probe,
+        pending: tuple[int, ...],
+        waiting: Mapping[str, int | None],
+        now_ns: int,
+    ) -> PlanJob:
         """Return the job to decide for a probe from what is known now."""
         self.whom = probe.name
         return PlanJob(
@@ -103,6 +147,8 @@ class Decisions:
             probe.since,
             probe=probe.name,
             pending=pending,
+            waiting=waiting,
+            now_ns=now_ns,
         )
 
     def _knows_where(self, probe: Probe) -> bool:
@@ -125,6 +171,11 @@ class Decisions:
         # Another probe's decision or reading would make what was foreseen worthless.
         if self.running or len(self.roster.probes) > 1:
             return None
+        # So would time, where the field changes; and who may come back is quick to decide.
+        if self.loop.belief.drift.kind != "none" or self.loop.revisits:
+            return None
+        if self.consulting is not None:
+            return None  # what an expert will say is not known
         (probe,) = self.roster.probes.values()
         noise = probe.stages.noise_variance
         return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
@@ -137,9 +188,12 @@ class Decisions:
         probe = self.roster.probes[job.probe]
         if probe.gone:
             return False
-        if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint):
+        if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint, job.loop):
+            self.round.add(probe.name)
             return False  # read while this was computed, by whomever: decide again
         self.last_plan = probe.last_plan = plan
+        if self.consulting is not None:
+            self.consulting.settle()
         if plan.waypoint is not None:
             self.loop.adopt(job.loop, probe.name)
             self._carry_out(probe, plan, job.since, now_ns)
@@ -153,10 +207,11 @@ class Decisions:
             probe.resting = plan.reason or "nothing is left to observe"
         return True
 
-    def _still_holds(self, probe: Probe, waypoint: int) -> bool:
-        """Say whether a place may still be chosen for a probe."""
+    def _still_holds(self, probe: Probe, waypoint: int, asked: SensingLoop) -> bool:
+        """Say whether a place may still be chosen for a probe, as it was on a copy of the loop."""
         pending = self.roster.pending(probe)
-        if self.loop.belief.observed[waypoint] or waypoint in pending:
+        read = self.loop.belief.observed[waypoint] and not asked.promises.is_due(waypoint)
+        if read or waypoint in pending:
             return False
         left = self.loop.readings_for(probe.name, pending)
         return left is None or left > 0
@@ -194,6 +249,7 @@ class Decisions:
                 **probe.whereabouts(),
                 foreseen=foreseen,
                 foreseen_for=foreseen_for,
+                again=self.loop.promises.is_due(plan.path[-1]),
             )
         )
         self.stage += 1

@@ -74,6 +74,8 @@ class Gate:
         self._noise: FloatArray = np.ones(1)
         self._until = -1
         """Number of places observed when the predictions in `_known` were made."""
+        self._at = 0.0
+        """Time of the belief then [s]."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -92,7 +94,7 @@ class Gate:
         observed = int(np.count_nonzero(belief.observed))
         if observed < self.places:
             return None
-        if observed != self._until:
+        if observed != self._until or belief.seconds - self._at >= belief.tick:
             self._begin(belief, observed)
         if place not in self._known:
             mean, variance = belief.marginals(np.array([place]))
@@ -107,10 +109,10 @@ class Gate:
         return off if off > self.limit else None
 
     def _begin(self, belief: Belief, observed: int) -> None:
-        """Look at the belief again: a new place has been observed."""
+        """Look at the belief again: a new place has been observed, or the field has changed."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
-        self._until = observed
+        self._until, self._at = observed, belief.seconds
 
     # -- keeping -------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Reading
 
-__all__ = ["BATCH", "Arrival", "Inbox", "RawReading"]
+__all__ = ["BATCH", "Arrival", "Inbox", "RawAnswer", "RawReading", "raw_answer"]
 
 BATCH = 200
 """Most entries used before a command (pause, finish) may come in between."""
@@ -27,10 +30,38 @@ class RawReading:
     source: str = "reading"
 
 
-class Arrival(NamedTuple):
-    """A pose or a reading, when it came (monotonic seconds), and of which probe it is."""
+@dataclass(frozen=True)
+class RawAnswer:
+    """A value that an expert was asked for, as it came, before it is known which place it is.
 
-    what: Pose | RawReading
+    Args:
+        stamp_ns: when it was valid.
+        frame: of the position.
+        x, y: where [m].
+        value: in the sensor's unit.
+        noise_variance: of its noise.
+    """
+
+    stamp_ns: int
+    frame: str
+    x: float
+    y: float
+    value: float
+    noise_variance: float
+
+
+def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
+    """Return an expert's answer as it is sent: with its position instead of its place."""
+    assert reading.location is not None
+    x, y = topology.positions[reading.location].tolist()
+    variance = math.nan if reading.noise_variance is None else reading.noise_variance
+    return RawAnswer(reading.stamp_ns, topology.frame, x, y, reading.value, variance)
+
+
+class Arrival(NamedTuple):
+    """What came, when it did (monotonic seconds), and of which probe it is; answers are of none."""
+
+    what: Pose | RawReading | RawAnswer
     received: float
     probe: str = ""
 
@@ -41,10 +72,11 @@ class _Entry(NamedTuple):
 
 
 class Inbox:
-    """Hands poses and readings from the callbacks to the mission, in the order they came.
+    """Hands poses, readings and answers from the callbacks to the mission, in the order they came.
 
-    Each stream (the poses or the readings of one probe) has its own room, so that one that floods
-    pushes nothing of the others out. When it is full its oldest entry goes, and is counted.
+    Each stream (the poses or the readings of one probe, an expert's answers) has its own room, so
+    that one that floods pushes nothing of the others out. When it is full its oldest entry goes,
+    and is counted.
 
     Args:
         capacity: most entries of a stream.
@@ -58,14 +90,16 @@ class Inbox:
         self._condition = threading.Condition()
         self._awake = False
         self.received: Counter[str] = Counter()
-        """Messages that came, by kind: ``readings``, ``poses``."""
+        """Messages that came, by kind: ``readings``, ``poses``; ``answers`` are values."""
         self.dropped: Counter[str] = Counter()
         """Those for which there was no room any more, by kind."""
         self._refused: dict[str, Counter[str]] = {}
 
-    def put(self, what: Pose | RawReading, received: float, probe: str = "") -> None:
-        """Leave something of a probe; never waits for the mission."""
+    def put(self, what: Pose | RawReading | RawAnswer, received: float, probe: str = "") -> None:
+        """Leave something of a probe, or of an expert; never waits for the mission."""
         kind = "poses" if isinstance(what, Pose) else "readings"
+        if isinstance(what, RawAnswer):
+            kind = "answers"
         with self._condition:
             self.received[kind] += 1
             stream = self._streams.setdefault((kind, probe), deque())
@@ -79,8 +113,8 @@ class Inbox:
         """Count a message that cannot be used at all; return how many there are of this reason.
 
         Args:
-            kind: ``readings`` or ``poses``.
-            reason: word of the reason; of poses it begins with ``pose_``.
+            kind: ``readings``, ``poses`` or ``answers``.
+            reason: word of the reason; of poses it begins with ``pose_``, of answers ``answer_``.
             probe: whose message it is.
         """
         with self._condition:

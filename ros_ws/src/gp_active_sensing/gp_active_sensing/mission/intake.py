@@ -128,7 +128,7 @@ class Intake:
                 if isinstance(what, Pose):
                     ready += self._take_pose(what, received)
                     ready += self._placed(self._waiting.after_pose(now))
-                else:
+                elif isinstance(what, RawReading):
                     ready += self._take_reading(what, received)
             except Exception:  # one message must not take the others along
                 self._count("error", f"{what} (see below)")
@@ -289,7 +289,7 @@ class Intake:
             location is not None
             and self.open
             and self.matcher.is_line(location)
-            and not self.loop.belief.observed[location]
+            and self.loop.costs(location)
         ):
             return self.visits.hold(location, placed, held.received)
         return [Held(placed, held.received)]

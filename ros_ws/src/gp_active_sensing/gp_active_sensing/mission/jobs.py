@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.types import Cost, Plan
@@ -50,6 +50,8 @@ class PlanJob:
         last: the mission is over when the copy has been shown.
         probe: which one it is for.
         pending: waypoints of the other probes.
+        waiting: other probes that wait for a decision, and where each of them stands.
+        now_ns: when the decision was asked for, on the node's clock; None = nothing depends on it.
     """
 
     loop: SensingLoop
@@ -61,10 +63,18 @@ class PlanJob:
     last: bool = False
     probe: str = ""
     pending: tuple[int, ...] = ()
+    waiting: Mapping[str, int | None] = field(default_factory=dict)
+    now_ns: int | None = None
 
     def ask(self) -> Plan:
         """Take the decision, on the copy."""
-        return self.loop.ask(self.at, pending=self.pending, probe=self.probe)
+        return self.loop.ask(
+            self.at,
+            pending=self.pending,
+            probe=self.probe,
+            waiting=self.waiting,
+            now_ns=self.now_ns,
+        )
 
 
 @dataclass(frozen=True)
@@ -99,9 +109,11 @@ class Step:
         again: a place whose waypoint is to be sent again.
         plan: a decision, foreseen and taken, to be sent.
         probe: which one `again` and `plan` are for.
+        query: places that an expert is to be asked for.
     """
 
     job: PlanJob | AheadJob | None = None
     again: int | None = None
     plan: Plan | None = None
     probe: str = ""
+    query: tuple[int, ...] = ()

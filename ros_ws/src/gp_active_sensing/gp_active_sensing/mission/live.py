@@ -26,6 +26,9 @@ LIVE = (
     "mission.lost_after",
     "mission.clock_tolerance",
     "mission.exit_at_end",
+    "expert.timeout",
+    "expert.max_age",
+    "expert.max_ahead",
     "waypoint.rate",
     "waypoint.altitude",
 )
@@ -49,6 +52,8 @@ def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) 
         for probe in mission.probes.values():
             gate = probe.intake.uptake.gate
             gate.limit, gate.places = now.reading.gate, now.reading.gate_places
+        if mission.consulting is not None:
+            mission.consulting.books.config = now.expert
         samples = now.plan_ahead_samples if now.plan_ahead else 0
         for probe in mission.probes.values():
             if probe.ahead.samples != samples:

@@ -19,7 +19,7 @@ from gp_active_sensing.events import (
 )
 from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.mission.commanded import Commanded
-from gp_active_sensing.mission.inbox import BATCH, Arrival
+from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Stage, Step
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
@@ -75,6 +75,8 @@ class Mission(Commanded):
         finally:  # an error in one message must not take the others along
             self.inbox.put_back(list(messages))
         steps += self._every_so_often()
+        if self.consulting is not None and (places := self.consulting.outgoing()):
+            steps.append(Step(query=places))
         return steps
 
     def _holds(self) -> bool:
@@ -104,6 +106,9 @@ class Mission(Commanded):
     def _use(self, message: Arrival) -> Iterator[Step]:
         if self.trace is not None:
             self.trace.used(message)
+        if isinstance(message.what, RawAnswer):
+            yield from self._use_answer(message.what)
+            return
         probe = self.probes.get(message.probe)
         if probe is None:
             self.strangers[message.probe] += 1
@@ -113,6 +118,13 @@ class Mission(Commanded):
             self.roster.heard(probe, message.what.stamp_ns, self._now_ns)
         if self._decides:
             yield from self._look_at(probe, message.received)
+
+    def _use_answer(self, answer: RawAnswer) -> Iterator[Step]:
+        if self.consulting is None:
+            self.strangers["expert"] += 1
+        elif self.consulting.take(answer, self._now_ns) and self._decides:
+            if job := self._next_job():
+                yield Step(job)
 
     def _every_so_often(self) -> Iterator[Step]:
         for probe in self.probes.values():
@@ -136,9 +148,10 @@ class Mission(Commanded):
             return
         self._noted_at = now
         probes = {name: probe.status() for name, probe in self.probes.items()}
-        if probes != self._noted:
-            self._noted = probes
-            self._journal(status_event(probes, stamp_ns=self._now_ns))
+        more = {} if self.consulting is None else {"expert": self.consulting.rejected}
+        if {**probes, **more} != self._noted:
+            self._noted = {**probes, **more}
+            self._journal(status_event(probes, stamp_ns=self._now_ns, **more))
 
     def _go_about(self) -> Iterator[Step]:
         """See what the time that passes makes necessary."""
@@ -272,6 +285,8 @@ class Mission(Commanded):
         """End it; `over` False: another process may go on with it."""
         self.state, self.reason = "ended", reason
         self._ended_ns = self._now_ns
+        if self.consulting is not None:
+            self.consulting.open = False
         for probe in self.probes.values():
             probe.ahead.drop()
             probe.intake.open = False
@@ -301,7 +316,10 @@ class Mission(Commanded):
                 for message in self.inbox.take():
                     if self.trace is not None:
                         self.trace.used(message)
-                    if message.probe in self.probes:
+                    if isinstance(message.what, RawAnswer):
+                        if self.consulting is not None:
+                            self.consulting.take(message.what, self._now_ns)
+                    elif message.probe in self.probes:
                         self.probes[message.probe].take([message])
                     else:
                         self.strangers[message.probe] += 1

@@ -189,7 +189,7 @@ class Probe:
         return None
 
     def _is_done(self, target: int) -> bool:
-        if not self.loop.belief.observed[target]:
+        if not self.loop.belief.observed[target] or self.loop.promises.is_due(target):
             return False
         if self.config.arrival == "reading" or self.arrival.inside(target):
             return True
@@ -220,7 +220,7 @@ class Probe:
             return stage.went
         place = stage.plan.waypoint
         if stage.value is None and place is not None and self.loop.belief.observed[place]:
-            return None  # read by another probe, before this one came there
+            return None  # read by another probe before this one came there, or earlier and not now
         return place
 
     def give_up(self, now_ns: int) -> None:

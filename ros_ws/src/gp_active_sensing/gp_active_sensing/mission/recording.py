@@ -20,7 +20,8 @@ from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Truth
-from gp_active_sensing.sim.summary import length_scale_weights, summarise
+from gp_active_sensing.sim.regret import Regret
+from gp_active_sensing.sim.summary import RunSummary, length_scale_weights, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.versions import versions
@@ -63,6 +64,8 @@ class Recorder:
         self._config = config
         self._topology = topology
         self.truth = truth
+        self.regret: Regret | None = None
+        """Counts what a search for the largest or smallest value missed, where truth is known."""
         self._lock = threading.Lock()
         self._journal = None if run is None else Journal(run)
         self.earlier = 0
@@ -115,6 +118,10 @@ class Recorder:
                 more["truth_seconds"] = seconds
             error = rmspe(mean, field, observed)
             score = nlpd(mean, np.square(std), field, observed)
+            if self.regret is not None:
+                went = goal if stage.went is None else stage.went
+                self.regret.go_on(self.records)
+                more |= self.regret.stage(None if stage.value is None else went, mean, seconds)
         record = stage_record(
             stage=stage.number,
             plan=plan,
@@ -171,12 +178,14 @@ class Recorder:
             parts.append(f"RMSPE {error:.4g}{unit}")
         return ", ".join(parts)
 
-    def summary(self, mission: Mission, status: str) -> dict[str, Any]:
+    def summarise(self, mission: Mission, status: str) -> RunSummary:
         """Return the summary of a mission as far as it has come."""
         with mission.lock:
             loop = mission.loop.snapshot()
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
             until_ns = mission.until_ns
+            books = None if mission.consulting is None else mission.consulting.books
+            expert = {} if books is None else books.to_mapping()
         return summarise(
             self._config,
             loop,
@@ -192,7 +201,12 @@ class Recorder:
             rejected=rejected,
             dropped=dropped,
             latency=latencies(mission),
-        ).to_mapping()
+            expert=expert,
+        )
+
+    def summary(self, mission: Mission, status: str) -> dict[str, Any]:
+        """Return the same as plain data."""
+        return self.summarise(mission, status).to_mapping()
 
     def save(self, mission: Mission, status: str) -> bool:
         """Write the summary; say whether there is one now."""

@@ -7,21 +7,26 @@ limits in expansions it is the same every time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gp_active_sensing.config import from_mapping
+import numpy as np
+
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.expert import AnswersConfig
 from gp_active_sensing.mission.build import Parts, build_parts
-from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.inbox import RawReading, raw_answer
 from gp_active_sensing.mission.jobs import PlanJob, Step
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.player import EPOCH_NS
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
 
-__all__ = ["Rehearsal", "parameters_of"]
+__all__ = ["Rehearsal", "asking_of", "parameters_of", "visits_of"]
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed")
 _LEFT_OUT = ("start",)
@@ -33,8 +38,23 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
     whole = scenario.to_mapping()
     found = {section: whole[section] for section in _SECTIONS}
     found["probe"] = {k: v for k, v in whole["probe"].items() if k not in _LEFT_OUT}
-    found["mission"] = {"retries": whole["sensor"]["retries"]}
+    found["mission"] = visits_of(scenario)
+    found["expert"] = asking_of(scenario)
     return found
+
+
+def visits_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what a scenario says of visits, as parameters of the mission."""
+    sensor = scenario.sensor
+    patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
+    return {"retries": sensor.retries, **patience}
+
+
+def asking_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what a scenario says of how its expert is asked."""
+    whole = to_mapping(scenario.expert)
+    found = {field.name: whole[field.name] for field in dataclasses.fields(AnswersConfig)}
+    return {**found, "ask": scenario.expert.kind != "none"}
 
 
 class Rehearsal:
@@ -42,10 +62,11 @@ class Rehearsal:
 
     Args:
         scenario: field, sensor, map and what the mission runs with.
-        probes: names; empty = one without a name.
+        probes: names; empty = one without a name; None = as many as the scenario says.
         starts: places where the first ones begin, see `build_players`.
         period: between two poses [s].
         parameters: of the node, instead of the scenario's; sections are merged.
+        driver: who drives the mission, for the records.
 
     Raises:
         ActiveSensingError: anything that cannot be used.
@@ -54,19 +75,24 @@ class Rehearsal:
     def __init__(
         self,
         scenario: Scenario,
-        probes: Sequence[str] = (),
+        probes: Sequence[str] | None = None,
         starts: Sequence[str] = (),
         *,
         period: float = 0.5,
         parameters: Mapping[str, Any] | None = None,
+        driver: str = "ros",
     ) -> None:
-        world = build_world(scenario)
+        self.world = world = build_world(scenario)
+        probes = scenario.names if probes is None else tuple(probes)
         self.players = build_players(scenario, world, probes, starts)
         self.truth = world.truth
+        self.expert = expert_of(scenario, world)
         self.period = period
         self.now_ns = EPOCH_NS
         self.silent: set[str] = set()
         """Probes whose messages get lost, both ways; they drive on to their last waypoint."""
+        self.on_stage: Callable[[Mapping[str, Any]], None] = lambda record: None
+        """Called with the record of each stage, where records are kept (parameter run_dir)."""
         self.sent: list[tuple[str, int]] = []
         """Every waypoint sent: to whom, and the place."""
         mapping = parameters_of(scenario)
@@ -76,7 +102,9 @@ class Rehearsal:
             both = isinstance(own, dict) and isinstance(value, Mapping)
             mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         config = from_mapping(ActiveSensingConfig, mapping)
-        self.parts: Parts = build_parts(config, scenario.to_mapping(), clock=self.clock)
+        self.parts: Parts = build_parts(
+            config, scenario.to_mapping(), clock=self.clock, driver=driver
+        )
         self.mission = self.parts.mission
 
     def clock(self) -> float:
@@ -110,22 +138,46 @@ class Rehearsal:
             for reading in moment.readings:
                 raw = RawReading(reading.stamp_ns, reading.value, reading.noise_variance)
                 inbox.put(raw, now, name)
+        self._hear_expert()
         steps = self.mission.step(self.now_ns)
         for step in steps:
             self._do(step)
         return steps
 
+    def _hear_expert(self) -> None:
+        """Take the expert's answers that have come by now."""
+        if self.expert is None:
+            return
+        topology = self.mission.loop.topology
+        for reading in self.expert.answers(self.clock()):
+            answer = raw_answer(reading, topology)
+            self.mission.inbox.put(answer, self.clock())
+
     def _do(self, step: Step) -> None:
+        if step.query and self.expert is not None:
+            self.expert.ask(step.query, self.clock())
         if step.plan is not None:
             self._send(step.probe, step.plan.path[-1])
         if step.again is not None:
             self._send(step.probe, step.again)
         if isinstance(step.job, PlanJob) and step.job.decide:
             plan = step.job.ask()
-            if self.mission.decided(step.job, plan) and plan.path:
-                self._send(step.job.probe, plan.path[-1])
+            if self.mission.decided(step.job, plan):
+                if plan.path:
+                    self._send(step.job.probe, plan.path[-1])
+                self._record(step.job)
         elif isinstance(step.job, PlanJob):
+            self._record(step.job)
             self.mission.showing = False
+
+    def _record(self, job: PlanJob) -> None:
+        """Write the record of the stage that ended, where records are kept."""
+        stage, recorder = job.finished, self.parts.recorder
+        if stage is None or recorder.run is None or not self.mission.claim(stage):
+            return
+        mean, variance = job.loop.belief.predict()
+        recorder.stage(stage, job.loop.belief, mean, np.sqrt(np.maximum(variance, 0.0)))
+        self.on_stage(recorder.records[-1])
 
     def _send(self, probe: str, place: int) -> None:
         self.sent.append((probe, place))

@@ -61,6 +61,8 @@ class Resumption:
             "moved": self._moved,
             "reading": self._reading,
             "gated": self._gated,
+            "query": self._query,
+            "answer": self._answer,
             "miss": self._miss,
             "blocked": self._blocked,
             "unused": self._unused,
@@ -137,13 +139,24 @@ class Resumption:
         probe = self._probe(event)
         probe.at = None if event["at"] is None else int(event["at"])
         probe.homeward.note_start(probe.at)
-        self._asked = self._mission.decisions.job_for(probe, tuple(event["pending"]))
+        waiting = {
+            str(name): None if at is None else int(at)
+            for name, at in dict(event.get("waiting", {})).items()
+        }
+        now_ns = int(event["stamp_ns"])
+        self._mission.decisions.round = set(waiting)
+        self._asked = self._mission.decisions.job_for(
+            probe, tuple(event["pending"]), waiting, now_ns
+        )
 
     def _decision(self, event: Mapping[str, Any]) -> None:
         probe, plan = self._probe(event), plan_of(event)
         decisions = self._mission.decisions
         self._asked = None
-        self._mission.loop.replay_decision(event["policy_state"], plan.path, probe.name)
+        self._settle()
+        self._mission.loop.replay_decision(
+            event["policy_state"], plan.path, probe.name, again=bool(event.get("again", False))
+        )
         decisions.stage = int(event["stage"])
         self._whereabouts(probe, event)
         probe.set_out(
@@ -195,6 +208,14 @@ class Resumption:
         probe.stages.note([reading])
         self._gated(event)
 
+    def _query(self, event: Mapping[str, Any]) -> None:
+        if (consulting := self._mission.consulting) is not None:
+            consulting.replay_query(event)
+
+    def _answer(self, event: Mapping[str, Any]) -> None:
+        if (consulting := self._mission.consulting) is not None:
+            consulting.replay_answer(reading_of(event))
+
     def _gated(self, event: Mapping[str, Any]) -> None:
         intake = self._probe(event).intake
         intake.restore(event)
@@ -217,6 +238,10 @@ class Resumption:
         """Take note of an answer that nothing came of: there was no place, or none any more."""
         probe = self._probe(event)
         self._asked = None
+        if event["waypoint"] is not None:
+            self._mission.decisions.round.add(probe.name)
+        if event["waypoint"] is None:
+            self._settle()
         if event["waypoint"] is None and probe.stages.home is None:
             self._mission.loop.release(probe.name)
             probe.finished = None
@@ -240,12 +265,19 @@ class Resumption:
     def _home(self, event: Mapping[str, Any]) -> None:
         probe, plan = self._probe(event), home_of(event)
         self._asked = None
+        self._settle()
         self._mission.loop.replay_way_home(probe.name)
         self._whereabouts(probe, event)
         probe.set_out_home(plan, int(event["stamp_ns"]))
         self._mission.reason = f"{plan.reason}; on the way to the end place"
 
+    def _settle(self) -> None:
+        if (consulting := self._mission.consulting) is not None:
+            consulting.settle()
+
     def _status(self, event: Mapping[str, Any]) -> None:
+        if (consulting := self._mission.consulting) is not None:
+            consulting.restore(dict(event.get("expert", {})))
         for name, status in dict(event["probes"]).items():
             probe = self._named(name)
             self._whereabouts(probe, status)
@@ -268,6 +300,8 @@ class Resumption:
         self._recorder.keep(self._completed)
         if mission.state == "running":
             mission.decisions.open = self._asked
+        if mission.consulting is not None:
+            mission.consulting.go_on()
         oldest_ns = self._last_ns - round(1e9 * KNOWN_SECONDS)
         for probe in mission.probes.values():
             probe.intake.known.forget_before(oldest_ns)

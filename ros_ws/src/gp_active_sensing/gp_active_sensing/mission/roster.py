@@ -60,6 +60,17 @@ class Roster:
         ]
         return sorted(found, key=lambda probe: probe.since)
 
+    def awaited(self, now_ns: int) -> bool:
+        """Say whether some on the list may still join in time, `mission.lost_after` at the most."""
+        first = min(self._heard_ns.values(), default=now_ns)
+        missing = any(probe.gone == NO_POSE for probe in self.probes.values())
+        return missing and now_ns - first <= 1e9 * self.config.lost_after
+
+    @property
+    def under_way(self) -> bool:
+        """Some probe carries out a decision."""
+        return any(probe.plan is not None for probe in self.present)
+
     def pending(self, probe: Probe) -> tuple[int, ...]:
         """Return the waypoints that other probes are sent to."""
         others = [other for other in self.present if other is not probe]

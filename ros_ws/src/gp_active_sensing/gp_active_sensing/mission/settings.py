@@ -9,13 +9,18 @@ from typing import Any
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.mission.names import probe_names
-from gp_active_sensing.mission.stream_settings import PoseConfig, ReadingConfig
+from gp_active_sensing.mission.stream_settings import (
+    ExpertTopicsConfig,
+    PoseConfig,
+    ReadingConfig,
+)
 from gp_active_sensing.sim.scenario import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.topology import MapConfig
 
 __all__ = [
     "DEFAULT_PLAN_SECONDS",
     "ActiveSensingConfig",
+    "ExpertTopicsConfig",
     "MissionConfig",
     "PoseConfig",
     "ReadingConfig",
@@ -79,6 +84,12 @@ class MissionConfig:
         help="several probes: one that is silent for so long is given up, until it is heard again",
         unit="s",
         above=0.0,
+    )
+    together: bool = param(
+        False,
+        help="several probes: decide in rounds, when all that take part wait for a decision, so "
+        "that a policy for batches chooses for all of them at once; the first round waits for all "
+        "probes on the list, lost_after at most",
     )
     follow: str = param(
         "waypoint",
@@ -148,7 +159,7 @@ class ActiveSensingConfig:
     probes: tuple[str, ...] = param(
         (),
         help="names of the probes, which are namespaces of their topics; empty = one, without a "
-        "namespace",
+        "namespace; not set = as many as the scenario says: probe_1 and on",
     )
     seed: int = param(0, help="key of every random draw", low=0)
     run_dir: str = param(
@@ -178,6 +189,7 @@ class ActiveSensingConfig:
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
+    expert: ExpertTopicsConfig = dataclasses.field(default_factory=ExpertTopicsConfig)
     mission: MissionConfig = dataclasses.field(default_factory=MissionConfig)
     waypoint: WaypointConfig = dataclasses.field(default_factory=WaypointConfig)
 

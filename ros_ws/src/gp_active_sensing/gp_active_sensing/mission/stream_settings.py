@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.expert.config import AnswersConfig
 
-__all__ = ["LEAST_MAX_RATE", "TF", "PoseConfig", "ReadingConfig", "most_per_second"]
+__all__ = [
+    "LEAST_MAX_RATE",
+    "TF",
+    "ExpertTopicsConfig",
+    "PoseConfig",
+    "ReadingConfig",
+    "most_per_second",
+]
 
 TF = "tf"
 """The pose type that is no message."""
@@ -164,8 +172,33 @@ class PoseConfig:
             raise ConfigError(msg)
 
 
-def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
+@dataclass(frozen=True)
+class ExpertTopicsConfig(AnswersConfig):
+    """How an expert is asked: topics ``expert/query`` and ``expert/answer``."""
+
+    ask: bool = param(
+        True,
+        help="ask an expert on topic expert/query where the policy wants fresh values (as "
+        "sparq_gp_ucb does), and use what comes on expert/answer; false = decide without",
+    )
+    max_rate: float = param(
+        100.0,
+        help="messages with answers used a second; what comes faster is thinned out and counted "
+        "(answer_too_fast)",
+        unit="Hz",
+        above=0.0,
+    )
+    max_bytes: int = param(
+        1_048_576,
+        help="a larger message is not looked at but counted (answer_too_large)",
+        low=64,
+    )
+
+
+def most_per_second(stream: ReadingConfig | PoseConfig | ExpertTopicsConfig) -> float:
     """Return how many messages of a stream are used a second [Hz]."""
+    if isinstance(stream, ExpertTopicsConfig):
+        return stream.max_rate
     if stream.max_rate is not None:
         return stream.max_rate
     return max(LEAST_MAX_RATE, _FASTER * stream.rate)

@@ -10,9 +10,10 @@ the times at which a mission looked are not in it. A trace has both, as frames:
 n        number of the frame; one that is missing was lost on the way
 now      the node's clock at a step [ns]; none for what happened between steps (commands, answers)
 clock    monotonic clock then [s]
-took     messages used: ``p`` (pose) or ``r`` (reading), probe, stamp [ns], how long before `clock`
-         it had come [µs]; then frame, x, y [m], heading [rad] of a pose; value, noise variance and
-         source of a reading
+took     messages used: ``p`` (pose), ``r`` (reading) or ``a`` (answer of an expert), probe, stamp
+         [ns], how long before `clock` it had come [µs]; then frame, x, y [m], heading [rad] of a
+         pose; value, noise variance and source of a reading; frame, x, y, value and noise variance
+         of an answer
 quiet    first and last of the steps since the frame before that used and brought about nothing
 events   those of the journal
 config   the configuration from there on, when it was changed
@@ -27,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gp_active_sensing.mission.inbox import Arrival, RawReading
+from gp_active_sensing.mission.inbox import Arrival, RawAnswer, RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.types import Clock
 
@@ -106,7 +107,7 @@ class Trace:
         self._sink(frame)
 
 
-def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading, float]:
+def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, float]:
     """Return probe and content of a message that was used, and how long it had been there [s].
 
     Raises:
@@ -119,6 +120,10 @@ def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading, float]:
             frame, x, y, heading = content
             pose = Pose(int(stamp_ns), str(frame), float(x), float(y), float(heading))
             return str(probe), pose, age
+        if kind == "a":
+            frame, *numbers = content
+            x, y, value, variance = map(float, numbers)
+            return str(probe), RawAnswer(int(stamp_ns), str(frame), x, y, value, variance), age
         value, variance, source = content
         noise = None if variance is None else float(variance)
         return str(probe), RawReading(int(stamp_ns), float(value), noise, str(source)), age
@@ -133,5 +138,8 @@ def _noted(message: Arrival, now: float) -> list[Any]:
     if isinstance(what, Pose):
         content: list[Any] = ["p", message.probe, what.stamp_ns, before]
         return [*content, what.frame, what.x, what.y, what.heading]
+    if isinstance(what, RawAnswer):
+        content = ["a", message.probe, what.stamp_ns, before]
+        return [*content, what.frame, what.x, what.y, what.value, what.noise_variance]
     content = ["r", message.probe, what.stamp_ns, before]
     return [*content, what.value, what.noise_variance, what.source]

@@ -60,7 +60,7 @@ class Allowance:
         self.budget = budget
 
     @cached_property
-    def _ways(self) -> tuple[Ways, ...]:
+    def ways_home(self) -> tuple[Ways, ...]:
         """The ways to the end place that count, the preferred ones first."""
         budget, end = self.budget, self.budget.end
         if end is None:
@@ -78,7 +78,7 @@ class Allowance:
             return True
         if getattr(self.topology, "reach", 0.0) > 0.0:
             return True
-        return any(cost is None for ways in self._ways for cost in ways.costs)
+        return any(cost is None for ways in self.ways_home for cost in ways.costs)
 
     def leaves_room(self, horizon: int) -> bool:
         """Say whether so many drives are affordable whatever they are, where any place is next."""
@@ -107,7 +107,7 @@ class Allowance:
             return left.affords(cost, reads)
         return any(
             (rest := ways.costs[place]) is not None and left.affords(cost.plus(rest), reads)
-            for ways in self._ways
+            for ways in self.ways_home
         )
 
     def drives(
@@ -147,7 +147,7 @@ class Allowance:
             left: of the budget; None = all of it.
         """
         left = self.budget if left is None else left
-        routes = [route for ways in self._ways if (route := ways.route(at)) is not None]
+        routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
         fits = [route for route in routes if left.affords(route.cost, readings=0)]
         return next(iter(fits or routes), None)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.planning.allowance import Allowance
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
@@ -30,6 +31,7 @@ __all__ = [
     "PolicyState",
     "check_fit",
     "choices",
+    "drift_of",
     "no_plan",
 ]
 
@@ -91,6 +93,15 @@ def check_fit(policy: Policy, belief: Belief, topology: Topology) -> None:
     check = getattr(policy, "check", None)
     if callable(check):
         check(belief, topology)
+
+
+def drift_of(policy: Policy) -> DriftConfig | None:
+    """Return how readings age for a policy that says so itself, None for all others.
+
+    Such a policy has a method ``drift()``; engines build the belief with what it returns.
+    """
+    drift = getattr(policy, "drift", None)
+    return drift() if callable(drift) else None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from gp_active_sensing.events import decision_event, home_of, plan_of
 from gp_active_sensing.foresight import Foreseen, Foresight, foresee_by_cell
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.inbox import RawAnswer, RawReading
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob
 from gp_active_sensing.mission.live import adjust
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.roster import LEFT
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import taken_of
@@ -36,6 +38,8 @@ __all__ = ["Again"]
 
 Event = Mapping[str, Any]
 ENDED = "the recording ends here"
+COMPARED = ("reading", "query", "answer")
+"""Events that have to come out again."""
 
 
 class Again:
@@ -87,7 +91,7 @@ class Again:
         self.parts.recorder.listener = self._replayed_event
 
     def _replayed_event(self, event: Event) -> None:
-        if event.get("event") == "reading":
+        if event.get("event") in COMPARED:
             self._replayed.append(dict(event))
 
     def run(self, recording: Recording, progress: Callable[[int], None] = lambda read: None) -> str:
@@ -124,7 +128,7 @@ class Again:
             return
         events = frame.events
         self._journal += events
-        self._recorded += [event for event in events if event.get("event") == "reading"]
+        self._recorded += [event for event in events if event.get("event") in COMPARED]
         for now_ns, seconds in content.get("quiet", ()):
             self._set(seconds)
             self._step(int(now_ns))
@@ -147,7 +151,9 @@ class Again:
     def _put(self, entry: Sequence[Any], frame: Frame) -> None:
         """Leave a message that the node used in the inbox: that of the bag, if it is there."""
         probe, noted, age = taken_of(entry)
-        what = self._lookout.find(noted, probe, frame.stamp_ns)
+        what: Pose | RawReading | RawAnswer | None = noted
+        if not isinstance(noted, RawAnswer):  # of those the journal has everything
+            what = self._lookout.find(noted, probe, frame.stamp_ns)
         if what is None:
             self.comparison.messages_missing += 1
             what = noted
@@ -219,7 +225,8 @@ class Again:
         used = trial
         if difference:
             used = job.loop
-            used.replay_decision(event.get("policy_state"), recorded.path, job.probe)
+            again = bool(event.get("again", False))
+            used.replay_decision(event.get("policy_state"), recorded.path, job.probe, again=again)
         job = replace(job, loop=used)
         if self.parts.mission.decided(job, recorded):
             self.stages.decided(used, job.pending)
@@ -326,7 +333,8 @@ class Again:
         after = cell.after
         if difference:
             after = job.loop.snapshot()
-            after.replay_decision(event.get("policy_state"), recorded.path, job.probe)
+            again = bool(event.get("again", False))
+            after.replay_decision(event.get("policy_state"), recorded.path, job.probe, again=again)
         taken = Foreseen(recorded, after, cell.said)
         cells = tuple(None if c is None else taken for c in found.cells)
         self.parts.mission.foreseen(job, replace(found, cells=cells))

@@ -108,6 +108,7 @@ def settled(
     elif named:
         scenario = load_scenario(named).to_mapping()
         mapping = known_of(ActiveSensingConfig, scenario)
+        mapping.pop("probes")  # how many were simulated, not the names of those in the bag
         mapping["mission"] = {"retries": scenario["sensor"]["retries"]}
         mapping["scenario"] = named
     if follow:
@@ -140,6 +141,7 @@ def settled(
             config,
             plan_ahead=False,
             mission=dataclasses.replace(config.mission, follow="probe", wait_for_plan=True),
+            expert=dataclasses.replace(config.expert, ask=False),  # there is nobody to answer
         )
     return config, scenario
 

@@ -25,7 +25,10 @@ __all__ = ["write_comparison"]
 COLUMNS = 12
 """Most columns of a table; of more numbers of readings, evenly spread ones."""
 _SCRIPTS = ("base.js", "chart.js", "comparison.js")
-_FROM_ZERO = frozenset({"plan_seconds", "total_plan_seconds", "expanded", "gap", "driven_metres"})
+_FROM_ZERO = frozenset(
+    {"plan_seconds", "total_plan_seconds", "expanded", "gap", "driven_metres"}
+    | {"average_regret", "cumulative_regret", "simple_regret", "recommended_regret", "regret_bound"}
+)
 
 
 def write_comparison(experiment_dir: Path | str) -> Path:

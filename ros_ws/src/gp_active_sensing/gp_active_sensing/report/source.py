@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
+from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.field import FieldConfig
 from gp_active_sensing.sim.traffic import RecordedTruth
@@ -33,6 +36,7 @@ class RunData:
         records: one a stage.
         summary: {} for a run that did not end.
         notes: what a reader has to know (no truth, a line cut short).
+        drift: what the policy brought of its own, None = that of `belief`.
     """
 
     path: Path
@@ -44,6 +48,7 @@ class RunData:
     records: tuple[Mapping[str, Any], ...]
     summary: Mapping[str, Any]
     notes: tuple[str, ...]
+    drift: DriftConfig | None = None
 
     @property
     def unit(self) -> str:
@@ -73,7 +78,7 @@ class RunData:
 
     def fresh_belief(self) -> Belief:
         """Return the belief before the first reading."""
-        return belief_on(self.belief, self.topology)
+        return belief_on(self.belief, self.topology, self.drift)
 
     def _field(self, key: str, default: Any) -> Any:
         section = self.config.get("field")
@@ -103,6 +108,12 @@ def load_run(run_dir: Path) -> RunData:
     notes = [f"{name}: the last line was cut short and is left out" for name in run.cut_short]
     if why_not:
         notes.append(why_not)
+    drift: DriftConfig | None = None
+    if isinstance(config.get("policy"), Mapping):
+        try:
+            drift = drift_of(build_policy(config["policy"]))
+        except ConfigError as error:
+            notes.append(f"how readings age for the policy is not known and left out: {error}")
     return RunData(
         path=run_dir,
         config=config,
@@ -113,6 +124,7 @@ def load_run(run_dir: Path) -> RunData:
         records=records,
         summary=run.summary(),
         notes=tuple(notes),
+        drift=drift,
     )
 
 

@@ -261,7 +261,9 @@ def _observe(
             continue
         try:
             is_new = not belief.observed[place]
-            belief.observe(place, reading.value, reading.noise_variance)
+            belief.observe(
+                place, reading.value, reading.noise_variance, seconds=1e-9 * reading.stamp_ns
+            )
         except (ReadingError, IndexError):
             continue
         if is_new:

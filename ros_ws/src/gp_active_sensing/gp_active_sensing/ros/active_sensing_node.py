@@ -19,6 +19,7 @@ require_ros_in(__name__)
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission import live
 from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.rehearsal import asking_of, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros.commands import Commands
@@ -54,6 +55,10 @@ class ActiveSensingNode(GuardedNode):
         field (sensor_msgs/PointCloud2: x y z mean std), map (visualization_msgs/MarkerArray,
         latched), probes (visualization_msgs/MarkerArray), length_scale_belief
         (std_msgs/Float64MultiArray), /diagnostics, ~/journal (std_msgs/String: JSON, for replay).
+
+    An expert (where the policy asks one):
+        expert/query (sensor_msgs/PointCloud2, published, latched), expert/answer (the same,
+        subscribed): x y z value variance.
 
     Actions:
         navigate_to_pose (nav2_msgs/NavigateToPose, client), with ``waypoint.navigate: action``.
@@ -91,10 +96,11 @@ class ActiveSensingNode(GuardedNode):
         defaults: dict[str, Any] = {}
         if name := given.get("scenario", ""):
             try:
-                self._scenario = load_scenario(str(name)).to_mapping()
-                defaults = dict(self._scenario)
-                retries = defaults["sensor"]["retries"]
-                defaults["mission"] = {"retries": retries}
+                scenario = load_scenario(str(name))
+                self._scenario = scenario.to_mapping()
+                defaults = {**self._scenario, "probes": list(scenario.names)}
+                defaults["mission"] = visits_of(scenario)
+                defaults["expert"] = asking_of(scenario)
             except ActiveSensingError as error:
                 self.parameters.problem(f"scenario: {error}")
         policy = given.get("policy.name", defaults.get("policy", {}).get("name", "bal"))

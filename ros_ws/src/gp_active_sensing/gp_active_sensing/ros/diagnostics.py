@@ -49,6 +49,8 @@ class Health:
         self._rates: dict[str, float] = {}
         self.goals: Callable[[str], str] | None = None
         """Says what becomes of a probe's goal, where waypoints are goals of Nav2."""
+        self.expert: Callable[[], tuple[int, str, dict[str, object]]] | None = None
+        """Says how the expert answers, where there is one to be asked."""
         self.qos_problems: Counter[str] = Counter()
         self.worker_errors: Counter[str] = Counter()
         self.unstamped: Counter[str] = Counter()
@@ -115,6 +117,8 @@ class Health:
                 refused = self._parts.mission.inbox.refused_of(probe.name)
                 status = probe_status(probe, self.streams, refused)
                 statuses.append(self._status(f"probe {probe.name}", *status))
+        if self.expert is not None:
+            statuses.append(self._status("expert", *self.expert()))
         message = DiagnosticArray(status=statuses)
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)

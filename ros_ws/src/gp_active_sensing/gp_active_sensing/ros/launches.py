@@ -55,7 +55,7 @@ _PLAN_AHEAD = Argument(
 _PROBES = Argument(
     "probes",
     "several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; empty = "
-    "one, without a namespace",
+    "one, without a namespace; in simulation, as many as the scenario says",
     kind=numbered,
 )
 _RECORD = Argument("record", "new folder: record inputs, outputs and journal there (rosbag2)")

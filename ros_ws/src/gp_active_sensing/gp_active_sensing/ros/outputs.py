@@ -15,6 +15,7 @@ from sensor_msgs.msg import PointCloud2, PointField
 from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension
 
 from gp_active_sensing.belief import HyperParameters
+from gp_active_sensing.messages.clouds import Points, layout
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import route_geometry
 from gp_active_sensing.types import FloatArray
@@ -24,6 +25,7 @@ __all__ = [
     "field_cloud",
     "plan_path",
     "time_of",
+    "values_cloud",
     "waypoint_message",
     "weights_message",
 ]
@@ -104,6 +106,30 @@ def field_cloud(
         # rclpy copies an array as a block and bytes element by element.
         data=array.array("B", table.tobytes()),
         is_dense=bool(np.isfinite(table).all()),
+    )
+
+
+def values_cloud(points: Points, header: Header) -> PointCloud2:
+    """Return points with x, y, z, value and variance as a question to an expert, or its answer.
+
+    Args:
+        points: see `messages.clouds`.
+        header: frame, and time of the question or of the values.
+    """
+    columns, data = layout(points)
+    step = len(data) // len(points) if len(points) else 0
+    return PointCloud2(
+        header=header,
+        height=1,
+        width=len(points),
+        fields=[
+            PointField(name=c.name, offset=c.offset, datatype=c.code, count=1) for c in columns
+        ],
+        is_bigendian=False,
+        point_step=step,
+        row_step=len(data),
+        data=array.array("B", data),
+        is_dense=all(bool(np.isfinite(points[c.name]).all()) for c in columns),
     )
 
 

@@ -18,6 +18,7 @@ from gp_active_sensing.mission.jobs import PlanJob, Stage
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.telling import Telling
 from gp_active_sensing.ros import markers, outputs, qos
+from gp_active_sensing.ros.asking import Asking
 from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.waypoints import Waypoints
@@ -72,6 +73,10 @@ class Results:
             )
             for topic, kind, profile in TOPICS
         }
+        consulting = parts.mission.consulting
+        self.asking: Asking | None = None
+        if consulting is not None:
+            self.asking = Asking(node, config.expert, parts, consulting, self.health)
         node.own(node.create_timer(PROBES_SECONDS, self.send_probes, clock=steady_clock()))
 
     def add_probe(self, name: str) -> None:
@@ -93,6 +98,11 @@ class Results:
     def send_again(self, probe: str, place: int) -> None:
         """Send a probe to the waypoint of a place."""
         self.waypoints.send_again(probe, place)
+
+    def send_query(self, places: tuple[int, ...]) -> None:
+        """Ask an expert for values at some places."""
+        if self.asking is not None:
+            self.asking.send(places)
 
     def send_probes(self) -> None:
         """Publish where the probes are."""

@@ -28,7 +28,7 @@ class SimulatorConfig:
     probes: tuple[str, ...] = param(
         (),
         help="names of the probes, which are namespaces of their topics; empty = one, without a "
-        "namespace",
+        "namespace; not set = as many as the scenario says: probe_1 and on",
     )
     starts: tuple[str, ...] = param(
         (),

@@ -3,7 +3,8 @@
 The field is a known one, or the traffic of a running SUMO in which the probe is a car.
 
 Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. Of
-several probes each has these three in its namespace, such as ``probe_1/pose``. The
+several probes each has these three in its namespace, such as ``probe_1/pose``. Where the scenario
+has an expert it answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2). The
 clock does not wait for anybody: it advances by equal steps, each published after what happened in
 it, so whoever sees a time has been sent everything before it. Under load it runs slower than
 ``speed_factor``, and skips nothing.
@@ -32,17 +33,19 @@ from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.messages.conversions import heading_of
 from gp_active_sensing.messages.fields import FieldPath
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros.answering import Answering
 from gp_active_sensing.ros.message_types import RosTypes, find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.running import run_node
 from gp_active_sensing.ros.settings import SimulatorConfig
 from gp_active_sensing.sim import build_world, load_scenario
+from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.player import Moment, Player
 from gp_active_sensing.sim.traffic_player import TrafficPlayer
@@ -77,12 +80,20 @@ class SimulatorNode(GuardedNode):
             "simulator", automatically_declare_parameters_from_overrides=True, **options
         )
         self._probes: dict[str, _Simulated] = {}
+        self._expert: Answering | None = None
         self._silent: frozenset[str] = frozenset()
         self.parameters = ParameterTree(self, SimulatorConfig, live=LIVE)
         self.parameters.locked = lambda: bool(self._probes)
-        self.parameters.declare({})
+        self.parameters.declare({"probes": self._said_by_scenario()})
         self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
         self.start_by_itself()
+
+    def _said_by_scenario(self) -> list[str]:
+        """Return the names of the scenario's probes, [] for a single one."""
+        try:
+            return list(load_scenario(str(self.parameters.given.get("scenario", ""))).names)
+        except ActiveSensingError:  # said by `configure`
+            return []
 
     def configure(self) -> None:
         """Build the world and the topics."""
@@ -112,6 +123,8 @@ class SimulatorNode(GuardedNode):
         )
         for name, player in players.items():
             self._connect(name, player)
+        expert = expert_of(scenario, world)
+        self._expert = None if expert is None else Answering(self, expert, world.topology)
         self._on_parameters([])
         if config.exit_at_end:
             self.own(
@@ -175,6 +188,7 @@ class SimulatorNode(GuardedNode):
         for probe in self._probes.values():
             probe.player.close()
         self._probes = {}
+        self._expert = None
         self.disown()
 
     # -- in ------------------------------------------------------------------------------------
@@ -222,6 +236,8 @@ class SimulatorNode(GuardedNode):
             probe.pose_out.publish(self._pose_message(moment, probe.body))
             for reading in moment.readings:
                 probe.reading_out.publish(self._reading_message(reading, probe.body))
+        if self._expert is not None:
+            self._expert.step(stamp_ns)
         if self._probes:
             self._clock_out.publish(ClockMessage(clock=outputs.time_of(stamp_ns)))
 

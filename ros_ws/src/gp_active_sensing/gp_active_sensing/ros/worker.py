@@ -38,6 +38,10 @@ class Outputs(Protocol):
         """Publish a probe's waypoint once more: another visit is wanted."""
         ...
 
+    def send_query(self, places: tuple[int, ...]) -> None:
+        """Ask an expert for values at some places."""
+        ...
+
     def send_results(self, job: PlanJob) -> None:
         """Publish and record what the job's belief knows."""
         ...
@@ -109,6 +113,9 @@ class Worker:
         if step.again is not None:
             with self._noting("results"):
                 self._outputs.send_again(step.probe, step.again)
+        if step.query:
+            with self._noting("results"):
+                self._outputs.send_query(step.query)
 
     def _run_planner(self) -> None:
         ahead: tuple[AheadJob, Iterator[Foresight]] | None = None

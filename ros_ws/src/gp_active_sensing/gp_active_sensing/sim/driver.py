@@ -56,7 +56,8 @@ def run_scenario(
     """Run a scenario until its budget is spent or nothing reachable is left.
 
     Ask, drive along the path, read, tell, record. Places crossed on the way are read as well when
-    the sensor says so. A visit without a reading is repeated, then the place is set aside.
+    the sensor says so. A visit without a reading is repeated, then the place is set aside. Several
+    probes do so beside each other, as they do with nodes; see `run_team`.
 
     Args:
         scenario: what to simulate.
@@ -73,6 +74,10 @@ def run_scenario(
         RunError: the directory cannot be used, or holds a run of another scenario.
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
+    if scenario.probes > 1:
+        from gp_active_sensing.mission.team import run_team  # which imports this package
+
+        return run_team(scenario, out_dir, resume=resume, on_stage=on_stage, clock=clock)
     out_dir = Path(out_dir)
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology, budget=world.budget, clock=clock)
@@ -194,4 +199,5 @@ def _summary(
         at_seconds=mission.driven.seconds,
         unit=mission.scenario.field.unit,
         dropouts=mission.dropouts,
+        expert=None if mission.consulting is None else mission.consulting.to_mapping(),
     )

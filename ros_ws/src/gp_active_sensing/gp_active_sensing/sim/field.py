@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from itertools import pairwise
+from typing import Any
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import SMOOTHNESS, kernel_problems
+from gp_active_sensing.sim.formula import Formula
+from gp_active_sensing.sim.functions import FUNCTIONS
+from gp_active_sensing.sim.plume import PlumeConfig
 
 __all__ = ["HUGE", "WILD", "FieldConfig"]
 
@@ -18,20 +22,35 @@ HUGE = 1e12
 WILD = "*?["
 """Characters by which a column's name stands for several."""
 
-_KINDS = ("gp", "table", "raster", "sumo")
+_KINDS = ("gp", "table", "raster", "formula", "function", "plume", "sumo")
 _ONLY = {
-    "time_scale": "gp",
-    "value_columns": "table",
-    "slots": "table",
-    "between": "table",
-    "start_time": "table",
-    "fill": "table",
-    "cell": "raster",
-    "origin": "raster",
-    "row_order": "raster",
-    "layer": "raster",
+    "time_scale": ("gp",),
+    "file": ("table", "raster"),
+    "value_columns": ("table",),
+    "slots": ("table",),
+    "layout": ("table",),
+    "time_column": ("table",),
+    "between": ("table", "raster"),
+    "start_time": ("table", "raster"),
+    "fill": ("table",),
+    "cell": ("raster",),
+    "origin": ("raster",),
+    "row_order": ("raster",),
+    "layer": ("raster",),
+    "layers": ("raster",),
+    "slot_seconds": ("raster",),
+    "formula": ("formula",),
+    "function": ("function",),
+    "fit": ("function",),
+    "plume": ("plume",),
 }
-"""Keys that mean something for one kind only."""
+"""Keys that mean something for some kinds only."""
+_REQUIRED = {
+    "file": ("table", "raster"),
+    "formula": ("formula",),
+    "function": ("function",),
+}
+"""Keys that some kinds cannot do without."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +59,9 @@ class FieldConfig:
 
     kind: str = param(
         "gp",
-        help="a draw from a Gaussian process, a table of the places, a raster, or the traffic of a "
-        "running SUMO (see traffic)",
+        help="a draw from a Gaussian process, a table of the places, a raster, a formula, a test "
+        "function for optimisation, a plume from a source, or the traffic of a running SUMO (see "
+        "traffic)",
         choices=_KINDS,
     )
     quantity: str = param("value", help="what the field is, for reports")
@@ -96,14 +116,26 @@ class FieldConfig:
         low=-HUGE,
         high=HUGE,
     )
+    layout: str = param(
+        "long",
+        help="long: a line for each place (table); wide: a line for each time, a column for each "
+        "place under its name",
+        choices=("long", "wide"),
+    )
+    time_column: str = param(
+        "time",
+        help="layout wide: column with the times, in seconds or as dates (2026-05-01T12:00:00Z)",
+    )
     between: str = param(
         "step",
-        help="a table's value between slots: that of the slot, or linear from middle to middle",
+        help="the value between slots: that of the slot, or linear from middle to middle (table, "
+        "layers of a raster); in a wide table from line to line",
         choices=("step", "linear"),
     )
     start_time: float | None = param(
         None,
-        help="the table's clock when the mission begins; null = where the first slot begins",
+        help="the clock of the table, or of the layers, when the mission begins; null = where the "
+        "first slot begins",
         unit="s of the table's clock",
         low=-HUGE,
         high=HUGE,
@@ -117,14 +149,14 @@ class FieldConfig:
     )
     scale: float = param(
         1.0,
-        help="factor on the values (table, raster, sumo)",
+        help="factor on the values (all kinds but gp)",
         unit="field unit per file unit",
         low=-HUGE,
         high=HUGE,
     )
     offset: float = param(
         0.0,
-        help="added after scaling (table, raster, sumo)",
+        help="added after scaling (all kinds but gp)",
         unit="field unit",
         low=-HUGE,
         high=HUGE,
@@ -149,28 +181,77 @@ class FieldConfig:
     layer: int | None = param(
         None, help="which layer of an array with three axes, from 0 (raster)", low=0
     )
+    layers: str = param(
+        "one",
+        help="one: the field stands still; all: the first of three axes is time (raster)",
+        choices=("one", "all"),
+    )
+    slot_seconds: float | None = param(
+        None, help="layers all: how long each layer counts", unit="s", above=0.0, high=HUGE
+    )
+    formula: str | None = param(
+        None,
+        help="expression in x and y [m], t [s of the mission] and the map's features, such as "
+        "20 + exp(-((x - 2*t)**2 + y**2) / 800) (formula)",
+    )
+    function: str | None = param(
+        None,
+        help="test function of the map's features, whose sign is such that the maximum is sought "
+        "(function)",
+        choices=tuple(FUNCTIONS),
+    )
+    fit: bool = param(
+        False,
+        help="stretch the map to the function's own domain, feature by feature (function)",
+    )
+    plume: PlumeConfig = dataclasses.field(default_factory=PlumeConfig)
 
     def __post_init__(self) -> None:
         problems = kernel_problems(self.kernel, self.smoothness)
         if self.kind == "gp" and self.length_scale is None:
             problems.append("length_scale: is required for a field of kind gp")
-        if self.kind in ("gp", "sumo") and self.file is not None:
-            problems.append(
-                f"file: is for a field of kind table or raster, this one is of kind {self.kind}"
-            )
-        if self.kind in ("table", "raster") and not self.file:
-            problems.append(f"file: is required for a field of kind {self.kind}")
-        problems += self._slot_problems()
+        for key, kinds in _REQUIRED.items():
+            if self.kind in kinds and not getattr(self, key):
+                problems.append(f"{key}: is required for a field of kind {self.kind}")
+        if self.formula and self.kind == "formula":
+            try:
+                Formula(self.formula)
+            except ConfigError as error:
+                problems += [f"formula: {problem}" for problem in error.problems]
+        problems += self._slot_problems() + self._layer_problems()
         for field in dataclasses.fields(self):
-            kind = _ONLY.get(field.name, self.kind)
-            if kind != self.kind and getattr(self, field.name) != field.default:
+            kinds = _ONLY.get(field.name, _KINDS)
+            if self.kind not in kinds and getattr(self, field.name) != _default(field):
                 problems.append(
-                    f"{field.name}: is for a field of kind {kind}, this one is of kind {self.kind}"
+                    f"{field.name}: is for a field of kind {' or '.join(kinds)}, this one is of "
+                    f"kind {self.kind}"
                 )
         if problems:
             raise ConfigError(problems)
 
+    def _layer_problems(self) -> list[str]:
+        if self.kind != "raster":
+            return []
+        if self.layers == "all":
+            problems = [] if self.slot_seconds else ["slot_seconds: is required for layers: all"]
+            if self.layer is not None:
+                problems.append("layer: picks one layer, and layers: all takes them all")
+            return problems
+        return [
+            f"{key}: is for layers: all, which change with time"
+            for key, default in (("slot_seconds", None), ("between", "step"), ("start_time", None))
+            if getattr(self, key) != default
+        ]
+
     def _slot_problems(self) -> list[str]:
+        if self.layout == "wide":
+            return [
+                f"{key}: is for layout: long; a wide table says its times in time_column"
+                for key in ("slots", "value_columns")
+                if getattr(self, key)
+            ]
+        if self.kind == "table" and self.time_column != "time":
+            return ["time_column: is for layout: wide"]
         slots, columns = self.slots, self.value_columns
         if not slots:
             return []
@@ -181,3 +262,7 @@ class FieldConfig:
         if len(slots) != len(columns) and not any(set(c) & set(WILD) for c in columns):
             return [f"slots: expected one for each of {len(columns)} columns, got {len(slots)}"]
         return []
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()

@@ -15,7 +15,10 @@ __all__ = ["build_players"]
 
 
 def build_players(
-    scenario: Scenario, world: World, names: Sequence[str] = (), starts: Sequence[str] = ()
+    scenario: Scenario,
+    world: World,
+    names: Sequence[str] | None = None,
+    starts: Sequence[str] = (),
 ) -> dict[str, Player | TrafficPlayer]:
     """Return the probes of a world by their names, each where it begins.
 
@@ -25,13 +28,13 @@ def build_players(
     Args:
         scenario: what is simulated.
         world: its world.
-        names: of the probes; empty = one without a name.
+        names: of the probes; empty = one without a name; None = as many as the scenario says.
         starts: places where the first ones begin instead, by name or number, or the word "random".
 
     Raises:
         ConfigError: names or starts that cannot be used; several probes in live traffic.
     """
-    names = probe_names(names) or ("",)
+    names = probe_names(scenario.names if names is None else names) or ("",)
     if len(starts) > len(names):
         msg = f"starts: expected at most one a probe, {len(names)}, got {len(starts)}"
         raise ConfigError(msg)
@@ -57,7 +60,12 @@ def build_players(
         if own.start is not None:
             taken.append(own.start)
         players[name] = Player(
-            own, readings=readings, on_the_way=on_the_way, name=name, traces=traces
+            own,
+            readings=readings,
+            on_the_way=on_the_way,
+            stop=scenario.sensor.seconds,
+            name=name,
+            traces=traces,
         )
     return players
 

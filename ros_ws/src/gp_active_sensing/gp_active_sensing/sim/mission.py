@@ -28,6 +28,8 @@ from gp_active_sensing.events import (
 )
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import nlpd, rmspe
+from gp_active_sensing.sim.consulting import Consulting, expert_of
+from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.traffic import Trip
 from gp_active_sensing.sim.world import World
@@ -60,6 +62,9 @@ class Mission:
         self.reason = ""
         """Why the mission ended; "" while it goes on."""
         self.dropouts = 0
+        self.regret = regret_of(loop, world.truth, scenario.seek)
+        expert = expert_of(scenario, world)
+        self.consulting = None if expert is None else Consulting(expert, scenario, loop)
         self._visits: Counter[int] = Counter()
         self._plan: Plan | None = None
         self._to_read: list[tuple[int, int]] | None = None
@@ -78,12 +83,17 @@ class Mission:
         """No further event will come."""
         return bool(self.reason)
 
+    @property
+    def now_ns(self) -> int:
+        """Time of the mission: what was driven so far [ns]."""
+        return round(1e9 * self.driven.seconds)
+
     # -- live ----------------------------------------------------------------------------------
 
     def step(self) -> dict[str, Any]:
         """Do the next thing and return its event; not to be called once the mission has ended."""
         if self._plan is None:
-            return self._decide()
+            return self._consult() or self._decide()
         if self._to_read is None:
             return self._drive(self._plan)
         if not self._to_read:  # it is back where it has to end
@@ -91,8 +101,17 @@ class Mission:
             return end_event(self.reason)
         return self._read(self._to_read)
 
+    def _consult(self) -> dict[str, Any] | None:
+        """Ask the expert, if there is one and the policy wants to; return the event of it."""
+        if self.consulting is None:
+            return None
+        event = self.consulting.consult(self.probe.at, self.driven.seconds)
+        if event is not None:
+            self.driven = self.driven.plus(Cost(0.0, event["waited"]))
+        return event
+
     def _decide(self) -> dict[str, Any]:
-        plan = self.loop.ask(self.probe.at)
+        plan = self.loop.ask(self.probe.at, now_ns=self.now_ns)
         # What the journal gives back after a restart, so that a restart changes nothing.
         self.loop.policy_state = _as_read_back(self.loop.policy_state)
         if plan.waypoint is None and plan.path:
@@ -102,7 +121,10 @@ class Mission:
             self.reason = plan.reason or "nothing is left to observe"
             return end_event(self.reason)
         self._begin_stage(plan)
-        return decision_event(self.stage, plan, self.loop.policy_state, at=self.probe.at)
+        again = self.loop.promises.is_due(plan.path[-1])
+        return decision_event(
+            self.stage, plan, self.loop.policy_state, at=self.probe.at, again=again
+        )
 
     def _drive(self, plan: Plan) -> dict[str, Any]:
         if self.world.traffic is not None:
@@ -153,7 +175,9 @@ class Mission:
             decided = plan_of(event)
             if plan is not None or not decided.path:
                 raise self._out_of_order(event)
-            self.loop.replay_decision(event["policy_state"], decided.path)
+            again = bool(event.get("again", False))
+            self.loop.advance(self.now_ns)
+            self.loop.replay_decision(event["policy_state"], decided.path, again=again)
             self._begin_stage(decided)
         elif kind == "moved":
             if plan is None or self._to_read is not None:
@@ -173,6 +197,11 @@ class Mission:
                 self._note_dropout(location)
             else:
                 self._note_miss(self.loop.miss(location))
+        elif kind == "expert":
+            if plan is not None or self.consulting is None:
+                raise self._out_of_order(event)
+            waited = self.consulting.replay(event, self.driven.seconds)
+            self.driven = self.driven.plus(Cost(0.0, waited))
         elif kind == "home":
             if plan is not None:
                 raise self._out_of_order(event)
@@ -217,6 +246,8 @@ class Mission:
 
     def _begin(self, plan: Plan) -> None:
         self._plan = plan
+        if self.consulting is not None:
+            self.consulting.settle()
         self._to_read = None
         self._asked = 0
         self._got = []
@@ -237,6 +268,11 @@ class Mission:
             passed.extend((place, stamp) for place in self.probe.advance(dt))
         self.loop.moved(cost)
         self.driven = self.driven.plus(cost)
+        if plan.waypoints and passed:  # stops there, and reads at the end of that time
+            stop = self.scenario.sensor.seconds
+            self.driven = self.driven.plus(Cost(0.0, stop))
+            goal, stamp = passed[-1]
+            passed[-1] = goal, stamp + round(1e9 * stop)
         if trip is not None:
             passed = [(place, stamp) for place, stamp, _ in trip.visits]
             self._exact = {place: value for place, _, value in trip.visits}
@@ -298,6 +334,7 @@ class Mission:
         seconds = self.driven.seconds
         field = truth.at(seconds)
         topology = self.world.topology
+        went = goal if self._got else None
         return stage_record(
             stage=self.stage,
             plan=plan,
@@ -313,6 +350,8 @@ class Mission:
             driven_metres=self.driven.metres,
             driven_seconds=seconds,
             **({"truth_seconds": seconds} if truth.changes else {}),
+            **({} if self.consulting is None else self.consulting.record()),
+            **({} if self.regret is None else self.regret.stage(went, mean, seconds)),
         )
 
 

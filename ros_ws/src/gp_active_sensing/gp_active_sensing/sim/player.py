@@ -92,6 +92,7 @@ class Player:
         world: map, truth, sensor and start.
         readings: taken at each visit.
         on_the_way: read the places that are crossed, too.
+        stop: how long it stands at a waypoint before it reads there [s].
         name: of the probe, where there are several.
         traces: what all probes of the world share; None = this is the only one.
     """
@@ -102,6 +103,7 @@ class Player:
         *,
         readings: int = 1,
         on_the_way: bool = True,
+        stop: float = 0.0,
         name: str = "",
         traces: Traces | None = None,
     ) -> None:
@@ -112,6 +114,9 @@ class Player:
         self._probe = world.probe()
         self._readings = readings
         self._on_the_way = on_the_way
+        self._stop_ns = round(1e9 * stop)
+        self._due_ns: int | None = None
+        """When the readings are taken for which it stands at its goal."""
         self._now_ns = EPOCH_NS
         self._done_this_visit: set[int] = set()
         self._goal: int | None = None
@@ -162,6 +167,7 @@ class Player:
         if goal == at:
             self._visit(goal)
             return
+        self._due_ns = None
         route = way_to(self._world, at, goal, self._traces.known_to(self._name))
         if route is None:
             logger.warning(
@@ -184,6 +190,9 @@ class Player:
         while self._now_ns < end_ns:
             left = 1e-9 * (end_ns - self._now_ns)
             if self._probe.arrived:
+                if self._due_ns is not None and self._due_ns <= end_ns:
+                    self._now_ns, self._due_ns = self._due_ns, None
+                    self._read(self._probe.at)
                 self._now_ns = end_ns
                 break
             part = min(left, self._probe.seconds_to_next)
@@ -206,7 +215,17 @@ class Player:
         """Take the readings of this visit, unless that was done."""
         if place in self._done_this_visit or not (self._on_the_way or place == self._goal):
             return
+        if self._stop_ns and place == self._goal:
+            if self._probe.arrived and self._due_ns is None:
+                self._due_ns = self._now_ns + self._stop_ns
+            return
         self._done_this_visit.add(place)
+        self._read(place)
+
+    def _read(self, place: int | None) -> None:
+        """Take the readings of a place, now."""
+        if place is None:
+            return
         for _ in range(self._readings):
             visit = self._traces.visits[place]
             self._traces.visits[place] += 1

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from gp_active_sensing.errors import MapError, suggest
 from gp_active_sensing.sim.ascii_grid import MAX_CELLS, read_ascii_grid
 from gp_active_sensing.sim.field import FieldConfig
+from gp_active_sensing.sim.slots import Slot, SlotTable
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["Raster", "raster_values", "read_raster"]
+__all__ = ["Raster", "raster_values", "read_raster", "read_rasters"]
 
 _SHOWN = 5
 _ARRAYS = (".npy", ".npz")
@@ -103,18 +104,31 @@ def _between(
     return first, np.minimum(first + 1, count - 1), clipped - first
 
 
-def raster_values(path: Path, config: FieldConfig, topology: Topology) -> FloatArray:
-    """Return the (n,) values at a map's places, ``offset + scale * raster``.
+def raster_values(path: Path, config: FieldConfig, topology: Topology) -> FloatArray | SlotTable:
+    """Return the values at a map's places, ``offset + scale * raster``.
 
     Args:
         path: the raster.
-        config: how it lies on the map, scale and offset.
+        config: how it lies on the map, scale and offset; whether its layers are times.
         topology: the map.
+
+    Returns:
+        (n,) values that stand still, or a table of the layers.
 
     Raises:
         MapError: a raster that cannot be used; the message names the places that it does not cover.
     """
-    raster = read_raster(path, config)
+    rasters = read_rasters(path, config)
+    values = np.array([_sampled(raster, path, config, topology) for raster in rasters])
+    if config.layers == "one":
+        return np.asarray(values[0])
+    length = config.slot_seconds or 1.0
+    slots = tuple(Slot(k * length, (k + 1) * length) for k in range(len(rasters)))
+    values.setflags(write=False)
+    return SlotTable(slots, values, config.between == "linear", config.start_time or 0.0)
+
+
+def _sampled(raster: Raster, path: Path, config: FieldConfig, topology: Topology) -> FloatArray:
     positions = np.asarray(topology.positions, dtype=np.float64)
     outside = ~raster.inside(positions)
     if outside.any():
@@ -145,7 +159,13 @@ def _count(which: BoolArray, topology: Topology) -> str:
 
 
 def read_raster(path: Path, config: FieldConfig) -> Raster:
-    """Read a raster file.
+    """Read a raster file that stands still, see `read_rasters`."""
+    (raster,) = read_rasters(path, config)
+    return raster
+
+
+def read_rasters(path: Path, config: FieldConfig) -> list[Raster]:
+    """Read the one raster of a file, or all of its layers.
 
     Args:
         path: ``.asc``, ``.npy`` or ``.npz``.
@@ -157,14 +177,14 @@ def read_raster(path: Path, config: FieldConfig) -> Raster:
     """
     suffix = path.suffix.lower()
     if suffix in _ARRAYS:
-        return _from_array(path, config)
+        return _from_arrays(path, config)
     if suffix != ".asc":
         msg = (
             f"{path}: expected a raster .asc (ESRI ASCII grid), .npy or .npz, got {suffix!r}; "
             "GDAL turns others into the first: gdal_translate -of AAIGrid IN OUT.asc"
         )
         raise MapError(msg)
-    for key, default in (("row_order", "north_first"), ("layer", None)):
+    for key, default in (("row_order", "north_first"), ("layer", None), ("layers", "one")):
         if getattr(config, key) != default:
             msg = (
                 f"field.{key}: is for .npy and .npz, an ESRI ASCII grid is one raster, north first"
@@ -173,10 +193,10 @@ def read_raster(path: Path, config: FieldConfig) -> Raster:
     grid = read_ascii_grid(path)
     cell = grid.cell if config.cell is None else (config.cell, config.cell)
     origin = grid.origin if config.origin is None else config.origin
-    return Raster(grid.values[::-1], origin, cell)
+    return [Raster(grid.values[::-1], origin, cell)]
 
 
-def _from_array(path: Path, config: FieldConfig) -> Raster:
+def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
     array = _load(path, config.value_column)
     missing = [f"field.{key}" for key in ("cell", "origin") if getattr(config, key) is None]
     if missing:
@@ -185,29 +205,44 @@ def _from_array(path: Path, config: FieldConfig) -> Raster:
     if array.dtype.kind not in "iufb":
         msg = f"{path}: expected an array of numbers, got {array.dtype}"
         raise MapError(msg)
+    layers = _layers_of(array, path, config)
+    if not 0 < layers.size <= MAX_CELLS:
+        msg = f"{path}: expected 1 … {MAX_CELLS} cells, got shape {array.shape}"
+        raise MapError(msg)
+    values = np.asarray(layers, dtype=np.float64)
+    if np.isinf(values).any():
+        _, row, column = np.argwhere(np.isinf(values))[0]
+        msg = f"{path}: row {row}, column {column}: expected a finite number or NaN, got infinity"
+        raise MapError(msg)
+    if config.row_order == "north_first":
+        values = values[:, ::-1]
+    x, y = config.origin or (0.0, 0.0)
+    size = config.cell or 1.0
+    return [Raster(layer, (x, y), (size, size)) for layer in values]
+
+
+def _layers_of(array: npt.NDArray[Any], path: Path, config: FieldConfig) -> npt.NDArray[Any]:
+    """Return the (k, rows, columns) layers that are wanted."""
+    if config.layers == "all":
+        if array.ndim == 3:
+            return array
+        msg = f"{path}: field.layers: all expects an array with 3 axes, got shape {array.shape}"
+        raise MapError(msg)
     if config.layer is not None and array.ndim == 3:
         if config.layer >= len(array):
             msg = f"field.layer: {path} has layers 0 … {len(array) - 1}, got {config.layer}"
             raise MapError(msg)
-        array = array[config.layer]
-    elif array.ndim != 2 or config.layer is not None:
-        wanted = "3 axes (field.layer picks one)" if config.layer is not None else "2 axes"
-        hint = "; pick one with field.layer" if array.ndim == 3 else ""
-        msg = f"{path}: expected an array with {wanted}, got shape {array.shape}{hint}"
-        raise MapError(msg)
-    if not 0 < array.size <= MAX_CELLS:
-        msg = f"{path}: expected 1 … {MAX_CELLS} cells, got shape {array.shape}"
-        raise MapError(msg)
-    values = np.asarray(array, dtype=np.float64)
-    if np.isinf(values).any():
-        row, column = np.argwhere(np.isinf(values))[0]
-        msg = f"{path}: row {row}, column {column}: expected a finite number or NaN, got infinity"
-        raise MapError(msg)
-    if config.row_order == "north_first":
-        values = values[::-1]
-    x, y = config.origin or (0.0, 0.0)
-    size = config.cell or 1.0
-    return Raster(values, (x, y), (size, size))
+        return array[config.layer][None]
+    if array.ndim == 2 and config.layer is None:
+        return array[None]
+    wanted = "3 axes (field.layer picks one)" if config.layer is not None else "2 axes"
+    hint = (
+        "; pick one with field.layer, or take them as times with field.layers: all"
+        if array.ndim == 3
+        else ""
+    )
+    msg = f"{path}: expected an array with {wanted}, got shape {array.shape}{hint}"
+    raise MapError(msg)
 
 
 def _load(path: Path, name: str) -> npt.NDArray[Any]:

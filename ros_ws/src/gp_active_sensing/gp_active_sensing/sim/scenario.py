@@ -16,10 +16,13 @@ from gp_active_sensing.config import (
     to_mapping,
 )
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.expert.config import ExpertConfig
+from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.field import HUGE, FieldConfig
+from gp_active_sensing.sim.regret import OBJECTIVES, objective_of
 from gp_active_sensing.sim.traffic.config import TrafficConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import Budget, PlanLimit
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 _FILES = {
+    "belief": ("history",),
     "map": ("file",),
     "field": ("file",),
     "traffic": ("net", "routes", "additional", "config"),
@@ -61,6 +65,14 @@ class SensorConfig:
     )
     readings: int = param(1, help="readings asked for at each visit", low=1, high=10_000)
     on_the_way: bool = param(True, help="read the places that are crossed, too")
+    seconds: float = param(
+        0.0,
+        help="how long the probe stops at its goal for the readings of a visit, which then are of "
+        "the end of that time; not counted as driven",
+        unit="s",
+        low=0.0,
+        high=HUGE,
+    )
     retries: int = param(
         2, help="visits repeated when one gives no reading, before the place is set aside", low=0
     )
@@ -149,11 +161,26 @@ class Scenario:
     traffic: TrafficConfig = dataclasses.field(default_factory=TrafficConfig)
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     probe: ProbeConfig = dataclasses.field(default_factory=ProbeConfig)
+    probes: int = param(
+        1,
+        help="how many probes share the mission and its budget of readings; the first begins at "
+        "probe.start, the others where the seed says, and each may drive budget.metres and "
+        "budget.seconds",
+        low=1,
+        high=1000,
+    )
+    expert: ExpertConfig = dataclasses.field(default_factory=ExpertConfig)
     policy: dict[str, Any] = dataclasses.field(
         default_factory=lambda: {"name": "bal"},
         metadata={
             "param": Param(help="name of the policy and its parameters; `policies` lists them")
         },
+    )
+    seek: str | None = param(
+        None,
+        help="the largest or the smallest value of the field is looked for: the records say how "
+        "far each choice stays behind; null = as the policy's objective, if it has one",
+        choices=OBJECTIVES,
     )
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
     limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
@@ -168,6 +195,23 @@ class Scenario:
         if self.field.kind != "sumo" and self.traffic != TrafficConfig():
             msg = f"traffic: is for a field of kind sumo, this one is of kind {self.field.kind}"
             raise ConfigError(msg)
+        if self.field.kind == "sumo" and self.sensor.seconds:
+            msg = "sensor.seconds: has no meaning in traffic, where the probe cannot stop at will"
+            raise ConfigError(msg)
+        if self.field.kind == "sumo" and self.probes > 1:
+            msg = f"probes: in live traffic there is one car, got {self.probes}; several probes "
+            msg += "need a field that is known (a table or a draw)"
+            raise ConfigError(msg)
+
+        if self.field.kind == "sumo" and self.expert.kind != "none":
+            msg = "expert.kind: in live traffic nobody knows the field; it needs one that is known "
+            msg += f"(a table or a draw), got {self.expert.kind}"
+            raise ConfigError(msg)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the probes, probe_1 and on; () for a single one, which needs no name."""
+        return numbered(str(self.probes)) if self.probes > 1 else ()
 
     def build_policy(self) -> Policy:
         """Return the policy described by the scenario. Raises ConfigError."""
@@ -227,6 +271,11 @@ def scenario_from_mapping(
             policy = build_policy(dict(chosen) if chosen else {"name": "bal"})
         except ConfigError as error:
             problems.extend(_under("policy", problem) for problem in error.problems)
+    if scenario is not None and policy is not None:
+        try:
+            objective_of(policy, scenario.seek)
+        except ConfigError as error:
+            problems.extend(error.problems)
     if problems or scenario is None:
         raise ConfigError(problems, source=source)
     name = scenario.policy.get("name")

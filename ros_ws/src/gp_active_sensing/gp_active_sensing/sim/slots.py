@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -53,20 +54,26 @@ class SlotTable:
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) values at a time of the mission [s]; before and after, those of the ends.
 
-        O(n).
+        O(n + k).
         """
         time = self.start + seconds
         last = len(self.slots) - 1
         if not self.linear:
-            begins = [slot.begin for slot in self.slots]
-            k = min(max(int(np.searchsorted(begins, time, side="right")) - 1, 0), last)
+            k = min(max(int(np.searchsorted(self._begins, time, side="right")) - 1, 0), last)
             return np.asarray(self.values[k])
-        middles = [0.5 * (slot.begin + slot.end) for slot in self.slots]
-        where = float(np.interp(time, middles, np.arange(last + 1)))
+        where = float(np.interp(time, self._middles, np.arange(last + 1)))
         k = min(int(where), max(last - 1, 0))
         share = where - k
         after = min(k + 1, last)
         return np.asarray((1.0 - share) * self.values[k] + share * self.values[after])
+
+    @cached_property
+    def _begins(self) -> FloatArray:
+        return np.array([slot.begin for slot in self.slots])
+
+    @cached_property
+    def _middles(self) -> FloatArray:
+        return np.array([0.5 * (slot.begin + slot.end) for slot in self.slots])
 
 
 def slot_in(name: str) -> Slot | None:
@@ -106,15 +113,16 @@ def fill_from_other_slots(slots: Sequence[Slot], values: FloatArray) -> tuple[Fl
         The values, and how many cells were filled.
     """
     filled = np.array(values, dtype=np.float64)
+    empty = np.isnan(filled)
     middles = np.array([0.5 * (slot.begin + slot.end) for slot in slots])
-    for k, middle in enumerate(middles):
-        nearest = sorted(range(len(middles)), key=lambda j: (abs(middles[j] - middle), j))
-        for j in nearest:
-            empty = np.isnan(filled[k])
-            if not empty.any():
-                break
-            filled[k, empty] = values[j, empty]
-    return filled, int(np.count_nonzero(np.isnan(values) & ~np.isnan(filled)))
+    for place in np.flatnonzero(empty.any(axis=0) & ~empty.all(axis=0)).tolist():
+        gaps, known = np.flatnonzero(empty[:, place]), np.flatnonzero(~empty[:, place])
+        after = np.searchsorted(known, gaps)
+        earlier = known[np.maximum(after - 1, 0)]
+        later = known[np.minimum(after, known.size - 1)]
+        is_later = np.abs(middles[later] - middles[gaps]) < np.abs(middles[earlier] - middles[gaps])
+        filled[gaps, place] = values[np.where(is_later, later, earlier), place]
+    return filled, int(np.count_nonzero(empty & ~np.isnan(filled)))
 
 
 def with_ends(begins: Sequence[float]) -> tuple[Slot, ...]:

@@ -13,7 +13,8 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import nlpd, rmse, rmspe
-from gp_active_sensing.sim.truth import Truth
+from gp_active_sensing.sim.regret import objective_of, regret_summary
+from gp_active_sensing.sim.standing import Truth
 from gp_active_sensing.types import Cost
 from gp_active_sensing.versions import versions
 
@@ -53,9 +54,13 @@ class RunSummary:
         rmspe: root mean squared prediction error, None when every place is observed.
         nlpd: mean negative log predictive density [nat], None when every place is observed.
         rmse: root mean squared error over all places, observed ones included.
+        regret: how far the search for the largest or smallest value stayed behind, see
+            `regret_summary`; {} where nothing is looked for, or the truth is not known.
         length_scales: the candidates with their final weights, most probable first.
         planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
             {} without a stage.
+        expert: what the questions to an expert came to (places asked, answered and unanswered when
+            the decision was taken, answers used, of these late, rejected by reason); {} without.
         latency: milliseconds from a message to what it brings about (median, p99, max); {} in
             simulation without messages.
         versions: what it was run with.
@@ -86,8 +91,10 @@ class RunSummary:
     rmspe: float | None
     nlpd: float | None
     rmse: float | None
+    regret: dict[str, Any]
     length_scales: tuple[dict[str, Any], ...]
     planning: dict[str, float]
+    expert: dict[str, Any]
     latency: dict[str, Any]
     versions: dict[str, str]
     run_dir: str
@@ -114,6 +121,7 @@ def summarise(
     dropped: Mapping[str, int] | None = None,
     dropouts: int | None = None,
     latency: Mapping[str, Any] | None = None,
+    expert: Mapping[str, Any] | None = None,
 ) -> RunSummary:
     """Return the summary of a mission as far as it has come.
 
@@ -133,6 +141,7 @@ def summarise(
         dropped: see `RunSummary`.
         dropouts: see `RunSummary`.
         latency: see `RunSummary`.
+        expert: see `RunSummary`.
     """
     belief, names = loop.belief, loop.topology.names
     observed = belief.observed
@@ -141,6 +150,7 @@ def summarise(
         rejected = {w.removeprefix(_REJECTED): n for w, n in counts if w.startswith(_REJECTED)}
     errors: dict[str, Any] = {"rmspe": None, "nlpd": None, "rmse": None}
     against = ""
+    regret: dict[str, Any] = {}
     if truth is not None:
         against = AT_THE_END if truth.changes else AGAINST
         mean, variance = belief.predict()
@@ -150,6 +160,8 @@ def summarise(
             "nlpd": nlpd(mean, variance, field, observed),
             "rmse": rmse(mean, field),
         }
+        objective = objective_of(loop.policy, config.get("seek"))
+        regret = regret_summary(records, truth, names, objective, at_seconds)
     return RunSummary(
         scenario=str(config.get("name", "")),
         policy=str(config.get("policy", {}).get("name", "")),
@@ -173,8 +185,10 @@ def summarise(
         unit=unit,
         errors_against=against,
         **errors,
+        regret=regret,
         length_scales=length_scale_weights(belief),
         planning=_planning(records),
+        expert=dict(expert or {}),
         latency=dict(latency or {}),
         versions=versions(),
         run_dir=str(run_dir),

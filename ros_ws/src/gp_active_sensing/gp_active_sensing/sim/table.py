@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from gp_active_sensing.sim.slots import (
     slot_in,
     with_ends,
 )
+from gp_active_sensing.sim.wide_table import read_wide
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 
@@ -37,7 +38,7 @@ _SHOWN = 5
 class _Cells:
     """What a table says: (k,) values of each name, NaN = empty, and the k slots; () = no times."""
 
-    rows: dict[str, list[float]]
+    rows: Mapping[str, Sequence[float]]
     slots: tuple[Slot, ...]
     what: str
 
@@ -61,7 +62,10 @@ def table_values(path: Path, config: FieldConfig, topology: Topology) -> FloatAr
         MapError: a table that cannot be used; the message says the line, or the places without a
             value.
     """
-    cells = _edges(path, config) if is_xml(path) else _columns(path, config)
+    if config.layout == "wide":
+        cells = _wide(path, config, topology)
+    else:
+        cells = _edges(path, config) if is_xml(path) else _columns(path, config)
     k = max(1, len(cells.slots))
     nothing = [math.nan] * k
     raw = np.array([cells.rows.get(name, nothing) for name in topology.names]).T
@@ -110,6 +114,15 @@ def _without_gaps(
     logger.warning("%s; filled with %g", where, config.fill)
     values[:, gaps] = config.fill
     return values
+
+
+def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
+    """Read a CSV table with a line for each time."""
+    if is_xml(path):
+        msg = f"{path}: field.layout: wide is for CSV tables; XML has its own"
+        raise MapError(msg)
+    rows, slots = read_wide(path, config.time_column, topology.names)
+    return _Cells(rows, slots, "a column of its own")
 
 
 def _edges(path: Path, config: FieldConfig) -> _Cells:

@@ -1,4 +1,4 @@
-"""The noise-free field of a scenario: a draw that stands or drifts, a table, a raster."""
+"""The noise-free field of a scenario: a draw, a table, a raster, or what is computed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from gp_active_sensing.belief import GraphCovariance, HyperParameters
 from gp_active_sensing.belief.spectrum import laplacian_spectrum
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.resources import find_resource
+from gp_active_sensing.sim.computed import computed_truth
 from gp_active_sensing.sim.field import FieldConfig
 from gp_active_sensing.sim.raster import raster_values
 from gp_active_sensing.sim.slots import SlotTable
+from gp_active_sensing.sim.standing import Truth
 from gp_active_sensing.sim.table import table_values
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
@@ -24,28 +25,6 @@ __all__ = ["Drift", "Slotted", "Truth", "build_truth"]
 
 _STREAM = 0xF1E1D
 _DRIFT_STREAM = 0xD21F7
-
-
-class Truth:
-    """A field as it is, known in simulation only; this one stands still.
-
-    Args:
-        values: (n,) noise-free values at the places of a map.
-    """
-
-    def __init__(self, values: npt.ArrayLike) -> None:
-        self._values = np.array(values, dtype=np.float64)
-        self._values.setflags(write=False)
-
-    @property
-    def changes(self) -> bool:
-        """The field changes as time goes by."""
-        return False
-
-    def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) noise-free values at a time of the mission [s]; read-only."""
-        del seconds
-        return self._values
 
 
 class Slotted(Truth):
@@ -146,7 +125,8 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> Truth:
     """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
-        ConfigError: length-scales that do not fit the map's features, a file that is not there.
+        ConfigError: length-scales, a formula or a function that does not fit the map's features; a
+            file that is not there.
         MapError: a table or raster that cannot be used; the message names the places without a
             value.
     """
@@ -155,10 +135,11 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> Truth:
     if config.kind == "sumo":
         msg = "field.kind: sumo is known only while SUMO runs; nothing can be said of it before"
         raise ConfigError(msg)
+    if config.kind in ("formula", "function", "plume"):
+        return computed_truth(config, topology)
     path = _find(config.file or "")
-    if config.kind == "raster":
-        return Truth(raster_values(path, config, topology))
-    values = table_values(path, config, topology)
+    read = raster_values if config.kind == "raster" else table_values
+    values = read(path, config, topology)
     return Slotted(values) if isinstance(values, SlotTable) else Truth(values)
 
 

@@ -13,6 +13,7 @@ from gp_active_sensing.belief import belief_on
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.planning.homing import check_end
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
@@ -189,10 +190,11 @@ def build_loop(
     """
     if budget is None and scenario.probe.end is not None:
         _, budget = _under("probe", lambda: _trip(topology, scenario))
+    policy = scenario.build_policy()
     return SensingLoop(
         topology,
-        belief_on(scenario.belief, topology),
-        scenario.build_policy(),
+        belief_on(scenario.belief, topology, drift_of(policy)),
+        policy,
         budget=scenario.budget.budget() if budget is None else budget,
         seed=scenario.seed,
         limit=scenario.limit.limit(),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 from gp_active_sensing.topology.links import Links
-from gp_active_sensing.topology.search import Ways
+from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
 
 __all__ = ["Topology"]
@@ -138,6 +138,18 @@ class Topology(Protocol):
 
         Args:
             goal: where they lead.
+            by: what is least, "metres" or "seconds".
+        """
+        ...
+
+    def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
+        """Return the cheapest way from a location to every one, itself included.
+
+        Whatever is crossed. Where a probe can read without moving the way to its own place costs
+        nothing, on roads it is the cheapest round.
+
+        Args:
+            at: where they begin; None = nowhere yet, any location may be first.
             by: what is least, "metres" or "seconds".
         """
         ...

@@ -19,6 +19,7 @@ from gp_active_sensing.topology.line import make_line
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import load_roads
 from gp_active_sensing.topology.parts import keep_largest
+from gp_active_sensing.topology.points import DESIGNS, make_points
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 
 __all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
@@ -37,6 +38,7 @@ _KEYS = {
         "outline",
         "obstacles",
     ),
+    "points": ("count", "low", "high", "design", "seed"),
     "roads": (
         "file",
         "features",
@@ -92,7 +94,17 @@ class MapConfig:
     largest_component: bool = param(
         False, help="roads: keep only the largest part with a way from each segment to each"
     )
-    count: int = param(0, help="line: number of places", low=0)
+    count: int = param(0, help="line, points: number of places", low=0)
+    low: tuple[float, ...] = param(
+        (), help="points: lower corner of the box they are drawn in, an entry for each dimension"
+    )
+    high: tuple[float, ...] = param((), help="points: upper corner of the box")
+    design: str = param(
+        "sobol",
+        help="points: drawn each by itself, as a Latin hypercube, or as a scrambled Sobol sequence",
+        choices=DESIGNS,
+    )
+    seed: int = param(0, help="points: key of the draw", low=0)
     columns: int = param(0, help="grid: number of cells along x", low=0)
     rows: int = param(0, help="grid: number of cells along y", low=0)
     spacing: float = param(
@@ -128,7 +140,12 @@ class MapConfig:
         problems: list[str] = []
         if self.neighbours not in (4, 8):
             problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
-        needed = {"line": ("count",), "grid": ("columns", "rows"), "roads": ("file",)}
+        needed = {
+            "line": ("count",),
+            "grid": ("columns", "rows"),
+            "points": ("count", "low", "high"),
+            "roads": ("file",),
+        }
         for key in needed.get(self.kind, ()):
             if not getattr(self, key):
                 problems.append(f"{key}: is required for kind {self.kind!r} and missing")
@@ -136,15 +153,28 @@ class MapConfig:
         for field in dataclasses.fields(self):
             if field.name not in known and getattr(self, field.name) != field.default:
                 problems.append(f"{field.name}: has no meaning for kind {self.kind!r}; remove it")
+        if self.kind == "points":
+            problems += self._box_problems()
         if self.reach and self.moves == "free" and self.kind != "roads":
             problems.append("reach: has no meaning with moves: free, any place is next; remove it")
         if self.relational is not None and self.features != (RELATIONAL,):
             problems.append(f"relational: is for features: [{RELATIONAL}]; set that, or remove it")
+        if self.reach and self.kind == "points":
+            problems.append("reach: has no meaning for kind 'points', any place is next; remove it")
         if self.kind not in _KEYS:
             hint = suggest(self.kind, _KEYS)
             problems = [f"kind: expected one of {', '.join(_KEYS)}, got {self.kind!r}.{hint}"]
         if problems:
             raise ConfigError(problems)
+
+    def _box_problems(self) -> list[str]:
+        if len(self.low) != len(self.high):
+            return [f"high: expected {len(self.low)} entries as in low, got {len(self.high)}"]
+        return [
+            f"high[{i}]: must be more than low[{i}], {a:g}, got {b:g}"
+            for i, (a, b) in enumerate(zip(self.low, self.high, strict=True))
+            if not b > a
+        ]
 
 
 def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
@@ -183,6 +213,17 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
             speed=config.speed,
             reach=config.reach,
             name=config.name or "grid",
+            frame=config.frame or "map",
+        )
+    if config.kind == "points":
+        return make_points(
+            config.count,
+            config.low,
+            config.high,
+            design=config.design,
+            seed=config.seed,
+            speed=config.speed,
+            name=config.name or "points",
             frame=config.frame or "map",
         )
     road_map = load_roads(_map_file(config.file, base_dir))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.topology.places import Places
-from gp_active_sensing.topology.search import Ways
+from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
 
 __all__ = ["FreeTopology"]
@@ -74,6 +74,13 @@ class FreeTopology(Places):
         following[goal] = -1
         costs = tuple(Cost(metres, metres / self._speed) for metres in apart)
         return Ways(goal, costs, tuple(following))
+
+    def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
+        """Return the straight way from a place to every one; it costs nothing from nowhere."""
+        metres = np.zeros(self._n)
+        if at is not None:
+            metres = np.hypot(*(self._positions - self._positions[at]).T)
+        return WaysFrom(metres, metres / self._speed, np.full(self._n, -1, dtype=np.int64))
 
     def reachable(
         self,

@@ -19,9 +19,11 @@ from gp_active_sensing.topology.places import Places
 from gp_active_sensing.topology.search import (
     Move,
     Ways,
+    WaysFrom,
     cheapest,
     nearest_ring,
     reached,
+    ways_from,
     ways_to,
     within,
 )
@@ -189,6 +191,21 @@ class GraphTopology(Places):
         if (goal, by) not in self._ways:
             self._ways[goal, by] = ways_to(self._moves, goal, by)
         return self._ways[goal, by]
+
+    def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
+        """Return the cheapest way from a place to every one, whatever is crossed.
+
+        To the place itself it costs nothing, on roads it is the cheapest round. From nowhere it is
+        the entry. O(moves log places).
+
+        Args:
+            at: where they begin; None = nowhere yet.
+            by: what is least, "metres" or "seconds".
+        """
+        if at is None:
+            metres, seconds = np.array(self._entry, dtype=np.float64).T.copy()
+            return WaysFrom(metres, seconds, np.full(self._n, -1, dtype=np.int64))
+        return ways_from(self._moves, at, by, stay=self._stay)
 
     def reachable(
         self,

@@ -7,9 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gp_active_sensing.types import Cost, Route
+import numpy as np
 
-__all__ = ["Move", "Moves", "Ways", "cheapest", "nearest_ring", "reached", "ways_to", "within"]
+from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
+
+__all__ = [
+    "Move",
+    "Moves",
+    "Ways",
+    "WaysFrom",
+    "cheapest",
+    "nearest_ring",
+    "reached",
+    "ways_from",
+    "ways_to",
+    "within",
+]
 
 
 class Move(NamedTuple):
@@ -49,6 +62,44 @@ class Ways:
             at = self.following[at]
             path.append(at)
         return Route(tuple(path), cost)
+
+
+@dataclass(frozen=True)
+class WaysFrom:
+    """The cheapest way from one place to every other, whatever is crossed.
+
+    Args:
+        metres: (n,) driven, infinite where there is no way.
+        seconds: (n,) the same in time.
+        before: (n,) the last place that is crossed on the way, -1 where none is (or no way).
+        order: places with a way, each after the one before it; None where nothing is ever crossed.
+    """
+
+    metres: FloatArray
+    seconds: FloatArray
+    before: IntArray
+    order: tuple[int, ...] | None = None
+
+    def route(self, goal: int) -> Route | None:
+        """Return the way to a place, None where there is none."""
+        if not np.isfinite(self.seconds[goal]):
+            return None
+        path = [goal]
+        while (place := int(self.before[path[-1]])) >= 0:
+            path.append(place)
+        cost = Cost(float(self.metres[goal]), float(self.seconds[goal]))
+        return Route(tuple(reversed(path)), cost)
+
+    def reads(self, unread: BoolArray) -> IntArray:
+        """Return how many places of (n,) `unread` are on each way, the goal among them."""
+        own = unread.astype(np.int64)
+        if self.order is None:
+            return own
+        total, before = own.tolist(), self.before.tolist()
+        for place in self.order:
+            if before[place] >= 0:
+                total[place] += total[before[place]]
+        return np.array(total, dtype=np.int64)
 
 
 def nearest_ring(
@@ -183,6 +234,50 @@ def ways_to(moves: Moves, goal: int, by: str) -> Ways:
                 least[a], costs[a], following[a] = value, cost, b
                 heapq.heappush(heap, (value, a))
     return Ways(goal, tuple(costs), tuple(following))
+
+
+def ways_from(moves: Moves, at: int, by: str, *, stay: bool) -> WaysFrom:
+    """Return the cheapest way from a place to every other, whatever is crossed.
+
+    One Dijkstra along the moves, O(moves log places).
+
+    Args:
+        moves: out of each place.
+        at: where they begin.
+        by: what is least, "metres" or "seconds".
+        stay: the way to `at` itself costs nothing; otherwise it is the cheapest round.
+    """
+    n = len(moves)
+    metres, seconds = [float("inf")] * n, [float("inf")] * n
+    least = metres if by == "metres" else seconds
+    before = [-1] * n
+    done = bytearray(n)
+    order: list[int] = []
+    heap: list[tuple[float, int]] = []
+
+    def expand(a: int, driven: float, taken: float, crossed: int) -> None:
+        for move in moves[a]:
+            b = move.to
+            further, later = driven + move.metres, taken + move.seconds
+            value = further if by == "metres" else later
+            if value < least[b]:
+                metres[b], seconds[b], before[b] = further, later, crossed
+                heapq.heappush(heap, (value, b))
+
+    expand(at, 0.0, 0.0, -1)
+    if stay:
+        metres[at] = seconds[at] = 0.0
+        before[at], done[at] = -1, 1
+        order.append(at)
+    while heap:
+        _, a = heapq.heappop(heap)
+        if not done[a]:
+            done[a] = 1
+            order.append(a)
+            if a != at:  # what lies behind the start is nearer without going round to it
+                expand(a, metres[a], seconds[a], a)
+    crossed_last = np.array(before, dtype=np.int64)
+    return WaysFrom(np.array(metres), np.array(seconds), crossed_last, tuple(order))
 
 
 def _path(at: int, goal: int, came: _Came) -> Route:

@@ -170,6 +170,32 @@ def test_several_probes(ros: Ros) -> None:
     )
 
 
+def test_an_expert(ros: Ros, tmp_path: Path) -> None:
+    text = section("### An expert")
+    node = sensing(ros, "belief.signal_std:=[1.0]", "policy.name:=sparq_gp_ucb")
+    wait_until(lambda: node._worker is not None, "the node to be active")
+    told = {name: row for name, row in written(text).items() if name.startswith("expert/")}
+    whole = written(section("### Topics in")) | written(section("### Topics out"))
+    assert made([*node.publishers, *node.subscriptions]) == whole | told
+    scenario = tmp_path / "tiny.yaml"
+    plain = write_scenario(scenario).read_text("utf-8")
+    scenario.write_text(f"{plain}expert: {{kind: model}}\n", "utf-8")
+    world = ros.add(SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"]))
+    wait_until(lambda: hasattr(world, "_timer"), "the simulator")
+    found = made([*world.publishers, *world.subscriptions])
+    assert {name: row for name, row in found.items() if "expert" in name} == told
+    heard: dict[str, set[str]] = {}
+
+    def listen(message: DiagnosticArray) -> None:
+        heard.update({s.name: {item.key for item in s.values} for s in message.status})
+
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    status = "active_sensing: expert"
+    wait_until(lambda: status in heard, "the expert's status")
+    (row,) = (row for row in rows(text) if status in row[0])
+    assert {n for n in names_in(row[3]) if n != "rejected_…"} == heard[status]
+
+
 def test_simulator(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml")
     arguments = ["--ros-args", "-p", f"scenario:={scenario}", "-p", "exit_at_end:=true"]

@@ -45,6 +45,8 @@ def whole(name: str, node: str) -> str:
     return name if name.startswith("/") else f"/{name}"
 
 
+EXPERT = {"/expert/query", "/expert/answer"}
+"""Only where a policy asks an expert, and a scenario has one."""
 BELOW = {"/rosout"}
 """What rcl publishes for a node, which it does not list itself; transitions are among these too."""
 
@@ -68,9 +70,9 @@ def test_what_active_sensing_does_is_what_it_may_do(ros: Ros) -> None:
     node = sensing(ros)
     wait_until(lambda: node._worker is not None, "the node to be active")
     may = rules("active_sensing")
-    assert published(node) == may["publish"]
+    assert published(node) == may["publish"] - EXPERT
     optional = {"/clock", "/tf", "/tf_static"}
-    assert subscribed(node) == may["subscribe"] - optional
+    assert subscribed(node) == may["subscribe"] - optional - EXPERT
     assert served(node) == may["reply"]
     assert may["call"] == {"/navigate_to_pose"}
     assert "request" not in may, "it asks nothing of others"
@@ -82,8 +84,8 @@ def test_what_the_simulator_does_is_what_it_may_do(ros: Ros, tmp_path: Path) -> 
     node = ros.add(SimulatorNode(cli_args=arguments))
     wait_until(lambda: node.count_publishers("/pose"), "the simulator's topics")
     may = rules("simulator")
-    assert published(node) == may["publish"]
-    assert subscribed(node) == may["subscribe"]
+    assert published(node) == may["publish"] - EXPERT
+    assert subscribed(node) == may["subscribe"] - EXPERT
     assert served(node) == may["reply"]
 
 
@@ -101,6 +103,10 @@ def test_what_the_page_lists_is_allowed() -> None:
 
 def test_what_one_sends_the_other_hears() -> None:
     sensing_may, probe, operator = (rules(n) for n in ("active_sensing", "probe", "operator"))
+    for expert in ("expert", "simulator"):
+        may = rules(expert)
+        assert EXPERT & may["publish"] == {"/expert/answer"} <= sensing_may["subscribe"]
+        assert EXPERT & may["subscribe"] == {"/expert/query"} <= sensing_may["publish"]
     usual = {"/rosout", "/parameter_events"}
     assert probe["publish"] - usual <= sensing_may["subscribe"]
     assert probe["subscribe"] <= sensing_may["publish"]

@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"topology", "kernels"}),
     frozenset({"belief"}),
     frozenset({"planning"}),
-    frozenset({"loop", "readings"}),
+    frozenset({"loop", "evidence", "promises", "joint", "readings", "expert"}),
     frozenset({"foresight"}),
     frozenset({"sim", "mission", "messages", "replay", "experiments", "report", "learning"}),
     frozenset({"ros"}),

@@ -44,6 +44,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
         },
         waypoint={"rate": 2.0, "altitude": 5.0},
         reading={"gate": 4.0, "gate_places": 3},
+        expert={"timeout": 1.5, "max_age": 60.0, "max_ahead": 2.0},
     )
     changed = {
         f"{s.name}.{f.name}"

@@ -13,6 +13,7 @@ from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
 
 NAMES = ("a", "b", "c")
+REVISITING = ("gp_ucb", "thompson", "gp_bucb", "ucb_dpp_max", "est_dpp_sample", "lp_ucb")
 
 
 def some_map(rng: np.random.Generator) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def some_map(rng: np.random.Generator) -> dict[str, Any]:
     return found
 
 
-def some_scenario(seed: int) -> Scenario:
+def some_scenario(seed: int, policies: tuple[str, ...] = ("random", "max_entropy")) -> Scenario:
     """Map, budget, sensor and end place as the seed has it."""
     rng = np.random.default_rng([seed, 0xF1])
     budget: dict[str, Any] = {"readings": int(rng.integers(1, 13))}
@@ -50,7 +51,7 @@ def some_scenario(seed: int) -> Scenario:
             },
             "probe": probe,
             "belief": {"length_scales": [20.0], "signal_std": [3.0], "noise_std": [0.3]},
-            "policy": {"name": str(rng.choice(["random", "max_entropy"]))},
+            "policy": {"name": str(rng.choice(policies))},
             "budget": budget,
             "limit": {"expansions": 5},
         }
@@ -62,19 +63,29 @@ def check(rehearsal: Rehearsal, readings: int) -> None:
     mission = rehearsal.mission
     goals = [p.plan.waypoints[0] for p in mission.roster.present if p.plan is not None]
     assert len(goals) == len(set(goals)), "two probes are sent to one place"
-    observed = mission.loop.belief.observed
-    promised = sum(not observed[goal] for goal in goals)
-    assert int(observed.sum()) + promised <= readings
+    left = mission.loop.remaining.readings
+    assert left is not None
+    assert sum(mission.loop.costs(goal) for goal in goals) <= left
+    assert int(mission.loop.belief.observed.sum()) <= readings - left
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_whoever_dies_and_comes_back_the_others_share_what_is_left(seed: int) -> None:
-    scenario = some_scenario(seed)
+    trouble(some_scenario(seed), seed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_so_they_do_where_places_are_visited_again_and_choices_are_joint(seed: int) -> None:
+    trouble(some_scenario(seed, REVISITING), seed, together=bool(seed % 2))
+
+
+def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
+    """Let probes die, leave, come back and be stopped until the mission is over."""
     readings = scenario.budget.readings
     assert readings is not None
     rng = np.random.default_rng([seed, 0xD1E])
     quick = {"lost_after": 5.0, "reading_timeout": 3.0, "block_seconds": 20.0, "retries": 1}
-    rehearsal = Rehearsal(scenario, NAMES, parameters={"mission": quick}, period=1.0)
+    rehearsal = Rehearsal(scenario, NAMES, parameters={"mission": quick | mission}, period=1.0)
     while not rehearsal.mission.state == "ended":
         assert rehearsal.seconds < 3000.0, "it does not end"
         dice = rng.random(3)
@@ -99,7 +110,8 @@ def test_whoever_dies_and_comes_back_the_others_share_what_is_left(seed: int) ->
         check(rehearsal, readings)
     loop = rehearsal.mission.loop
     if rehearsal.mission.reason == "the budget of readings is spent":
-        assert int(loop.belief.observed.sum()) == readings
+        assert loop.remaining.readings == 0
+        assert loop.revisits or int(loop.belief.observed.sum()) == readings
 
 
 @pytest.mark.parametrize("names", [(), ("a",), NAMES])

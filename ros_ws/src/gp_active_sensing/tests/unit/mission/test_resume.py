@@ -50,6 +50,8 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
         options["policy"] = {"name": "ie"}
     if seed % 5 == 4:
         options["reading"] = {"gate": 6.0, "window": 0.25}
+    if seed % 8 == 7:
+        options["policy"] = {"name": "gp_ucb", "scale": 5.0}  # comes back to observed places
     plain = straight(tmp_path, **options)
     drive = Drive(tmp_path / "killed", **options)
     drive.start()

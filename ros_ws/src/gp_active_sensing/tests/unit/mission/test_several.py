@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -443,3 +444,57 @@ def test_one_that_died_while_the_node_was_down_is_given_up(tmp_path: Path) -> No
         team.step()
     assert team.probe("b").gone == "silent for 5 s"
     team.parts.recorder.close()
+
+
+# -- rounds --------------------------------------------------------------------------------------
+
+JOINT = {"policy": {"name": "ucb_dpp_max"}, "mission": {"together": True}}
+
+
+def kinds(run_dir: Path, kind: str) -> list[dict[str, object]]:
+    events = [json.loads(line) for line in (run_dir / "journal.jsonl").read_text().splitlines()]
+    return [event for event in events if event["event"] == kind]
+
+
+def test_in_rounds_nobody_is_sent_on_before_all_have_read(tmp_path: Path) -> None:
+    team = begun(run_dir=tmp_path / "run", **JOINT)
+    first = [team.target(name) for name in "abc"]
+    assert len(set(first)) == 3
+    team.obey("a", "b")
+    assert team.probe("a").plan is None
+    assert team.probe("b").plan is None
+    assert len(team.sent["a"]) == 1
+    team.obey("c")
+    assert [len(team.sent[name]) for name in "abc"] == [2, 2, 2]
+    asked = kinds(tmp_path / "run", "asked")
+    assert [len(event["waiting"]) for event in asked] == [2, 1, 0, 2, 1, 0]  # type: ignore[arg-type]
+
+
+def test_a_choice_is_made_once_for_a_round(tmp_path: Path) -> None:
+    team = begun(run_dir=tmp_path / "run", **JOINT)
+    spent = [event["expanded"] for event in kinds(tmp_path / "run", "decision")]
+    assert spent == [1, 0, 0]
+    assert team.loop.policy_state["stage"] == 3
+
+
+def test_a_round_goes_on_without_a_probe_that_has_gone() -> None:
+    team = begun(**JOINT)
+    team.obey("a", "b")
+    team.mission.leave("c")
+    team.step()
+    assert [len(team.sent[name]) for name in "abc"] == [2, 2, 1]
+
+
+def test_a_node_killed_in_the_middle_of_a_round_goes_on_with_it(tmp_path: Path) -> None:
+    plain = begun(**JOINT)
+    team = Team(run_dir=tmp_path / "run", **JOINT)
+    team.here("a", "b", "c")
+    team.step(plan=False)
+    assert team.plan()
+    asked = [step.job for step in team.mission.step(team.now_ns) if step.job is not None]
+    assert len(asked) == 1, "the second decision of the round"
+    team.parts.recorder.close()
+    team.begin()
+    team.here("a", "b", "c")
+    team.step()
+    assert [team.target(name) for name in "abc"] == [plain.target(name) for name in "abc"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.inbox import RawAnswer, RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.trace import Trace, taken_of
 from gp_active_sensing.records import json_ready
@@ -66,16 +66,31 @@ def test_messages_survive_json() -> None:
     frames = traced(rig)
     rig.mission.inbox.put(Pose(5, "map", math.nan, 1e308, -0.0), 0.0, "")
     rig.mission.inbox.put(RawReading(6, math.inf, None, "a/b"), 0.0, "")
+    rig.mission.inbox.put(RawAnswer(7, "map", 1.0, -0.0, math.nan, math.inf), 0.0, "")
     rig.step(1.0)
     again = json.loads(json.dumps(json_ready(frames), allow_nan=False))
-    (_, pose, _), (_, reading, _) = (taken_of(entry) for entry in again[0]["took"])
+    (_, pose, _), (_, reading, _), (_, answer, _) = map(taken_of, again[0]["took"])
     assert isinstance(pose, Pose)
     assert math.isnan(pose.x)
     assert (pose.y, math.copysign(1.0, pose.heading)) == (1e308, -1.0)
     assert reading == RawReading(6, math.inf, None, "a/b")
+    assert isinstance(answer, RawAnswer)
+    assert (answer.stamp_ns, answer.frame, answer.x) == (7, "map", 1.0)
+    assert math.isnan(answer.value)
+    assert answer.noise_variance == math.inf
 
 
-@pytest.mark.parametrize("entry", [[], ["p", "", 1, 2], ["r", "", "x", 0, 1, None, ""], "text"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        [],
+        ["p", "", 1, 2],
+        ["r", "", "x", 0, 1, None, ""],
+        ["a", "", 1, 0, "map", 1.0, 2.0, "x", 1.0],
+        ["a", "", 1, 0, "map", 1.0],
+        "text",
+    ],
+)
 def test_what_is_no_message_is_refused(entry: Any) -> None:
     with pytest.raises(ValueError, match="not a message that was used"):
         taken_of(entry)

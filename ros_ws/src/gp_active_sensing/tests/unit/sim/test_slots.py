@@ -148,7 +148,7 @@ def test_tables_that_cannot_be_used(
         ({"slots": (1.0,)}, "slots: needs value_columns"),
         ({"value_columns": ("a", "b"), "slots": (2.0, 1.0)}, "slots: expected times that increase"),
         ({"value_columns": ("a", "b"), "slots": (2.0,)}, "one for each of 2 columns, got 1"),
-        ({"kind": "raster", "between": "linear"}, "between: is for a field of kind table"),
+        ({"kind": "raster", "between": "linear"}, "between: is for layers: all"),
     ],
 )
 def test_configurations_that_make_no_sense(more: dict[str, Any], message: str) -> None:

@@ -224,3 +224,40 @@ def test_the_whole_way_leads_on_to_what_would_follow() -> None:
     assert whole_way(line, home, observed) == (3, 2)
     unknown = np.zeros(8, dtype=np.bool_)
     assert whole_way(line, plan, unknown) == (1, 5, 6), "as planned, where there is no known way"
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("by", ["metres", "seconds"])
+def test_ways_from_a_place_are_the_cheapest_and_roads_go_round(seed: int, by: str) -> None:
+    topology = random_graph(seed)
+    at = seed % topology.n
+    graph = as_graph(topology)
+    expected = nx.single_source_dijkstra_path_length(graph, at, weight=by)
+    if not topology._stay:
+        rounds = [expected[a] + graph.edges[a, at][by] for a in expected if graph.has_edge(a, at)]
+        expected.pop(at)
+        expected |= {at: min(rounds)} if rounds else {}
+    ways = topology.ways_from(at, by)
+    unread = np.random.default_rng(seed).random(topology.n) < 0.5
+    reads = ways.reads(unread)
+    for goal in range(topology.n):
+        route = ways.route(goal)
+        assert (route is None) == (goal not in expected)
+        if route is None:
+            continue
+        assert route.path[-1] == goal
+        assert getattr(route.cost, by) == pytest.approx(expected[goal])
+        if goal == at and topology._stay:
+            assert route == ((at,), (0.0, 0.0))
+        else:
+            assert tuple(route.cost) == pytest.approx(tuple(driven(topology, at, route.path)))
+        assert reads[goal] == unread[list(route.path)].sum()
+
+
+def test_ways_from_nowhere_are_the_entries() -> None:
+    free = make_line(5, 2.0, moves="free", speed=4.0)
+    assert free.ways_from(None).route(3) == ((3,), (0.0, 0.0))
+    assert free.ways_from(1).route(4) == ((4,), (6.0, 1.5))
+    assert free.ways_from(1).route(1) == ((1,), (0.0, 0.0))
+    graph = random_graph(1)
+    assert graph.ways_from(None).route(7) == graph.route(None, 7, np.zeros(25, dtype=np.bool_))

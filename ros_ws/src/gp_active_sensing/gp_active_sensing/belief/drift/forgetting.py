@@ -1,0 +1,200 @@
+"""The forgetting kernel: a field that decorrelates in time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from gp_active_sensing.belief.conditioning import Conditioning
+from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
+from gp_active_sensing.belief.drift.ageing import Ageing
+from gp_active_sensing.belief.drift.history import History
+from gp_active_sensing.belief.factor import Factor
+from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.projection import Projection
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["ForgettingConditioning", "SlotCovariance"]
+
+
+class SlotCovariance:
+    """``k(x, x') exp(-|t - t'| / τ)`` between slots of a history, each a place and a time.
+
+    Args:
+        space: covariance between places under each λ.
+        history: knows place and time of every slot.
+        time_scale: τ [s].
+    """
+
+    def __init__(self, space: LocationCovariance, history: History, time_scale: float) -> None:
+        self.space = space
+        self.history = history
+        self.time_scale = time_scale
+
+    @property
+    def n(self) -> int:
+        """Number of slots."""
+        return self.history.slots
+
+    @property
+    def hyperparameters(self) -> tuple[HyperParameters, ...]:
+        """(L,) the candidates Λ."""
+        return self.space.hyperparameters
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the field at the places and times of slots."""
+        place, time = self.history.place, self.history.time
+        apart = np.abs(time[rows][:, None] - time[columns])
+        return self.space.between(place[rows], place[columns]) * np.exp(-apart / self.time_scale)
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the field."""
+        return self.space.variance(self.history.place[locations])
+
+    def with_places(self, rows: IntArray, places: IntArray, now: float) -> FloatArray:
+        """Return the (L, r, m) covariance of slots with places as they are at a time `now`."""
+        apart = np.abs(now - self.history.time[rows])
+        faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
+        return self.space.between(self.history.place[rows], places) * faded[:, None]
+
+
+class _Faded(Projection):
+    """``C⁻¹ K_D*`` of the present: as time goes by, it only fades by a common factor."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+        self.now = -math.inf
+
+    def move(self, now: float, time_scale: float) -> None:
+        """Take what is kept to a later time."""
+        if now > self.now and self._rows:
+            self._kept[:, : self._rows] *= math.exp(-(now - self.now) / time_scale)
+        self.now = now
+
+    def _between(self, factor: Factor, first: int) -> FloatArray:
+        covariance = cast(SlotCovariance, factor.covariance)
+        return covariance.with_places(factor.place[first:], self._everything, self.now)
+
+
+class ForgettingConditioning(Conditioning):
+    r"""L Gaussian processes over places and times, given readings at theirs.
+
+    .. math:: k((x, t), (x', t')) = k(x, x') \exp(-|t - t'| / \tau)
+
+    which is the kernel ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016, Eq. 2] with
+    ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. What decorrelates is the field about its prior
+    mean; the mean's own coefficients stand. A row of the factor is a slot of the history. Nothing
+    is made anew when time passes: the readings' own covariance does not depend on now.
+
+    Args:
+        covariance: prior covariance between locations under each λ.
+        mean: prior mean of the field.
+        scale_known: False to integrate out a factor of each λ's covariance and noise.
+        ageing: with the time scale.
+    """
+
+    def __init__(
+        self,
+        covariance: LocationCovariance,
+        mean: PriorMean,
+        *,
+        scale_known: bool,
+        ageing: Ageing,
+    ) -> None:
+        self.ageing = ageing
+        self.history = History(covariance.n, ageing)
+        self.now = -math.inf
+        self._latest: IntArray = np.full(covariance.n, -1, dtype=np.int64)
+        """(n,) slot of each place's latest reading."""
+        super().__init__(covariance, mean, scale_known=scale_known)
+
+    def begin(self, covariance: LocationCovariance) -> None:
+        """Take another covariance under as many λ; the readings stay."""
+        super().begin(covariance)
+        self._everywhere = self._faded = _Faded(covariance.n)
+        self._by_slot()
+
+    def _by_slot(self) -> None:
+        """Make a factor over slots, without rows; all slots are to be added."""
+        jittered = self.factor.jittered
+        self._slots = SlotCovariance(self.covariance, self.history, self.ageing.constant)
+        self.factor = Factor(self._slots, self.basis[:0], self.mean.offset[:0])
+        self.factor.jittered = jittered
+        self._everywhere.truncate(0)
+        self.places = self.history.stats
+        self.order = list(range(self.history.slots))
+        self._stale = dict.fromkeys(self.order)
+
+    def _detach(self) -> None:
+        """Have nothing in common any more with what this is a copy of."""
+        super()._detach()
+        self.history, self._latest = self.history.copy(), self._latest.copy()
+        self.places = self.history.stats
+        self._slots = SlotCovariance(self.covariance, self.history, self.ageing.constant)
+        self.factor.covariance = self._slots
+        self._everywhere = self._faded = _Faded(self.covariance.n)
+
+    @property
+    def readings(self) -> IntArray:
+        """(n,) number of readings of each place, those included that are forgotten."""
+        return self.history.count
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now = max(self.now, seconds)
+
+    def counting(self, times: FloatArray) -> BoolArray:
+        """Say which readings of probes, by their times, count now."""
+        return self.history.counting(times, self.now)
+
+    def add(
+        self,
+        location: int,
+        value: float,
+        noise_variance: float | None,
+        seconds: float = 0.0,
+        *,
+        expert: bool = False,
+    ) -> None:
+        """Take in one reading, as the Gaussian process sees it; O(1), amortised."""
+        if self.history.prune():
+            self._by_slot()
+            self._latest[:] = -1
+            order = np.argsort(self.history.last, kind="stable")
+            self._latest[self.history.place[order]] = order
+        before = self.history.slots
+        slot = self.history.add(location, value, noise_variance, seconds, expert=expert)
+        if self.history.slots > before:
+            self.order.append(slot)
+        latest = self._latest[location]
+        if latest < 0 or self.history.last[slot] >= self.history.last[latest]:
+            self._latest[location] = slot
+        self._stale[slot] = None
+        self.advance(seconds)
+
+    def centre_mean(self, value: float) -> None:
+        """Let a vague mean be vague about a value; only before the first reading."""
+        self.mean = replace(self.mean, offset=np.full(self.covariance.n, value))
+
+    def averages(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) average of the latest readings of each place."""
+        return self.history.stats.collapse(self._latest[locations], self.noise)[1]
+
+    def solved(self, where: IntArray) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first."""
+        return self.factor.solve(self._slots.with_places(self.factor.place, where, self.now))
+
+    def everywhere(self) -> FloatArray:
+        """Return ``C⁻¹ K_D*`` (L, R, n) for every place now; call `update` first."""
+        self._faded.move(self.now, self.ageing.constant)
+        return super().everywhere()
+
+    def update(self) -> None:
+        """Bring factors, evidence and mean coefficients up to date with the readings."""
+        if self._stale:
+            self.factor.basis = self.basis[self.history.place]
+            self.factor.offset = self.mean.offset[self.history.place]
+        super().update()

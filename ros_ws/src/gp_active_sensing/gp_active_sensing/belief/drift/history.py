@@ -1,0 +1,170 @@
+"""Readings kept with their times, collapsed where they are of one place and one short time."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+
+from gp_active_sensing.belief.drift.ageing import FRACTION, Ageing
+from gp_active_sensing.belief.places import Places
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["History"]
+
+logger = logging.getLogger(__name__)
+
+_ROOM = 512
+"""Slots up to which nothing is dropped."""
+_EXACT = 2.0**52
+"""Slot numbers beyond this are not whole any more: such a time is a slot of its own."""
+
+
+class History:
+    """Slots of readings: those of one place within ``ageing.slot`` seconds are one slot.
+
+    A slot has the time of its first reading. Memory stays bounded however fast and long a sensor
+    reads: when the number of slots has doubled, those are dropped that will not be used again,
+    and where readings stay in use for ever, neighbours merge that differ in time by less than a
+    small part of their age. Under the forgetting kernel, where each slot is a row of a matrix, the
+    oldest go beyond a number of them. What is kept depends on the readings only, not on what was asked when.
+
+    Args:
+        n: number of places.
+        ageing: how readings lose their worth.
+    """
+
+    def __init__(self, n: int, ageing: Ageing) -> None:
+        self.ageing = ageing
+        self.count: IntArray = np.zeros(n, dtype=np.int64)
+        """(n,) readings of each place, those dropped since included."""
+        self.first, self.newest, self.newest_probe = math.inf, -math.inf, -math.inf
+        self.slots = 0
+        self.stats = Places(16)
+        self._place: IntArray = np.zeros(16, dtype=np.int64)
+        self._time: FloatArray = np.zeros((2, 16))
+        self._index: dict[tuple[int, float], int] = {}
+        self._limit = _ROOM
+        self._most_said = False
+
+    @property
+    def place(self) -> IntArray:
+        """(S,) place of each slot."""
+        return self._place[: self.slots]
+
+    @property
+    def time(self) -> FloatArray:
+        """(S,) when the first reading of each slot came, in time [s]."""
+        return self._time[0, : self.slots]
+
+    @property
+    def last(self) -> FloatArray:
+        """(S,) time of the latest reading of each slot [s]."""
+        return self._time[1, : self.slots]
+
+    def copy(self) -> History:
+        """Return an independent copy."""
+        other = History.__new__(History)
+        other.__dict__.update(self.__dict__)
+        other.count, other.stats = self.count.copy(), self.stats.copy()
+        other._place, other._time = self._place.copy(), self._time.copy()
+        other._index = dict(self._index)
+        return other
+
+    def add(
+        self, place: int, value: float, variance: float | None, seconds: float, *, expert: bool
+    ) -> int:
+        """Add one reading; return its slot. O(1), amortised."""
+        self.count[place] += 1
+        self.first, self.newest = min(self.first, seconds), max(self.newest, seconds)
+        if not expert:
+            self.newest_probe = max(self.newest_probe, seconds)
+        number = seconds / self.ageing.slot
+        key = place, math.floor(number) if abs(number) < _EXACT else number
+        slot = self._index.get(key)
+        if slot is None:
+            slot = self._index[key] = self._begin(place, seconds)
+        self._time[1, slot] = max(self._time[1, slot], seconds)
+        self.stats.add(slot, value, variance)
+        return slot
+
+    def _begin(self, place: int, seconds: float) -> int:
+        slot = self.slots
+        if slot == self._place.size:
+            size = max(16, 2 * slot)
+            self.stats.grow(size)
+            self._place = np.concatenate([self._place, np.zeros(size - slot, dtype=np.int64)])
+            self._time = np.concatenate([self._time, np.zeros((2, size - slot))], axis=1)
+        self._place[slot], self._time[:, slot] = place, seconds
+        self.slots = slot + 1
+        return slot
+
+    def used(self, now: float) -> BoolArray:
+        """Say which slots count now: those whose latest reading does."""
+        return self.counting(self.last, now)
+
+    def counting(self, times: FloatArray, now: float) -> BoolArray:
+        """Say which readings count now, by their times.
+
+        Where readings are discarded by their variance, the newest one of a probe never is, nor what
+        an expert has said since.
+        """
+        counting = self.ageing.used(times, now, self.first)
+        if self.ageing.config.discard_step is not None:
+            newest = self.newest_probe if math.isfinite(self.newest_probe) else self.newest
+            counting |= times >= newest
+        return counting
+
+    # -- keeping memory bounded ------------------------------------------------------------------
+
+    def prune(self) -> bool:
+        """Drop and merge what makes no difference, now and then; return whether anything was."""
+        if self.slots < self._limit:
+            return False
+        before, most = self.slots, self.ageing.most_slots
+        used = self.used(self.newest)
+        if int(used.sum()) > most:
+            used[np.argsort(self.last, kind="stable")[:-most]] = False
+            if not self._most_said:
+                self._most_said = True
+                logger.info(
+                    "under the forgetting kernel %d times and places are kept, the oldest go, from "
+                    "an age of %.3g s on (said once)",
+                    most,
+                    self.newest - float(self.last[used].min()),
+                )
+        if not used.all():
+            self._regroup(np.flatnonzero(used))
+        if self.ageing.lasting and self.slots >= _ROOM:
+            order, begins = self._neighbours()
+            if len(begins) < self.slots:
+                self._regroup(order, begins)
+        self._limit = max(_ROOM, min(2 * self.slots, most + most // 4))
+        return self.slots != before
+
+    def _neighbours(self) -> tuple[IntArray, IntArray]:
+        """Return all slots by place and time, and where groups begin that may merge."""
+        order = np.lexsort((self.time, self.place))
+        place, time = self.place[order].tolist(), self.time[order].tolist()
+        begins, start = [0], 0
+        for i in range(1, len(order)):
+            # What it is worth changes with the square of the age: relative to it by 2 / FRACTION.
+            wide = max(self.ageing.slot, (self.newest - time[i]) / FRACTION)
+            if place[i] != place[start] or time[i] - time[start] > wide:
+                begins.append(i)
+                start = i
+        return order, np.array(begins)
+
+    def _regroup(self, order: IntArray, begins: IntArray | None = None) -> None:
+        """Keep slots `order`, those from one of `begins` to the next as one."""
+        begins = np.arange(len(order)) if begins is None else begins
+        group = np.searchsorted(begins, np.arange(len(order)), side="right") - 1
+        number = dict(zip(order.tolist(), group.tolist(), strict=True))
+        self._index = {k: number[s] for k, s in self._index.items() if s in number}
+        self.stats = self.stats.merged(order, begins)
+        self._place = self._place[order[begins]]
+        last = self.last[order]
+        last = np.maximum.reduceat(last, begins) if len(begins) else last
+        self._time = np.stack([self.time[order[begins]], last])
+        self.slots = len(begins)

@@ -1,0 +1,300 @@
+"""What all policies for several probes share: a joint choice of goals, and who goes to which."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.bandits.base import (
+    Bandit,
+    candidate_values,
+    next_state,
+    stage_of,
+)
+from gp_active_sensing.planning.bandits.view import View
+from gp_active_sensing.planning.base import PolicyState, no_plan
+from gp_active_sensing.planning.batches.assignment import assign
+from gp_active_sensing.planning.batches.confidence import Widths
+from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import (
+    Budget,
+    Clock,
+    FloatArray,
+    IntArray,
+    Plan,
+    PlanLimit,
+)
+
+__all__ = ["Batch", "Start"]
+
+
+class Start(NamedTuple):
+    """What is known when a batch begins: before any of its members has been read.
+
+    Args:
+        view: of the belief, pending places not taken as read; ``view.stage`` is that of the first
+            member of the batch.
+        belief: over the field.
+        topology: the map.
+        members: places of the batch so far: waypoints of other probes.
+        lead: the member that the batch began with; None = that is still to be chosen, as the first.
+        widths: of the confidence bounds.
+    """
+
+    view: View
+    belief: Belief
+    topology: Topology
+    members: tuple[int, ...]
+    lead: int | None
+    widths: Widths
+
+    @property
+    def stage(self) -> int:
+        """Stage t ≥ 1 of the next member."""
+        return self.view.stage + len(self.members)
+
+    def upper(self) -> FloatArray:
+        """Return ``f⁺ = μ + √β_t σ`` (m,) of the candidates, as the first member is chosen by."""
+        mean, std = self.view.mean, self.view.std
+        return mean + self.widths(self.view.stage, self.view.locations, std) * std
+
+
+@dataclass(frozen=True)
+class Batch(Bandit):
+    """A policy that chooses goals for several probes together.
+
+    A new one overrides `choose`. Probes that wait at the same time get goals chosen together,
+    shared out so that the ways are as cheap as can be; a probe that waits alone gets one more
+    member of the batch that the other probes are on their way to read.
+    """
+
+    @abstractmethod
+    def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
+        """Return the next members of the batch, as indices into ``start.view.locations``.
+
+        Args:
+            start: what is known when the batch begins.
+            size: how many, at most as many as there are candidates.
+            rng: source of randomness.
+        """
+
+    @abstractmethod
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return how wide confidence bounds are; see `HasWidths`."""
+
+    def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
+        """Return ``μ + √β_t σ`` [unit of the readings]."""
+        width = self.widths(view, belief)(view.stage, view.locations, view.std)
+        return view.mean + width * view.std
+
+    def plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Budget = Budget(),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[Plan, PolicyState]:
+        """Choose one more member of the batch that `pending` is part of; see `Policy.plan`."""
+        plans, state = self.plan_batch(
+            belief,
+            topology,
+            [at],
+            pending=pending,
+            limit=limit,
+            rng=rng,
+            state=state,
+            remaining=[remaining],
+            unavailable=unavailable,
+            clock=clock,
+        )
+        return plans[0], state
+
+    def plan_batch(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: Sequence[int | None],
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Sequence[Budget] = (),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[list[Plan], PolicyState]:
+        """Choose the next place of each of several probes, together.
+
+        Args:
+            belief: what is known about the field.
+            topology: where probes may go.
+            at: where each stands; None = nowhere yet.
+            pending: waypoints of probes that are on their way.
+            limit: not needed, the choice is quick.
+            rng: source of randomness of this decision.
+            state: what the previous call returned; None at the first.
+            remaining: of the budget that all of them draw on, as each of them sees it; () = none.
+            unavailable: places not to be chosen but not observed either.
+            clock: monotonic seconds.
+
+        Returns:
+            A plan for each probe, in order, without a waypoint where nothing is left for it; and
+            the state.
+        """
+        started = clock()
+        budgets = list(remaining) or [Budget()] * len(at)
+        asked = _Asked(self, belief, topology, tuple(pending), unavailable, state, rng)
+        goals = asked.together(at, budgets)
+        plans: list[Plan | None] = [None] * len(at)
+        spent, taken = 0, list(pending)
+        # Who got no goal takes what is left, once the goals that were chosen together are given.
+        for i in sorted(range(len(at)), key=lambda i: goals[i] is None):
+            others = [goal for goal in goals if goal is not None and goal != goals[i]]
+            closed = tuple(dict.fromkeys([*taken, *others]))
+            plan, reads = asked.send(at[i], goals[i], closed, budgets[i].minus(readings=spent))
+            plans[i] = replace(plan, seconds=clock() - started)
+            taken += plan.waypoints
+            spent += reads
+            if plan.waypoints:
+                state = next_state(state, lead=asked.lead)
+        return [plan for plan in plans if plan is not None], state
+
+
+class _Asked:
+    """One decision: what the choice of its goals has in common."""
+
+    def __init__(
+        self,
+        policy: Batch,
+        belief: Belief,
+        topology: Topology,
+        pending: tuple[int, ...],
+        unavailable: Collection[int],
+        state: PolicyState,
+        rng: np.random.Generator,
+    ) -> None:
+        self.policy = policy
+        self.belief = belief
+        self.topology = topology
+        self.pending = pending
+        self.unavailable = unavailable
+        self.rng = rng
+        # The batch began before its pending members were chosen.
+        self.stage = max(stage_of(state) - len(pending), 1)
+        lead = None if state is None else state.get("lead")
+        self.lead: int | None = lead if lead in pending else None
+        """The member that the batch began with, while it is on its way to be read."""
+        self.locations: IntArray = np.empty(0, dtype=np.int64)
+        """Places that some probe may go to."""
+        self.values: FloatArray = np.empty(0)
+        """What going there is worth, as plans tell it."""
+
+    def reach(self, at: int | None, closed: Collection[int], left: Budget) -> Reach:
+        return reach_of(self.belief, self.topology, at, closed, self.unavailable, left)
+
+    def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
+        view = self.policy.view(self.belief, locations, (), self.stage)
+        widths = self.policy.widths(view, self.belief)
+        return Start(view, self.belief, self.topology, members, self.lead, widths)
+
+    def chosen(self, start: Start, size: int) -> IntArray:
+        """Return the places of the next members."""
+        places = start.view.locations[self.policy.choose(start, size, self.rng)]
+        if self.lead is None:
+            self.lead = int(places[0])
+        return places
+
+    def worth(self, locations: IntArray) -> FloatArray:
+        """Return what going to each of `locations` is worth, pending places taken as read."""
+        view = self.policy.view(self.belief, locations, self.pending, self.stage)
+        return self.policy.scores(view, self.belief, self.rng)
+
+    def values_at(self, locations: IntArray) -> FloatArray:
+        """Return the same for places that are most likely among those that were asked for."""
+        found = np.minimum(np.searchsorted(self.locations, locations), self.locations.size - 1)
+        if (self.locations[found] == locations).all():
+            return self.values[found]
+        return self.worth(locations)
+
+    def together(self, at: Sequence[int | None], budgets: Sequence[Budget]) -> list[int | None]:
+        """Return the goal of each probe, None where it gets none."""
+        reaches = [
+            self.reach(place, self.pending, budget)
+            for place, budget in zip(at, budgets, strict=True)
+        ]
+        able = [i for i, reach in enumerate(reaches) if not reach.reason]
+        goals: list[int | None] = [None] * len(at)
+        if not able:
+            return goals
+        self.locations = np.unique(np.concatenate([reaches[i].locations for i in able]))
+        start = self.start(self.locations, self.pending)
+        self.values = self.worth(self.locations) if self.pending else start.upper()
+        limits = [budget.readings for budget in budgets if budget.readings is not None]
+        size = min([len(able), self.locations.size, *limits])  # at least 1: somewhere is in reach
+        places = self.chosen(start, size)
+        costs = np.array([_seconds_to(places, reaches[i]) for i in able])
+        for i, column in zip(able, assign(costs), strict=True):
+            if column is not None:
+                goals[i] = int(places[column])
+        return goals
+
+    def send(
+        self, at: int | None, goal: int | None, closed: tuple[int, ...], left: Budget
+    ) -> tuple[Plan, int]:
+        """Return the plan of a probe and the readings that it may cost.
+
+        Args:
+            at: where it stands.
+            goal: what it got; None, or one that what is left is too little for: another one is
+                chosen for it alone.
+            closed: places that others are sent to.
+            left: of the budget.
+        """
+        reach = self.reach(at, closed, left)
+        if reach.reason:
+            return no_plan(reach.reason), 0
+        found = np.flatnonzero(reach.locations == goal)
+        if found.size:
+            index = int(found[0])
+        else:
+            (other,) = self.chosen(self.start(reach.locations, closed), 1)
+            index = int(np.searchsorted(reach.locations, other))
+        waypoints, route = self.policy.way(
+            reach, index, self.belief, self.topology, at, closed, self.unavailable, left
+        )
+        values = self.values_at(reach.locations)
+        plan = Plan(
+            waypoints=waypoints,
+            lower=float(values[index]),
+            upper=float(values[index]),
+            expanded=1,
+            seconds=0.0,
+            deadline_hit=False,
+            path=route.path,
+            cost=route.cost,
+            candidates=candidate_values(reach.locations, values),
+        )
+        return plan, int(reach.reads[index])
+
+
+def _seconds_to(places: IntArray, reach: Reach) -> FloatArray:
+    """Return the time of the way to each of `places` (g,), infinite to those out of reach."""
+    seconds = np.full(places.size, np.inf)
+    found = np.minimum(np.searchsorted(reach.locations, places), reach.locations.size - 1)
+    there = reach.locations[found] == places
+    seconds[there] = reach.seconds[found[there]]
+    return seconds

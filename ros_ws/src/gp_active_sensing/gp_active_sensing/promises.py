@@ -1,0 +1,96 @@
+"""What readings of the budget are kept for: the ways that were decided, and visits to come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gp_active_sensing.types import BoolArray
+
+__all__ = ["Promises"]
+
+
+class Promises:
+    """The ways of the last plans, and which of their goals are to be read once more.
+
+    A place that is not observed costs a reading of the budget when it is read. So does a goal that
+    was observed already when it was chosen (policies that visit again), with its next reading.
+    """
+
+    def __init__(self) -> None:
+        self._ways: dict[str, tuple[int, ...]] = {}
+        """Of the last plan with a waypoint, by probe."""
+        self._due: dict[str, int] = {}
+        """Goals that were observed when they were chosen, until they are read again; by probe."""
+
+    def copy(self) -> Promises:
+        """Return an independent copy."""
+        other = Promises()
+        other._ways, other._due = dict(self._ways), dict(self._due)
+        return other
+
+    def make(self, probe: str, way: tuple[int, ...], *, again: bool = False) -> None:
+        """Keep what the way of a probe's new plan needs; its last plan is over.
+
+        Args:
+            probe: its name.
+            way: places on it, in the order in which they are reached; () = it goes nowhere.
+            again: the last of them is observed already, and is to be read once more.
+        """
+        self._ways[probe] = way
+        self._due.pop(probe, None)
+        if again:
+            self._due[probe] = way[-1]
+
+    def take_over(self, other: Promises, probe: str) -> None:
+        """Take what another one keeps for a probe."""
+        self._ways[probe] = other._ways.get(probe, ())
+        self._due.pop(probe, None)
+        if probe in other._due:
+            self._due[probe] = other._due[probe]
+
+    def drop(self, probe: str) -> None:
+        """Keep nothing for a probe any more."""
+        self._ways.pop(probe, None)
+        self._due.pop(probe, None)
+
+    def is_due(self, place: int) -> bool:
+        """Say whether the next reading of a place is a visit that costs one of the budget."""
+        return place in self._due.values()
+
+    def pay(self, place: int) -> None:
+        """Take note of a reading of a place: whoever was to visit it has its reading."""
+        for probe in [probe for probe, goal in self._due.items() if goal == place]:
+            del self._due[probe]
+
+    def kept(self, observed: BoolArray, set_aside: Collection[int]) -> set[int]:
+        """Return the places that readings are kept for."""
+        ways = {place for way in self._ways.values() for place in way}
+        unread = {place for place in ways if not observed[place]}
+        return (unread | set(self._due.values())) - set(set_aside)
+
+    def goals(self, observed: BoolArray, set_aside: Collection[int]) -> set[int]:
+        """Return those of them that the ways lead to."""
+        ends = {way[-1] for way in self._ways.values() if way}
+        unread = {place for place in ends if not observed[place]}
+        return (unread | set(self._due.values())) - set(set_aside)
+
+    def kept_from(
+        self, probe: str, pending: Collection[int], observed: BoolArray, set_aside: Collection[int]
+    ) -> int:
+        """Return how many readings are kept for others than a probe.
+
+        Each of the others has those that it was promised: for its waypoint, and for what is not
+        observed yet on its way there. A place that has been read meanwhile is paid for already.
+
+        Args:
+            probe: its name.
+            pending: waypoints that the others are sent to.
+            observed: (n,) places with a reading.
+            set_aside: places that gave no reading.
+        """
+        places = set(pending)
+        for other, way in self._ways.items():
+            if other != probe and way and way[-1] in pending:
+                places.update(place for place in way if place not in set_aside)
+        again = {goal for other, goal in self._due.items() if other != probe and goal in pending}
+        return sum(not observed[place] or place in again for place in places)

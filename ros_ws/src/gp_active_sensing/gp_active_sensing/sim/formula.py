@@ -1,0 +1,230 @@
+"""Fields given as a formula: an expression in place and time, evaluated without running code.
+
+The text is parsed as an expression and walked; what is not listed here is an error that says where
+it stands. No name leads to anything but numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Mapping
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["CONSTANTS", "FUNCTION_NAMES", "LONGEST", "Formula"]
+
+LONGEST = 2000
+"""Characters that a formula may have."""
+DEEPEST = 60
+"""Levels of brackets and operators that a formula may have."""
+CONSTANTS: Mapping[str, float] = {"pi": float(np.pi), "e": float(np.e)}
+
+_Value: TypeAlias = Any
+_Apply: TypeAlias = Callable[..., _Value]
+
+
+def _all(function: Callable[[_Value, _Value], _Value]) -> _Apply:
+    return lambda *values: reduce(function, values)
+
+
+def _where(condition: _Value, yes: _Value, no: _Value) -> _Value:
+    return np.where(np.asarray(condition) != 0.0, yes, no)
+
+
+def _clip(value: _Value, low: _Value, high: _Value) -> _Value:
+    return np.minimum(np.maximum(value, low), high)
+
+
+_FUNCTIONS: Mapping[str, tuple[_Apply, int, int | None]] = {
+    **{
+        name: (getattr(np, name), 1, 1)
+        for name in (
+            "abs sqrt square exp log log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh "
+            "floor ceil sign"
+        ).split()
+    },
+    "arctan2": (np.arctan2, 2, 2),
+    "hypot": (np.hypot, 2, 2),
+    "min": (_all(np.minimum), 2, None),
+    "max": (_all(np.maximum), 2, None),
+    "clip": (_clip, 3, 3),
+    "where": (_where, 3, 3),
+}
+"""Name -> what to call, least and largest number of arguments (None = any)."""
+FUNCTION_NAMES = tuple(sorted(_FUNCTIONS))
+
+_BINARY: Mapping[type[ast.operator], _Apply] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+    ast.Pow: np.power,
+}
+_COMPARE: Mapping[type[ast.cmpop], _Apply] = {
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+}
+
+
+class Formula:
+    """An expression such as ``20 + 3*exp(-((x - 100*t/3600)**2 + y**2) / 800)``.
+
+    It has the operators + - * / // % **, comparisons (1 where true, 0 where not), the functions of
+    `FUNCTION_NAMES`, the constants pi and e, and variables; all numbers are 64-bit floats.
+
+    Args:
+        text: the expression.
+
+    Raises:
+        ConfigError: not such an expression; the message says at which column and what is known.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = " ".join(text.split())
+        if len(self.text) > LONGEST:
+            msg = f"expected at most {LONGEST} characters, got {len(self.text)}"
+            raise ConfigError(msg)
+        self._tree = self._parsed()
+        self._columns: dict[str, int] = {}
+        self._check(self._tree, 0)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names that need a value, in the order in which they come."""
+        return tuple(self._columns)
+
+    def check_variables(self, known: Collection[str]) -> None:
+        """Do nothing when every variable is among those.
+
+        Raises:
+            ConfigError: one is not; the message says where it stands and has the nearest match.
+        """
+        for name, column in self._columns.items():
+            if name not in known:
+                what = f"unknown variable {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
+                raise self._error(column, f"{what}, {', '.join(CONSTANTS)}")
+
+    def value(self, variables: Mapping[str, FloatArray | float]) -> FloatArray:
+        """Return the value for arrays that broadcast; it may be infinite or NaN.
+
+        Raises:
+            ConfigError: a variable has no value.
+        """
+        self.check_variables(variables)
+        with np.errstate(all="ignore"):
+            return np.asarray(_value(self._tree, variables), dtype=np.float64)
+
+    def _parsed(self) -> ast.expr:
+        try:
+            return ast.parse(self.text, mode="eval").body
+        except SyntaxError as error:
+            column = max(0, (error.offset or 1) - 1)
+            raise self._error(column, f"not an expression ({error.msg})") from error
+        except (ValueError, MemoryError, RecursionError, OverflowError) as error:
+            msg = f"{self._shown}: cannot be read as an expression ({error}); make it simpler"
+            raise ConfigError(msg) from error
+
+    def _check(self, node: ast.expr, depth: int) -> None:
+        """Refuse whatever is not listed, with where it stands."""
+        if depth > DEEPEST:
+            raise self._at(node, f"more than {DEEPEST} levels of brackets; make it simpler")
+        inner: list[ast.expr] = []
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+                raise self._at(node, f"expected a number, got {node.value!r}")
+            try:
+                float(node.value)
+            except OverflowError:
+                raise self._at(node, "the number is too large") from None
+        elif isinstance(node, ast.Name):
+            if node.id in _FUNCTIONS:
+                raise self._at(node, f"{node.id} is a function; write {node.id}(…)")
+            if node.id not in CONSTANTS:
+                self._columns.setdefault(node.id, self._column(node))
+        elif isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.BitXor):
+                raise self._at(node.right, "^ is not a power; write **")
+            if type(node.op) not in _BINARY:
+                raise self._at(node, f"operator {type(node.op).__name__} is not known")
+            inner = [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
+            inner = [node.operand]
+        elif isinstance(node, ast.Compare):
+            if unknown := [op for op in node.ops if type(op) not in _COMPARE]:
+                raise self._at(node, f"comparison {type(unknown[0]).__name__} is not known")
+            inner = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call):
+            self._check_call(node)
+            inner = node.args
+        else:
+            what = f"{type(node).__name__} is not known; there are numbers, variables, operators "
+            raise self._at(node, f"{what}and the functions {', '.join(FUNCTION_NAMES)}")
+        for part in inner:
+            self._check(part, depth + 1)
+
+    def _check_call(self, node: ast.Call) -> None:
+        if not isinstance(node.func, ast.Name):
+            raise self._at(node, "only functions by their names can be called, such as sin(x)")
+        name = node.func.id
+        if name not in _FUNCTIONS:
+            hint = suggest(name, FUNCTION_NAMES)
+            what = f"unknown function {name!r}.{hint} Known: {', '.join(FUNCTION_NAMES)}"
+            raise self._at(node, what)
+        _, least, most = _FUNCTIONS[name]
+        count = len(node.args)
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            raise self._at(node, f"{name} takes plain arguments, such as {name}(x)")
+        if count < least or (most is not None and count > most):
+            wanted = f"{least}" if most == least else f"{least} or more"
+            raise self._at(node, f"{name} takes {wanted} arguments, got {count}")
+
+    def _column(self, node: ast.expr) -> int:
+        """Return the column of a node in characters, from 0 (the parser counts bytes)."""
+        return len(self.text.encode("utf-8")[: node.col_offset].decode("utf-8"))
+
+    def _at(self, node: ast.expr, what: str) -> ConfigError:
+        return self._error(self._column(node), what)
+
+    def _error(self, column: int, what: str) -> ConfigError:
+        return ConfigError(f"{self._shown}, column {column + 1}: {what}")
+
+    @property
+    def _shown(self) -> str:
+        return repr(self.text if len(self.text) <= 80 else f"{self.text[:77]}…")
+
+
+def _value(node: ast.expr, variables: Mapping[str, FloatArray | float]) -> _Value:
+    """Return the value of a checked expression."""
+    if isinstance(node, ast.Constant):
+        return np.float64(node.value)  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        if node.id in variables:
+            return np.asarray(variables[node.id], dtype=np.float64)
+        return np.float64(CONSTANTS[node.id])
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left, variables), _value(node.right, variables)
+        return _BINARY[type(node.op)](left, right)
+    if isinstance(node, ast.UnaryOp):
+        value = _value(node.operand, variables)
+        return np.negative(value) if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.Compare):
+        parts = [_value(part, variables) for part in (node.left, *node.comparators)]
+        holds: _Value = np.float64(1.0)
+        for op, left, right in zip(node.ops, parts, parts[1:], strict=False):
+            holds = holds * _COMPARE[type(op)](left, right)
+        return holds
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        apply, _, _ = _FUNCTIONS[node.func.id]
+        return apply(*(_value(argument, variables) for argument in node.args))
+    raise TypeError(node)  # `Formula` has refused everything else

@@ -1,0 +1,185 @@
+"""A plume: what a source gives off, carried by wind or current, spreading and decaying.
+
+The concentration is that of Gaussian puffs given off all the time, in two dimensions (the depth or
+height that it is mixed through is part of the rate):
+
+    c(x, t) = ∫_0^A  q / (2π s(a)²)  exp(-‖x - p(t, a)‖² / (2 s(a)²))  exp(-a / lifetime)  da
+    s(a)² = size² + 2 · diffusivity · a,      p(t, a) = source(t - a) + ∫_{t-a}^{t} flow(u) du
+
+where a is the age of a puff and A the time since the source began. [Seinfeld2016, Sec. 18]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["MOST_PUFFS", "PlumeConfig", "PlumeField"]
+
+MOST_PUFFS = 20_000
+"""Puffs that a plume may be made of."""
+_LIFETIMES = 20.0
+"""Lifetimes after which a puff is gone: e^-20 is left of it."""
+_STEP = 0.5
+"""Of its size, how far one puff is from the next at most."""
+_NODES = 8
+"""Puffs of a stretch of time, at the nodes of Gauss's rule: with `_STEP` the sum differs from the
+integral by a millionth."""
+_CELLS = 2_000_000
+"""Places times puffs taken together, so that memory stays small."""
+
+
+@dataclass(frozen=True)
+class PlumeConfig:
+    """A source and the flow that carries what it gives off."""
+
+    source: tuple[float, float] = param(
+        (0.0, 0.0), help="where the source is when the mission begins", unit="m"
+    )
+    source_velocity: tuple[float, float] = param(
+        (0.0, 0.0), help="how the source moves", unit="m/s", low=-1000.0, high=1000.0
+    )
+    rate: float = param(
+        1.0,
+        help="given off, for each metre of the depth it is mixed through",
+        unit="field unit · m²/s",
+        above=0.0,
+        high=1e12,
+    )
+    flow_speed: float = param(
+        0.5, help="speed of the wind or current", unit="m/s", low=0.0, high=1000.0
+    )
+    flow_direction: float = param(
+        0.0,
+        help="where the flow goes when the mission begins, counter-clockwise from +x (east)",
+        unit="deg",
+        low=-360.0,
+        high=360.0,
+    )
+    turn_rate: float = param(
+        0.0, help="how fast the flow turns, counter-clockwise", unit="deg/s", low=-360.0, high=360.0
+    )
+    swing: float = param(
+        0.0, help="the flow swings to either side by so much", unit="deg", low=0.0, high=180.0
+    )
+    swing_period: float = param(
+        3600.0, help="time of a whole swing, there and back", unit="s", above=0.0
+    )
+    size: float = param(
+        10.0, help="standard deviation of a puff as it is given off", unit="m", above=0.0, high=1e9
+    )
+    diffusivity: float = param(1.0, help="how fast puffs spread", unit="m²/s", low=0.0, high=1e9)
+    lifetime: float = param(
+        3600.0, help="decay: after so long 1/e is left of a puff", unit="s", above=0.0, high=1e12
+    )
+    begin: float | None = param(
+        None,
+        help="time of the mission at which the source begins; null = it has been there for long",
+        unit="s",
+        low=-1e12,
+        high=1e12,
+    )
+
+    def __post_init__(self) -> None:
+        if (count := self.puffs) > MOST_PUFFS:
+            msg = (
+                f"size: {self.size:g} m is so small for the flow, diffusivity and lifetime that "
+                f"{count:.3g} puffs were needed, {MOST_PUFFS} are the most; expected a larger "
+                "size or a shorter lifetime"
+            )
+            raise ConfigError(msg)
+
+    @property
+    def spacing(self) -> float:
+        """Time between two puffs [s]."""
+        fastest = self.flow_speed + math.hypot(*self.source_velocity)
+        bounds = [0.05 * self.lifetime]
+        if fastest > 0.0:
+            bounds.append(_STEP * self.size / fastest)
+        if self.diffusivity > 0.0:
+            bounds.append(0.25 * self.size**2 / self.diffusivity)
+        # A swing within the time between two puffs would be missed.
+        if self.swing > 0.0 and self.flow_speed > 0.0:
+            bounds.append(0.05 * self.swing_period)
+        if self.turn_rate and self.flow_speed > 0.0:
+            bounds.append(18.0 / abs(self.turn_rate))
+        return min(bounds)
+
+    @property
+    def puffs(self) -> int:
+        """How many puffs make the plume of a source that has been there for long."""
+        ratio = _LIFETIMES * self.lifetime / self.spacing if self.spacing > 0.0 else math.inf
+        return math.ceil(min(ratio, 1e18))
+
+
+class PlumeField:
+    """The concentration at a set of places, at any time.
+
+    Args:
+        config: source and flow.
+        positions: (n, 2) places [m].
+    """
+
+    def __init__(self, config: PlumeConfig, positions: FloatArray) -> None:
+        self._config = config
+        self._positions = np.asarray(positions, dtype=np.float64)
+        self._changes = (
+            config.begin is not None
+            or any(config.source_velocity)
+            or (config.flow_speed > 0.0 and (bool(config.turn_rate) or config.swing > 0.0))
+        )
+
+    @property
+    def changes(self) -> bool:
+        """The plume changes as time goes by."""
+        return self._changes
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) concentrations at a time of the mission [s]. O(n · puffs)."""
+        config = self._config
+        total = np.zeros(len(self._positions))
+        since = math.inf if config.begin is None else seconds - config.begin
+        oldest = min(_LIFETIMES * config.lifetime, since)
+        if oldest <= 0.0:
+            return total
+        stretches = max(1, math.ceil(oldest / (_NODES * config.spacing)))
+        count, half = _NODES * stretches, 0.5 * oldest / stretches
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        ages = (half * (2.0 * np.arange(stretches)[:, None] + 1.0 + nodes)).ravel()
+        steps = half * np.tile(weights, stretches)
+        centres = self._centres(seconds, ages)
+        squares = config.size**2 + 2.0 * config.diffusivity * ages
+        masses = config.rate * steps * np.exp(-ages / config.lifetime) / (2.0 * np.pi * squares)
+        rows = max(1, _CELLS // count)
+        for first in range(0, len(total), rows):
+            part = slice(first, first + rows)
+            apart = np.square(self._positions[part, None, :] - centres).sum(axis=2)
+            total[part] = np.exp(-0.5 * apart / squares) @ masses
+        return total
+
+    def _centres(self, seconds: float, ages: FloatArray) -> FloatArray:
+        """Return where puffs of these ages, which increase, are by now: (m, 2) [m]."""
+        config = self._config
+        source = np.array(config.source)
+        velocity = np.array(config.source_velocity)
+        given_off = source + velocity * (seconds - ages)[:, None]
+        # Displacement: the integral of the flow over each step, by Gauss's rule, summed up.
+        edges = np.concatenate([[0.0], ages])
+        nodes, weights = np.polynomial.legendre.leggauss(4)
+        middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
+        flow = self._flow(seconds - (middle[:, None] + half[:, None] * nodes))
+        carried = np.cumsum((flow * (half[:, None] * weights)[:, :, None]).sum(axis=1), axis=0)
+        return np.asarray(given_off + carried)
+
+    def _flow(self, times: FloatArray) -> FloatArray:
+        """Return the flow at times, (..., 2) [m/s]."""
+        config = self._config
+        swing = config.swing * np.sin(2.0 * np.pi * times / config.swing_period)
+        angle = np.deg2rad(config.flow_direction + config.turn_rate * times + swing)
+        return config.flow_speed * np.stack([np.cos(angle), np.sin(angle)], axis=-1)

@@ -1,0 +1,101 @@
+"""A recorded mission that asked an expert, once more: the same questions, the same decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from gp_active_sensing.expert import Faults, ModelExpert
+from gp_active_sensing.mission.inbox import raw_answer
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.settings import Given
+from gp_active_sensing.types import FloatArray, IntArray
+from tests.replay.missions import Recorder
+from tests.replay.test_again import check_equal, compared
+from tests.unit.expert.asking import registered
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    with registered():
+        yield
+
+
+def slope(places: IntArray, seconds: float) -> FloatArray:
+    return np.asarray(10.0 + 0.1 * places + 0.01 * seconds)
+
+
+class Asked(Recorder):
+    """A mission whose expert is slow, sometimes silent and sometimes wrong."""
+
+    def __post_init__(self) -> None:
+        self.config = {
+            "policy": {"name": "asking"},
+            "expert": {"timeout": 0.8},
+            "budget": {"readings": 14},
+            **self.config,
+        }
+        super().__post_init__()
+        faults = Faults(dropout=0.1, nan=0.1, wrong=0.1)
+        self.expert = ModelExpert(slope, 20, noise_std=0.2, delay=0.5, faults=faults)
+
+    def _do(self, steps: list[Any]) -> None:
+        for step in steps:
+            if step.query:
+                self.expert.ask(step.query, self._time + self._some(0.6))
+        super()._do(steps)
+
+    def _deliver(self) -> None:
+        topology = self.mission.loop.topology
+        for reading in self.expert.answers(self._time):
+            self.mission.inbox.put(raw_answer(reading, topology), self._time)
+        super()._deliver()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("probes", [(), ("boat", "car")], ids=["one", "two"])
+def test_the_decisions_come_out_again(tmp_path: Path, seed: int, probes: tuple[str, ...]) -> None:
+    played = Asked(seed, probes=probes).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=14)
+    before = played.mission.consulting
+    assert before is not None
+    counts = before.books.to_mapping()
+    assert counts["late"] > 0
+    assert counts["answered"] > 10
+    assert RunDirectory.open(tmp_path / "run").summary()["expert"] == counts
+
+
+def test_pausing_and_another_time_out_come_out_again(tmp_path: Path) -> None:
+    played = Asked(
+        1,
+        commands={
+            4.0: lambda mission: mission.pause("lunch"),
+            7.0: lambda mission: mission.resume(),
+        },
+    )
+    played.commands[9.0] = lambda _: played.change({"expert": {"timeout": 0.1}})
+    comparison = compared(played.run().bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=14)
+
+
+def test_along_a_bag_without_a_journal_nobody_is_asked(tmp_path: Path) -> None:
+    played = Asked(2).run()
+    played.messages = [m for m in played.messages if "journal" not in m[0]]
+    params = tmp_path / "params.yaml"
+    params.write_text(
+        "active_sensing: {ros__parameters: {map: {kind: grid, columns: 5, rows: 4, spacing: 10.0}, "
+        "belief: {length_scales: [20.0], signal_std: [3.0], noise_std: [0.3]}, "
+        "policy: {name: asking}}}\n"
+    )
+    bag = played.bag(tmp_path / "bag")
+    replayed = replay_bag(bag, tmp_path / "run", Given(params=params))
+    assert replayed.summary["expert"] == {}
+    assert replayed.summary["stages"] > 5

@@ -1,0 +1,289 @@
+"""A belief over a field that changes: time, what is observed, scales, transforms, copies."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.errors import ReadingError
+
+YEAR = 3.2e7
+KINDS = {
+    "rate": DriftConfig(kind="injection", rate=0.05),
+    "doubling": DriftConfig(kind="injection", doubling=4.0),
+    "discard": DriftConfig(kind="injection", doubling=4.0, discard_step=4.0),
+    "kernel": DriftConfig(kind="kernel", time_scale=4.0),
+    "window": DriftConfig(kind="window", window=4.0),
+    "restart": DriftConfig(kind="restart", window=4.0),
+    "weights": DriftConfig(kind="weights", time_scale=4.0),
+}
+KNOWN = {"signal_std": (1.0,), "noise_std": (0.2,)}
+LINE = np.arange(8.0)[:, None]
+
+
+@pytest.fixture(params=KINDS)
+def drift(request: pytest.FixtureRequest) -> DriftConfig:
+    return KINDS[request.param]
+
+
+def make(drift: DriftConfig, **options) -> Belief:
+    settings = {"length_scales": (1.0, 3.0), **KNOWN, "mean_std": 3.0} | options
+    return build_belief(BeliefConfig(drift=drift, **settings), LINE)
+
+
+def told(belief: Belief, start: float = 0.0) -> Belief:
+    for i, value in enumerate([0.5, 0.9, 1.2, 0.7]):
+        belief.observe(2 * i, value, seconds=start + i)
+    return belief
+
+
+# -- time --------------------------------------------------------------------------------------
+
+
+def test_old_readings_tell_less_and_less_until_the_prior_is_back(drift: DriftConfig) -> None:
+    belief = told(make(drift, mean_std=0.0))
+    before = belief.predict(np.array([6]))[1][0]
+    for seconds in (5.0, 7.0, 12.0, 100.0, YEAR, 1000 * YEAR):
+        belief.advance(seconds)
+        now = belief.predict(np.array([6]))[1][0]
+        assert now >= before - 1e-12
+        before = now
+        assert np.isfinite(belief.log_evidence).all()
+        assert belief.weights.sum() == pytest.approx(1.0)
+    if drift.discard_step is None:
+        np.testing.assert_allclose(belief.predict()[1], 1.0, rtol=1e-6)
+    assert belief.jittered == 0
+
+
+def test_ages_of_years_from_the_clock_of_a_robot(drift: DriftConfig) -> None:
+    """Stamps are seconds since 1970: differences of large numbers, and the same answers."""
+    early, late = told(make(drift)), told(make(drift), 4.0 * 4.3e8)
+    early.advance(5.5)
+    late.advance(4.0 * 4.3e8 + 5.5)
+    for a, b in zip(early.predict(), late.predict(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    fresh = told(make(drift))
+    fresh.advance(10 * YEAR)
+    fresh.observe(3, 0.4, seconds=10 * YEAR)
+    assert fresh.predict(np.array([3]))[0][0] == pytest.approx(0.4, abs=0.1)
+
+
+def test_time_never_goes_back(drift: DriftConfig, caplog: pytest.LogCaptureFixture) -> None:
+    belief, straight = told(make(drift)), told(make(drift))
+    belief.advance(6.0)
+    straight.advance(6.0)
+    with caplog.at_level(logging.INFO):
+        belief.advance(2.0)
+        belief.advance(-YEAR)
+    assert belief.seconds == 6.0
+    said = [r.message for r in caplog.records if "behind" in r.message]
+    assert len(said) == 1
+    assert said[0].startswith("the time given is 4 s behind")
+    for a, b in zip(belief.predict(), straight.predict(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_late_readings_have_their_own_age(drift: DriftConfig) -> None:
+    belief, ordered = make(drift), make(drift)
+    belief.observe(5, 1.0, seconds=3.5)
+    belief.observe(1, 0.2, seconds=0.5)
+    ordered.observe(1, 0.2, seconds=0.5)
+    ordered.observe(5, 1.0, seconds=3.5)
+    assert belief.seconds == 3.5
+    for a, b in zip(belief.predict(), ordered.predict(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_times_that_are_none_are_refused(drift: DriftConfig, bad: float) -> None:
+    belief = told(make(drift))
+    before = belief.predict()
+    with pytest.raises(ReadingError, match="time of a reading") as error:
+        belief.observe(0, 1.0, seconds=bad)
+    assert error.value.reason == "bad_stamp"
+    with pytest.raises(ValueError, match="expected a time in seconds"):
+        belief.advance(bad)
+    for a, b in zip(before, belief.predict(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_equal_stamps_of_different_places(drift: DriftConfig) -> None:
+    belief = make(drift)
+    for place in range(8):
+        belief.observe(place, 0.1 * place, seconds=2.0)
+    mean, _ = belief.predict()
+    np.testing.assert_allclose(mean, 0.1 * np.arange(8), atol=0.15)
+
+
+# -- what is observed --------------------------------------------------------------------------
+
+
+def test_places_count_as_observed_while_their_readings_do() -> None:
+    for name, seen in {
+        "rate": [0, 2, 4, 6],
+        "doubling": [0, 2, 4, 6],
+        "discard": [6],
+        "kernel": [0, 2, 4, 6],
+        "window": [4, 6],
+        "restart": [],
+        "weights": [0, 2, 4, 6],
+    }.items():
+        belief = told(make(KINDS[name]))
+        assert not belief.observed.flags.writeable
+        belief.advance(6.0 if name != "discard" else 40.0)
+        assert np.flatnonzero(belief.observed).tolist() == seen, name
+        assert np.flatnonzero(belief.visited).tolist() == [0, 2, 4, 6]
+        belief.averages(np.flatnonzero(belief.observed))
+        belief.advance(YEAR)
+        belief.averages(np.flatnonzero(belief.observed))
+
+
+def test_forgotten_places_are_not_observed(drift: DriftConfig) -> None:
+    belief = make(dataclasses.replace(drift, forget_after=2.0))
+    assert not belief.observed.any()
+    told(belief)
+    belief.advance(3.5)
+    assert np.flatnonzero(belief.observed).tolist() == [4, 6]
+    belief.observe(0, 0.4, seconds=3.75)
+    assert belief.observed[0]
+    belief.advance(5.9)
+    assert set(np.flatnonzero(belief.observed)) <= {0}
+    with pytest.raises(ValueError, match="expected observed places"):
+        belief.averages(np.array([2]))
+
+
+def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> None:
+    belief, prior = make(drift), make(drift)
+    belief.observe(3, 2.0, 0.01, seconds=1.0, expert=True)
+    assert not belief.observed.any()
+    assert not belief.visited.any()
+    assert belief.readings[3] == 1
+    assert belief.predict(np.array([3]))[0][0] > prior.predict(np.array([3]))[0][0] + 1.0
+    assert belief.copy().predict()[0][3] == belief.predict()[0][3]
+
+
+def test_an_expert_where_the_field_stands() -> None:
+    belief = build_belief(BeliefConfig(length_scales=(2.0,), **KNOWN), LINE)
+    belief.observe(3, 2.0, expert=True)
+    assert not belief.observed.any()
+    belief.observe(3, 1.0)
+    assert np.flatnonzero(belief.observed).tolist() == [3]
+    assert belief.averages(np.array([3]))[0, 0] == pytest.approx(1.5)
+
+
+def test_averages_are_of_what_a_reading_is_worth_now() -> None:
+    for name, expected in {
+        "doubling": (3.0 / 2.0 + 1.0) / (1.0 / 2.0 + 1.0),
+        "weights": (3.0 * math.exp(-1) + 1.0) / (math.exp(-1) + 1.0),
+        "rate": (3.0 / 2.0 + 1.0) / (1.0 / 2.0 + 1.0),
+        "kernel": 1.0,
+        "restart": 1.0,
+    }.items():
+        belief = make(KINDS[name])
+        belief.observe(1, 3.0, seconds=0.0)
+        belief.observe(1, 1.0, seconds=4.0)
+        assert belief.averages(np.array([1]))[0, 0] == pytest.approx(expected), name
+
+
+# -- what else there is in a belief --------------------------------------------------------------
+
+
+def test_copies_are_independent(drift: DriftConfig) -> None:
+    belief = told(make(drift))
+    before = belief.predict()
+    copy = belief.copy()
+    copy.observe(1, 9.0, seconds=3.5)
+    copy.advance(8.0)
+    copy.predict()
+    assert belief.seconds == 3.0
+    for a, b in zip(before, belief.predict(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    again = belief.copy()
+    for a, b in zip(before, again.predict(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    belief.observe(1, 9.0, seconds=3.5)
+    belief.advance(8.0)
+    for a, b in zip(copy.predict(), belief.predict(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_the_grid_follows_readings_while_the_field_changes(drift: DriftConfig) -> None:
+    """Length-scales from the map; readings as of the present, so that they show a smooth field."""
+    belief = make(drift, length_scales=None, noise_std=(0.02,))
+    before = belief.hyperparameters
+    changed = 0
+    for i in range(40):
+        belief.observe(i % 8, float(np.sin(0.2 * (i % 8))), seconds=0.001 * i)
+        changed += bool(belief.adapt())
+    assert changed
+    assert belief.hyperparameters != before
+    mean, variance = belief.predict()
+    assert np.isfinite(mean).all()
+    assert (variance > 0).all()
+    np.testing.assert_allclose(mean, np.sin(0.2 * np.arange(8)), atol=0.3)
+
+
+def test_linear_mean_and_logarithm(drift: DriftConfig) -> None:
+    belief = make(drift, mean="linear", transform="log", mean_std=2.0)
+    for i in range(8):
+        belief.observe(i, math.exp(1.0 + 0.2 * i), seconds=1.0 + 1e-3 * i)
+    belief.advance(1.01)
+    mean, _ = belief.predict()
+    np.testing.assert_allclose(np.log(mean), 1.0 + 0.2 * np.arange(8), atol=0.35)
+    with pytest.raises(ReadingError, match="above 0"):
+        belief.observe(0, -1.0, seconds=3.0)
+
+
+@pytest.mark.parametrize("name", sorted(set(KINDS) - {"rate"}))
+def test_unknown_scale_follows_the_unit_of_the_readings(name: str) -> None:
+    """A thousand times the values: a thousand times the answer, whenever it is asked."""
+    one, thousand = (
+        make(KINDS[name], signal_std=None, noise_std=None, mean_std=None) for _ in range(2)
+    )
+    rng = np.random.default_rng(2)
+    for i in range(30):
+        place, value = int(rng.integers(8)), float(20.0 + rng.normal())
+        one.observe(place, value, seconds=0.3 * i)
+        thousand.observe(place, 1000.0 * value, seconds=0.3 * i)
+    for seconds in (9.0, 11.0, 14.0, 30.0, YEAR):
+        one.advance(seconds)
+        thousand.advance(seconds)
+        (mean, variance), (large, wide) = one.predict(), thousand.predict()
+        np.testing.assert_allclose(1000.0 * mean, large, rtol=1e-6)
+        np.testing.assert_allclose(1e6 * variance, wide, rtol=1e-4)
+        np.testing.assert_allclose(one.weights, thousand.weights, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["doubling", "weights"])
+def test_stale_readings_do_not_speak_for_the_least_noise(name: str) -> None:
+    """What is worth nothing any more says nothing about λ either."""
+    belief = make(KINDS[name], signal_std=(1.0,), noise_std=(0.05, 0.2, 0.8))
+    rng = np.random.default_rng(1)
+    for i in range(60):
+        belief.observe(int(rng.integers(8)), float(0.8 * rng.normal()), seconds=0.1 * i)
+    prior = belief.prior_weights
+    belief.advance(YEAR)
+    np.testing.assert_allclose(belief.weights, prior, rtol=1e-3)
+
+
+def test_information_is_that_of_the_readings_as_they_count_now() -> None:
+    belief = make(KINDS["doubling"], length_scales=(3.0,), mean_std=0.0)
+    belief.observe(2, 0.5, seconds=0.0)
+    belief.observe(2, 0.4, seconds=1.0)
+    belief.observe(5, 0.1, seconds=2.0)
+    belief.advance(4.0)
+    place, age = np.array([2, 2, 5]), np.array([4.0, 3.0, 2.0])
+    noise = 0.04 * (1.0 + (age / 4.0) ** 2)
+    K = np.exp(-0.5 * (LINE[place] - LINE[place].T) ** 2 / 9.0)
+    expected = 0.5 * np.linalg.slogdet(np.eye(3) + K / noise[:, None])[1]
+    assert belief.information[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_tick_is_a_small_part_of_the_time_constant(drift: DriftConfig) -> None:
+    assert make(drift).tick == 4.0 / 128.0

@@ -1,0 +1,76 @@
+"""`belief.drift`: what may be given together, and what the messages say."""
+
+from __future__ import annotations
+
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology import MapConfig, build_topology
+
+GOOD = [
+    {},
+    {"kind": "none"},
+    {"kind": "injection", "rate": 0.1},
+    {"kind": "injection", "doubling": 60, "discard_step": 10, "forget_after": 600},
+    {"kind": "kernel", "time_scale": 3600},
+    {"kind": "weights", "time_scale": 3600.0},
+    {"kind": "window", "window": 60},
+    {"kind": "restart", "window": 60, "forget_after": 5},
+]
+BAD = [
+    ({"kind": "fading"}, r"drift\.kind: expected one of none, injection"),
+    ({"kind": "kernell"}, r"Did you mean 'kernel'"),
+    ({"kind": "injection"}, r"drift\.one of rate and doubling: is required .* got 0"),
+    ({"kind": "injection", "rate": 1, "doubling": 1}, r"got 2 of them"),
+    ({"kind": "kernel"}, r"drift\.time_scale: is required for kind kernel"),
+    ({"kind": "kernel", "window": 3, "time_scale": 1}, r"drift\.window: is not for kind kernel"),
+    ({"kind": "window", "time_scale": 3}, r"drift\.window: is required"),
+    ({"kind": "window", "window": 0}, r"drift\.window: must be more than 0 \[s\]"),
+    ({"kind": "window", "window": -1}, r"must be more than 0"),
+    ({"kind": "window", "window": float("nan")}, r"expected a finite number"),
+    ({"kind": "window", "window": 5, "discard_step": 1}, r"discard_step: is not for kind window"),
+    ({"forget_after": 10}, r"drift\.forget_after: is not for kind none"),
+    ({"kind": "injection", "rat": 1}, r"drift\.rat: unknown key. Did you mean 'rate'"),
+]
+
+
+@pytest.mark.parametrize("given", GOOD)
+def test_good_sections(given: dict) -> None:
+    config = from_mapping(BeliefConfig, {"signal_std": [1.0], "drift": given}, path="belief")
+    assert config.drift.changing == (config.drift.kind != "none")
+    assert from_mapping(DriftConfig, to_mapping(config.drift)) == config.drift
+
+
+@pytest.mark.parametrize(("given", "message"), BAD)
+def test_bad_sections_say_what_is_wrong(given: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(BeliefConfig, {"drift": given}, path="belief")
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigError) as error:
+        DriftConfig(kind="window", rate=1.0, time_scale=2.0)
+    assert len(error.value.problems) == 3
+    with pytest.raises(ConfigError, match="got 'slow'"):
+        DriftConfig(kind="slow")
+
+
+def test_a_rate_needs_a_scale() -> None:
+    with pytest.raises(ConfigError, match=r"drift\.rate: has no unit .* drift\.doubling instead"):
+        BeliefConfig(drift=DriftConfig(kind="injection", rate=0.1))
+    for scaled in ({"signal_std": (1.0,)}, {"noise_std": (0.1,)}):
+        assert BeliefConfig(drift=DriftConfig(kind="injection", rate=0.1), **scaled).scale_known
+
+
+def test_a_policy_may_bring_its_own_but_no_other_than_what_is_configured() -> None:
+    topology = build_topology(MapConfig(kind="line", count=5))
+    own = DriftConfig(kind="window", window=9.0)
+    assert belief_on(BeliefConfig(), topology).drift == NO_DRIFT
+    assert belief_on(BeliefConfig(), topology, own).drift == own
+    assert belief_on(BeliefConfig(drift=own), topology, own).drift == own
+    other = BeliefConfig(drift=DriftConfig(kind="window", window=8.0))
+    with pytest.raises(ConfigError, match=r"belief\.drift: is kind window.* take gp_ucb"):
+        belief_on(other, topology, own)

@@ -1,0 +1,98 @@
+"""Readings kept with their times: bounded memory, and what collapsing costs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.belief.drift.ageing import FRACTION, Ageing
+from gp_active_sensing.belief.drift.history import History
+
+KINDS = {
+    "rate": DriftConfig(kind="injection", rate=0.05),
+    "doubling": DriftConfig(kind="injection", doubling=4.0),
+    "discard": DriftConfig(kind="injection", doubling=4.0, discard_step=4.0),
+    "kernel": DriftConfig(kind="kernel", time_scale=4.0),
+    "window": DriftConfig(kind="window", window=4.0),
+    "restart": DriftConfig(kind="restart", window=4.0),
+    "weights": DriftConfig(kind="weights", time_scale=4.0),
+}
+
+
+def belief_with(drift: DriftConfig, n: int = 6):
+    config = BeliefConfig(
+        length_scales=(2.0,), signal_std=(1.0,), noise_std=(0.2,), mean_std=3.0, drift=drift
+    )
+    return build_belief(config, np.arange(float(n))[:, None])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
+    """200 readings a time constant, for 250 time constants."""
+    history = History(2, Ageing(KINDS[name], 0.2))
+    most = 0
+    for i in range(50_000):
+        history.prune()
+        history.add(i // 500 % 2, float(np.sin(i)), None, i * 0.02, expert=False)
+        most = max(most, history.slots)
+    assert history.count.sum() == 50_000
+    # Up to twice what is in use: 12 time scales of the kernel, 69 of the weights, logarithmically
+    # many of the injection.
+    assert most <= {"kernel": 26, "weights": 140}.get(name, 24) * FRACTION
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_dropped_and_merged_makes_no_difference(name: str) -> None:
+    """A belief that keeps every slot for ever says the same, as far as it is to be noticed."""
+    drift = DriftConfig(kind="weights", time_scale=1.0) if name == "weights" else KINDS[name]
+    rng = np.random.default_rng(7)
+    belief, whole = belief_with(drift), belief_with(drift)
+    whole._data.history._limit = 10**9
+    for i in range(3_000):
+        place, value = int(rng.integers(6)), float(rng.normal())
+        for each in (belief, whole):
+            each.observe(place, value, seconds=i * 0.04)
+    assert belief._data.history.slots < whole._data.history.slots == 3_000
+    mean, variance = belief.predict()
+    expected, width = whole.predict()
+    # Readings that merge share what a rate says of the field's change: no false precision.
+    np.testing.assert_allclose(variance, width, rtol=0.1 if name == "rate" else 0.02)
+    assert name != "rate" or (variance > width).all()
+    np.testing.assert_allclose(mean, expected, atol=0.3 * math.sqrt(width.max()))
+
+
+def test_what_is_kept_depends_on_the_readings_only() -> None:
+    asked, left_alone = (belief_with(KINDS["doubling"]) for _ in range(2))
+    rng = np.random.default_rng(3)
+    for i in range(2_000):
+        place, value = int(rng.integers(6)), float(rng.normal())
+        asked.observe(place, value, seconds=i * 0.05)
+        left_alone.observe(place, value, seconds=i * 0.05)
+        if i % 200 == 0:
+            asked.advance(i * 0.05 + 0.01)
+            asked.predict()
+    for a, b in zip(asked.predict(), left_alone.predict(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(asked.log_evidence, left_alone.log_evidence)
+
+
+def test_slots_do_not_cross_a_restart() -> None:
+    belief = belief_with(DriftConfig(kind="restart", window=10.0))
+    belief.observe(0, 5.0, seconds=19.9999)
+    belief.observe(0, 1.0, seconds=20.0)
+    alone = belief_with(DriftConfig(kind="restart", window=10.0))
+    alone.observe(0, 1.0, seconds=20.0)
+    for a, b in zip(belief.predict(), alone.predict(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_readings_of_one_slot_count_as_one_row() -> None:
+    belief = belief_with(KINDS["kernel"])
+    for i in range(1_000):
+        belief.observe(2, 1.0, seconds=8.0 + i * 1e-5)
+    assert belief._data.history.slots == 1
+    assert belief.readings[2] == 1_000

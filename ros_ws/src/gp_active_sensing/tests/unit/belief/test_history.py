@@ -1,0 +1,269 @@
+"""A covariance of earlier readings: right numbers, or an error that says which cell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import (
+    Belief,
+    BeliefConfig,
+    GivenCovariance,
+    HyperParameters,
+    PriorMean,
+    belief_on,
+)
+from gp_active_sensing.belief.history import empirical, read_history
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.sim import run_scenario, scenario_from_mapping
+from gp_active_sensing.topology import make_line
+from gp_active_sensing.types import Reading
+
+NAMES = tuple("abcdef")
+
+
+def draws(seed: int, times: int, n: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    """Return a covariance and draws from it."""
+    x = np.arange(float(n))
+    K = np.exp(-0.5 * (x[:, None] - x) ** 2 / 4.0) * np.outer(1 + x, 1 + x)
+    rng = np.random.default_rng(seed)
+    return K, 10.0 + rng.multivariate_normal(np.zeros(n), K, size=times)
+
+
+def write(path: Path, values: np.ndarray, names: tuple[str, ...] = NAMES) -> Path:
+    lines = [",".join(["time", *names])]
+    for t, row in enumerate(values):
+        lines.append(",".join([f"2026-05-01 {t}", *("" if np.isnan(v) else f"{v}" for v in row)]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_without_shrinkage_it_is_the_sample_covariance() -> None:
+    _, values = draws(0, 50)
+    found = empirical(values, NAMES, 0.0)
+    np.testing.assert_allclose(found.covariance, np.cov(values.T), rtol=1e-9)
+    np.testing.assert_allclose(found.mean, values.mean(axis=0))
+
+
+def test_shrinkage_is_the_formula_written_out() -> None:
+    _, values = draws(1, 12)
+    T, n = values.shape
+    z = (values - values.mean(axis=0)) / values.std(axis=0, ddof=1)
+    top = bottom = 0.0
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                w = z[:, i] * z[:, j]
+                top += T / (T - 1) ** 3 * float(((w - w.mean()) ** 2).sum())
+                bottom += (T / (T - 1) * float(w.mean())) ** 2
+    found = empirical(values, NAMES)
+    assert found.shrinkage == pytest.approx(top / bottom)
+    sample = np.cov(values.T)
+    kept = sample * (1 - found.shrinkage)
+    np.fill_diagonal(kept, np.diagonal(sample))
+    np.testing.assert_allclose(found.covariance, kept)
+
+
+def test_fewer_times_than_places_leave_it_positive_definite_and_nearer_the_truth() -> None:
+    errors: list[tuple[float, float]] = []
+    for seed in range(30):
+        K, values = draws(seed, 4)
+        found = empirical(values, NAMES)
+        assert np.linalg.eigvalsh(found.covariance)[0] > 1e-6
+        sample = np.cov(values.T)
+        errors.append((np.linalg.norm(found.covariance - K), np.linalg.norm(sample - K)))
+    shrunk, plain = np.array(errors).T
+    assert shrunk.mean() < plain.mean()
+
+
+def test_with_many_times_there_is_next_to_no_shrinkage() -> None:
+    K, values = draws(3, 20_000)
+    found = empirical(values, NAMES)
+    assert found.shrinkage < 0.001
+    np.testing.assert_allclose(found.covariance, K, atol=0.05 * K.max())
+
+
+def test_missing_values_are_left_out_pair_by_pair() -> None:
+    values = np.random.default_rng(4).normal(size=(40, 6))
+    values += 0.5 * values[:, :1]
+    holes = np.random.default_rng(5).random(values.shape) < 0.3
+    values[holes] = np.nan
+    found = empirical(values, NAMES, 0.0)
+    np.testing.assert_allclose(found.mean, np.nanmean(values, axis=0))
+    np.testing.assert_allclose(
+        found.covariance.diagonal(), np.nanvar(values, axis=0, ddof=1), rtol=1e-9
+    )
+    both = ~holes[:, 0] & ~holes[:, 1]
+    z = (values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0, ddof=1)
+    r = float((z[both, 0] * z[both, 1]).sum()) / (both.sum() - 1)
+    expected = r * np.sqrt(found.covariance[0, 0] * found.covariance[1, 1])
+    assert found.covariance[0, 1] == pytest.approx(expected, rel=1e-6)
+    # Places that were never read together, and pairs that contradict one another.
+    values[::2, 0], values[1::2, 5] = np.nan, np.nan
+    for shrinkage in (0.0, None):
+        assert np.linalg.eigvalsh(empirical(values, NAMES, shrinkage).covariance)[0] > 0.0
+
+
+def test_places_that_never_changed(caplog: pytest.LogCaptureFixture) -> None:
+    _, values = draws(6, 20)
+    values[:, 2] = 7.0
+    found = empirical(values, NAMES)
+    assert found.mean[2] == 7.0
+    assert found.covariance[2, 2] == pytest.approx(np.delete(np.var(values, 0, ddof=1), 2).min())
+    assert not found.covariance[2, [0, 1, 3]].any()
+    assert "1 places never changed (c)" in caplog.text
+    with pytest.raises(ConfigError, match="constant ones in every column"):
+        empirical(np.full((9, 6), 3.0), NAMES)
+
+
+def test_too_few_times_name_the_place() -> None:
+    values = np.arange(30.0).reshape(5, 6)
+    values[1:4, 4] = np.nan
+    with pytest.raises(ConfigError, match="at least 3 values of every place, got 2 of 'e'"):
+        empirical(values, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("time,a,b\n0,1,2\n", r"none for 1 of 3 \(c\)\. It has: time, a, b"),
+        ("x,y\n0,1\n", r"none for 3 of 3 \(a, b, c\)\. It has: x, y"),
+        ("a,b,c,a\n1,2,3,4\n", "column 'a' comes more than once"),
+        ("a,b,c\n1,2\n", "line 2: expected 3 cells as in line 1, got 2"),
+        ("a,b,c\n1,two,3\n", r"line 2 \(place 'b'\): expected a finite number .* got 'two'"),
+        ("a,b,c\n1,inf,3\n", "got 'inf'"),
+        ("", "It has: none"),
+        ("a,b,c\n", "at least 3 values of every place, got 0 of 'a'"),
+    ],
+)
+def test_tables_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "history.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        empirical(read_history(path, "abc"), "abc")
+
+
+def config(path: Path, **keys: Any) -> BeliefConfig:
+    base = {"kernel": "empirical", "history": str(path), "noise_std": [0.5]}
+    return from_mapping(BeliefConfig, base | keys)
+
+
+def test_a_belief_of_a_history(tmp_path: Path) -> None:
+    line = make_line(6, 1.0, moves="free")
+    _, values = draws(7, 60)
+    path = write(tmp_path / "history.csv", values, line.names)
+    belief = belief_on(config(path), line)
+    expected = empirical(values, line.names)
+    mean, variance = belief.marginals()
+    np.testing.assert_allclose(mean[0], expected.mean)
+    np.testing.assert_allclose(variance[0], expected.covariance.diagonal())
+    np.testing.assert_allclose(belief.joint(np.arange(6)).covariance[0], expected.covariance)
+    # Conditioned as any Gaussian process.
+    belief.observe(2, 14.0)
+    gain = expected.covariance[:, 2] / (expected.covariance[2, 2] + 0.25)
+    np.testing.assert_allclose(
+        belief.marginals()[0][0], expected.mean + gain * (14.0 - expected.mean[2])
+    )
+    # A signal of its own scales the matrix, and what is not known of the level can be said.
+    scaled = belief_on(config(path, signal_std=[2.0, 4.0], mean_std=3.0), line)
+    scaled_variance = scaled.marginals()[1]
+    np.testing.assert_allclose(scaled_variance[1] - 9.0, 4.0 * (scaled_variance[0] - 9.0))
+    assert np.mean(scaled_variance[0] - 9.0) == pytest.approx(4.0)
+    shares = belief_on(config(path, noise_std=None), line)
+    assert len(shares.hyperparameters) == 3
+    assert not shares.adapt()
+
+
+def test_a_history_is_transformed_like_the_readings(tmp_path: Path) -> None:
+    line = make_line(6, 1.0, moves="free")
+    _, values = draws(8, 60)
+    path = write(tmp_path / "history.csv", np.exp(0.1 * values), line.names)
+    belief = belief_on(config(path, transform="log"), line)
+    np.testing.assert_allclose(belief.marginals()[0][0], 0.1 * values.mean(axis=0))
+    path = write(tmp_path / "bad.csv", values - 10.0, line.names)
+    with pytest.raises(ConfigError, match=r"belief\.history: .*expected a value above 0"):
+        belief_on(config(path, transform="log"), line)
+
+
+def test_a_scenario_with_a_history(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    names = make_line(6, 1.0).names
+    x = np.arange(6.0)
+    draw = rng.multivariate_normal(np.zeros(6), np.exp(-0.5 * (x[:, None] - x) ** 2), size=40)
+    write(tmp_path / "history.csv", 20.0 + draw, names)
+    scenario = scenario_from_mapping(
+        {
+            "map": {"kind": "line", "count": 6, "spacing": 1.0, "moves": "free"},
+            "field": {"kind": "gp", "length_scale": 1.0, "signal_std": 1.0, "mean": 20.0},
+            "sensor": {"noise_std": 0.1},
+            "belief": {"kernel": "empirical", "history": "history.csv", "noise_std": [0.1]},
+            "policy": {"name": "gp_ucb", "scale": 5.0},
+            "budget": {"readings": 12},
+        },
+        base_dir=tmp_path,
+    )
+    assert scenario.belief.history == str(tmp_path / "history.csv")
+    run_scenario(scenario, tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
+    assert summary["observed"] <= 6
+    records = (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()
+    assert len(records) == 12, "a visit of an observed place is a stage as well"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"kernel": "empirical"}, "history: is needed for kernel: empirical"),
+        ({"history": "x.csv"}, "history: is for kernel: empirical, not 'se'"),
+        ({"shrinkage": 0.5}, "shrinkage: is for kernel: empirical"),
+        ({"kernel": "empirical", "history": "x", "length_scales": [1.0]}, "length_scales: a cov"),
+        ({"kernel": "empirical", "history": "x", "mean": "linear"}, "mean: comes from the history"),
+        ({"kernel": "empirical", "history": "x", "mean_value": 3.0}, "mean: comes from the hist"),
+        ({"kernel": "empirical", "history": "x", "smoothness": 2.5}, "smoothness: is for graph"),
+        ({"kernel": "empirical", "history": "x", "shrinkage": 1.5}, "shrinkage: must be 1 or less"),
+    ],
+)
+def test_keys_that_do_not_go_together(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(BeliefConfig, keys)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    line = make_line(6, 1.0)
+    with pytest.raises(ConfigError, match=r"belief\.history: maps: no file 'nowhere\.csv'"):
+        belief_on(config(Path("nowhere.csv")), line)
+
+
+def test_a_matrix_that_is_no_covariance_is_refused() -> None:
+    one = [HyperParameters((1.0,), 1.0, 0.1)]
+    for matrix, message in (
+        (np.eye(3)[:2], "expected a covariance"),
+        (np.array([[1.0, 0.5], [0.2, 1.0]]), "symmetric"),
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "without negative eigenvalues"),
+        (np.zeros((2, 2)), "above 0 somewhere"),
+        (np.array([[np.nan]]), "finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GivenCovariance(matrix, one)
+    with pytest.raises(ValueError, match="at least one hyper-parameter"):
+        GivenCovariance(np.eye(2), [])
+
+
+def test_a_singular_covariance_can_be_planned_with() -> None:
+    """Two places that are one, and a rank of one in all."""
+    covariance = GivenCovariance(np.ones((4, 4)), [HyperParameters((1.0,), 2.0, 0.1)])
+    line = make_line(4, 1.0, moves="free")
+    belief = Belief(covariance, PriorMean.known(4, 0.0))
+    loop = SensingLoop(line, belief, build_policy({"name": "gp_ucb"}), seed=1)
+    for stage in range(10):
+        place = loop.ask(0).waypoint
+        assert place is not None
+        loop.tell([Reading(stage, place, 1.0)])
+    np.testing.assert_allclose(belief.predict()[0], 1.0, atol=0.01)

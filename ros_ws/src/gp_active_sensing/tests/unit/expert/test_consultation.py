@@ -1,0 +1,221 @@
+"""Which answers of an expert count, and how long they are waited for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.expert import AnswersConfig, Consultation
+from gp_active_sensing.topology import FreeTopology, make_grid
+from gp_active_sensing.types import Reading
+
+GRID = make_grid(5, 4, 10.0)
+
+
+def books(snap: float = 4.0, **config: object) -> Consultation:
+    return Consultation(GRID, AnswersConfig(**config), snap)  # type: ignore[arg-type]
+
+
+def answer(
+    place: int | None = 3, seconds: float = 0.0, value: float = 1.0, **more: object
+) -> Reading:
+    plain = Reading(round(1e9 * seconds), place, value, 0.1, "expert")
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def use(one: Consultation, reading: Reading, now: float = 0.0) -> bool:
+    return one.note(one.check(reading, now))
+
+
+# -- waiting ---------------------------------------------------------------
+
+
+def test_it_waits_until_all_have_answered() -> None:
+    one = books(timeout=5.0)
+    assert not one.open
+    assert not one.waits(0.0)
+    one.begin([3, 4], 10.0)
+    assert one.open
+    assert one.waits(10.0)
+    assert use(one, answer(3, 10.0), 11.0) is False
+    assert one.missing == (4,)
+    assert one.waits(11.0)
+    use(one, answer(4, 10.0), 12.0)
+    assert not one.waits(12.0)
+    assert one.open
+    one.settle()
+    assert not one.open
+    assert one.to_mapping() == {
+        "questions": 1,
+        "asked": 2,
+        "answered": 2,
+        "unanswered": 0,
+        "used": 2,
+        "late": 0,
+        "rejected": {},
+    }
+
+
+def test_it_waits_no_longer_than_the_time_out() -> None:
+    one = books(timeout=5.0)
+    one.begin([3], 10.0)
+    assert one.waits(14.9)
+    assert not one.waits(15.0)
+    one.settle()
+    assert one.counts["unanswered"] == 1
+
+
+def test_a_time_out_of_zero_waits_for_nothing() -> None:
+    one = books(timeout=0.0)
+    one.begin([3], 10.0)
+    assert not one.waits(10.0)
+
+
+def test_a_question_for_nothing_waits_for_nothing() -> None:
+    one = books()
+    one.begin([], 10.0)
+    assert one.open
+    assert not one.waits(10.0)
+    assert one.to_mapping() == {}
+
+
+def test_a_clock_that_goes_back_neither_ends_the_wait_nor_makes_it_long() -> None:
+    one = books(timeout=5.0)
+    one.begin([3], 1000.0)
+    assert one.waits(10.0)
+    assert one.waits(14.0)
+    assert not one.waits(15.0)
+
+
+def test_a_question_that_is_given_up_counts_as_asked() -> None:
+    one = books()
+    one.begin([3], 0.0)
+    one.give_up()
+    assert not one.open
+    assert one.counts["unanswered"] == 0
+    assert use(one, answer(3))  # late, and used
+
+
+# -- late ---------------------------------------------------------------
+
+
+def test_an_answer_after_the_decision_is_late_and_used() -> None:
+    one = books()
+    one.begin([3, 4], 0.0)
+    one.settle()
+    assert use(one, answer(3), 7.0) is True
+    one.begin([4], 8.0)
+    assert use(one, answer(3, 1.0), 8.0) is True
+    assert use(one, answer(4, 8.0), 8.0) is False
+    assert one.counts["late"] == 2
+    assert one.counts["used"] == 3
+    assert one.counts["answered"] == 1
+
+
+def test_a_second_value_of_a_place_is_used_too() -> None:
+    one = books()
+    one.begin([3], 0.0)
+    use(one, answer(3, 0.0))
+    assert use(one, answer(3, 1.0), 1.0) is False
+    assert one.counts["used"] == 2
+    assert one.counts["answered"] == 1
+
+
+# -- rejected ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reading", "reason"),
+    [
+        (answer(5), "not_asked"),
+        (answer(3, value=math.nan), "not_finite"),
+        (answer(3, value=math.inf), "not_finite"),
+        (answer(3, noise_variance=0.0), "bad_variance"),
+        (answer(3, noise_variance=-1.0), "bad_variance"),
+        (answer(3, noise_variance=math.nan), "bad_variance"),
+        (answer(3, noise_variance=math.inf), "bad_variance"),
+        (answer(99), "unknown_location"),
+        (answer(None), "bad_position"),
+        (answer(None, position=(math.nan, 0.0)), "bad_position"),
+        (answer(None, position=(1e9, 0.0)), "off_map"),
+        (answer(None, position=(25.0, 0.0)), "off_map"),
+        (answer(None, position=(10.0, 0.0)), "not_asked"),
+        (answer(3, -3601.0), "too_old"),
+        (answer(3, 10.5), "stamp_ahead"),
+        (answer(3, 50 * 365 * 86400.0), "stamp_ahead"),
+    ],
+)
+def test_what_cannot_be_used_is_rejected_with_its_reason(reading: Reading, reason: str) -> None:
+    one = books()
+    one.begin([3, 4], 0.0)
+    with pytest.raises(ReadingError) as caught:
+        one.check(reading, 0.0)
+    assert caught.value.reason == reason
+    assert one.missing == (3, 4)
+
+
+def test_rejections_are_counted_by_reason() -> None:
+    one = books()
+    assert one.reject("not_asked") == 1
+    assert one.reject("not_asked") == 2
+    assert one.reject("too_old") == 1
+    assert one.to_mapping()["rejected"] == {"not_asked": 2, "too_old": 1}
+
+
+def test_the_same_answer_sent_twice_counts_once() -> None:
+    one = books()
+    one.begin([3], 0.0)
+    use(one, answer(3, 0.5), 1.0)
+    with pytest.raises(ReadingError, match="come before") as caught:
+        one.check(answer(3, 0.5), 1.0)
+    assert caught.value.reason == "answered_already"
+    one.check(answer(3, 0.5, value=2.0), 1.0)  # another value of the same time
+
+
+def test_any_age_where_none_is_set() -> None:
+    one = books(max_age=None)
+    one.begin([3], 2e9)
+    assert one.check(answer(3, 0.0), 2e9).location == 3  # 63 years
+
+
+def test_answers_used_are_forgotten_once_their_like_is_too_old() -> None:
+    one = books(max_age=10.0)
+    one.begin([3], 0.0)
+    use(one, answer(3, 0.0))
+    one.forget_before(100.0)
+    assert one._known == {3: set()}
+
+
+# -- positions ---------------------------------------------------------------
+
+
+def test_a_position_means_the_place_nearest_to_it() -> None:
+    one = books()
+    one.begin([6], 0.0)
+    assert one.check(answer(None, position=(11.0, 12.0)), 0.0).location == 6
+
+
+def test_of_two_places_at_one_position_the_one_that_waits() -> None:
+    road = FreeTopology("road", "map", ["there", "back", "on"], [[0, 0], [0, 0], [9, 0]])
+    one = Consultation(road, AnswersConfig(), 1.0)
+    one.begin([1, 0], 0.0)
+    at_both = answer(None, position=(0.1, 0.0))
+    first = one.check(at_both, 0.0)
+    assert first.location == 1  # in the order of the question
+    one.note(first)
+    assert one.check(replace(at_both, value=2.0), 0.0).location == 0
+    one.begin([1], 1.0)
+    assert one.check(answer(None, 1.0, position=(0.0, 0.0)), 1.0).location == 1
+
+
+def test_a_float32_position_of_a_map_far_from_its_origin() -> None:
+    far = make_grid(3, 3, 10.0, origin=(499_999.7, 5_432_101.3))
+    one = Consultation(far, AnswersConfig(), 10.0)
+    one.begin(range(9), 0.0)
+    for place in range(9):
+        x, y = np.float32(far.positions[place])
+        assert one.check(answer(None, position=(float(x), float(y))), 0.0).location == place

@@ -1,0 +1,289 @@
+"""The three kinds of expert: where they answer, when, how well, and what goes wrong."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.expert import (
+    Expert,
+    ExpertConfig,
+    Faults,
+    ModelExpert,
+    RevisitExpert,
+    SimulatedExpert,
+    StationsExpert,
+    build_expert,
+    of_map,
+    station_places,
+)
+from gp_active_sensing.topology import FreeTopology, make_grid, make_line
+from gp_active_sensing.types import FloatArray, IntArray
+
+N = 20
+LINE = make_line(N, 1.0, moves="adjacent")
+
+
+def rising(places: IntArray, seconds: float) -> FloatArray:
+    """10 a place and 1 a second."""
+    return np.asarray(10.0 * places + seconds)
+
+
+def model(**more: object) -> ModelExpert:
+    return ModelExpert(rising, N, noise_std=1e-9, **more)  # type: ignore[arg-type]
+
+
+def probe(**more: object) -> RevisitExpert:
+    return RevisitExpert(rising, LINE, noise_std=1e-9, **more)  # type: ignore[arg-type]
+
+
+ALL: list[SimulatedExpert] = [
+    model(),
+    StationsExpert(rising, N, [3, 7], noise_std=1e-9),
+    probe(start=0),
+]
+
+
+@pytest.mark.parametrize("expert", ALL, ids=lambda e: type(e).__name__)
+def test_every_kind_is_an_expert(expert: SimulatedExpert) -> None:
+    assert isinstance(expert, Expert)
+    expert.ask([3, 7], 100.0)
+    answers = expert.answers(1e6)
+    assert {a.location for a in answers} == {3, 7}
+    for answer in answers:
+        assert answer.source == "expert"
+        assert answer.noise_variance == pytest.approx(1e-18)
+        assert answer.location is not None
+        # The value is that of its stamp.
+        truth = rising(np.array([answer.location]), 1e-9 * answer.stamp_ns)[0]
+        assert answer.value == pytest.approx(truth, abs=1e-6)
+    assert expert.answers(1e6) == []
+    assert expert.due is None
+
+
+def test_an_answer_comes_after_its_delay_with_the_value_of_the_question() -> None:
+    expert = model(delay=4.0)
+    expert.ask([2], 10.0)
+    assert expert.due == 14.0
+    assert expert.answers(13.9) == []
+    (answer,) = expert.answers(14.0)
+    assert answer.stamp_ns == 10_000_000_000
+    assert answer.value == pytest.approx(30.0)
+
+
+def test_stations_answer_at_their_places_only() -> None:
+    expert = StationsExpert(rising, N, [7, 3], noise_std=0.1)
+    assert expert.places is not None
+    assert expert.places.tolist() == [3, 7]
+    expert.ask([3, 4, 5], 0.0)
+    assert [a.location for a in expert.answers(0.0)] == [3]
+
+
+def test_a_field_that_stands_still() -> None:
+    expert = ModelExpert(of_map(np.arange(5.0) ** 2), 5, noise_std=1e-9)
+    expert.ask([3], 77.0)
+    assert expert.answers(77.0)[0].value == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize("place", [-1, N])
+def test_a_place_that_is_not_on_the_map(place: int) -> None:
+    with pytest.raises(ValueError, match=r"the map has places 0 … 19"):
+        model().ask([place], 0.0)
+    with pytest.raises(ValueError, match="an expert at place"):
+        StationsExpert(rising, N, [place], noise_std=0.1)
+
+
+@pytest.mark.parametrize("std", [0.0, -1.0, math.nan, math.inf])
+def test_a_standard_deviation_that_cannot_be(std: float) -> None:
+    with pytest.raises(ValueError, match="noise_std of an expert"):
+        ModelExpert(rising, N, noise_std=std)
+
+
+@pytest.mark.parametrize("delay", [-1.0, math.nan, math.inf])
+def test_a_delay_that_cannot_be(delay: float) -> None:
+    with pytest.raises(ValueError, match="delay of an expert"):
+        ModelExpert(rising, N, noise_std=1.0, delay=delay)
+
+
+def test_stations_without_a_place() -> None:
+    with pytest.raises(ValueError, match="at least one place"):
+        StationsExpert(rising, N, [], noise_std=0.1)
+
+
+# -- draws ---------------------------------------------------------------
+
+
+def test_noise_has_the_stated_variance() -> None:
+    expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=2.0, seed=5)
+    for _ in range(100):
+        expert.ask(range(N), 0.0)
+    values = np.array([a.value for a in expert.answers(0.0)])
+    assert values.size == 2000
+    assert abs(values.mean()) < 4 * 2.0 / math.sqrt(2000)
+    # The standard error of a variance is sigma² sqrt(2/n).
+    assert abs(values.var() - 4.0) < 4 * 4.0 * math.sqrt(2 / 2000)
+
+
+def test_an_answer_depends_neither_on_order_nor_on_other_questions() -> None:
+    def said(questions: list[list[int]]) -> dict[int, float]:
+        expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=1.0, seed=3)
+        for places in questions:
+            expert.ask(places, 0.0)
+        return {a.location: a.value for a in expert.answers(0.0) if a.location is not None}
+
+    assert said([[1, 2, 3]])[2] == said([[3, 2]])[2] == said([[9], [2]])[2]
+
+
+def test_asked_twice_it_measures_twice() -> None:
+    expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=1.0, seed=3)
+    expert.ask([4], 0.0)
+    expert.ask([4], 0.0)
+    first, second = (a.value for a in expert.answers(0.0))
+    assert first != second
+
+
+def rates(**faults: float) -> tuple[float, float, float]:
+    """Return how many of 4000 answers are silent, not a number, and for another place."""
+    expert = ModelExpert(
+        of_map(np.arange(N, dtype=float)), N, noise_std=1e-6, seed=1, faults=Faults(**faults)
+    )
+    for _ in range(200):
+        expert.ask(range(N), 0.0)
+    answers = expert.answers(0.0)
+    wrong = sum(a.location != round(a.value) for a in answers if math.isfinite(a.value)) / max(
+        1, sum(math.isfinite(a.value) for a in answers)
+    )
+    broken = sum(math.isnan(a.value) for a in answers) / max(1, len(answers))
+    return 1 - len(answers) / 4000, broken, wrong
+
+
+def test_faults_come_as_often_as_they_are_said_to() -> None:
+    assert rates() == (0.0, 0.0, 0.0)
+    tolerance = 4 * math.sqrt(0.3 * 0.7 / 4000)
+    assert rates(dropout=0.3)[0] == pytest.approx(0.3, abs=tolerance)
+    assert rates(nan=0.3)[1] == pytest.approx(0.3, abs=tolerance)
+    assert rates(wrong=0.3)[2] == pytest.approx(0.3, abs=tolerance)
+    assert rates(dropout=1.0)[0] == 1.0
+
+
+def test_a_fault_leaves_the_other_draws_as_they_were() -> None:
+    def values(**faults: float) -> dict[int | None, float]:
+        expert = ModelExpert(of_map(np.zeros(N)), N, noise_std=1.0, faults=Faults(**faults))
+        expert.ask(range(N), 0.0)
+        return {a.location: a.value for a in expert.answers(0.0)}
+
+    sound, faulty = values(), values(dropout=0.5)
+    assert 0 < len(faulty) < N
+    assert all(sound[place] == value for place, value in faulty.items())
+
+
+# -- a second probe ---------------------------------------------------------------
+
+
+def test_a_probe_needs_the_time_of_its_way() -> None:
+    expert = probe(start=0)  # 1 m between places, 1 m/s
+    expert.ask([9, 2, 5], 100.0)
+    answers = expert.answers(1e6)
+    assert [a.location for a in answers] == [2, 5, 9]
+    assert [a.stamp_ns for a in answers] == [102e9, 105e9, 109e9]
+
+
+def test_a_probe_with_a_speed_of_its_own() -> None:
+    expert = probe(start=0, speed=2.0)
+    expert.ask([4], 0.0)
+    assert expert.due == 2.0
+
+
+def test_a_probe_without_a_start_begins_at_the_first_place() -> None:
+    expert = probe()
+    expert.ask([9, 12], 5.0)
+    assert [(a.location, a.stamp_ns) for a in expert.answers(1e6)] == [
+        (9, 5_000_000_000),
+        (12, 8_000_000_000),
+    ]
+
+
+def test_where_it_stands_it_need_not_drive() -> None:
+    expert = probe(start=6)
+    expert.ask([6], 5.0)
+    assert expert.due == 5.0
+
+
+def test_a_new_question_calls_off_what_it_has_not_begun_to_drive_to() -> None:
+    expert = probe(start=0)
+    expert.ask([2, 10, 15], 0.0)
+    assert [a.location for a in expert.answers(3.0)] == [2]
+    expert.ask([4], 3.0)  # on its way to 10, where it arrives at 10 s; from there 6 s back
+    assert [(a.location, 1e-9 * a.stamp_ns) for a in expert.answers(1e6)] == [(10, 10), (4, 16)]
+
+
+def test_a_place_without_a_way_gets_no_answer() -> None:
+    class Cut(FreeTopology):
+        def ways_from(self, at, by="seconds"):  # type: ignore[no-untyped-def]
+            ways = super().ways_from(at, by)
+            ways.seconds[2] = np.inf
+            return ways
+
+    points = np.column_stack([np.arange(3.0), np.zeros(3)])
+    expert = RevisitExpert(
+        rising, Cut("cut", "map", ["a", "b", "c"], points), start=0, noise_std=0.1
+    )
+    expert.ask([2, 1], 0.0)
+    assert [a.location for a in expert.answers(1e6)] == [1]
+
+
+def test_asking_for_nothing() -> None:
+    for expert in (model(), probe(), probe(start=3)):
+        expert.ask([], 1.0)
+        assert expert.answers(1e6) == []
+
+
+# -- from a scenario's section ---------------------------------------------------------------
+
+
+def build(**section: object) -> SimulatedExpert | None:
+    return build_expert(ExpertConfig(**section), LINE, rising, 0)  # type: ignore[arg-type]
+
+
+def test_the_kinds_are_built() -> None:
+    assert build() is None
+    assert isinstance(build(kind="stations", stations=("3",)), StationsExpert)
+    assert isinstance(build(kind="model"), ModelExpert)
+    assert isinstance(build(kind="probe", start="4"), RevisitExpert)
+
+
+def test_a_station_by_its_name_or_index() -> None:
+    grid = make_grid(3, 2, spacing=1.0)
+    config = ExpertConfig(kind="stations", stations=(grid.names[4], "1"))
+    assert station_places(config, grid) == (1, 4)
+    assert station_places(ExpertConfig(), grid) is None
+
+
+def test_all_wrong_stations_are_said_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(kind="stations", stations=("99", "nowhere", "2", "2"))
+    assert len(caught.value.problems) == 3
+    assert "expert.stations[0]: map" in str(caught.value)
+    assert "expert.stations[1]: no place 'nowhere'" in str(caught.value)
+    assert "more than once" in str(caught.value)
+
+
+def test_a_start_that_is_no_place() -> None:
+    with pytest.raises(ConfigError, match=r"expert\.start"):
+        build(kind="probe", start="20")
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"kind": "stations"}, "stations: is required"),
+        ({"kind": "model", "stations": ("1",)}, "is for kind stations"),
+        ({"kind": "probe", "stations": ("1",)}, "is for kind stations"),
+    ],
+)
+def test_sections_that_contradict_themselves(section: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ExpertConfig(**section)  # type: ignore[arg-type]

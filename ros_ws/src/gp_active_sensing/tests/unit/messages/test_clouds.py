@@ -1,0 +1,170 @@
+"""Points with values in messages: both ways, any layout, and whatever is wrong."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.messages.clouds import (
+    FIELDS,
+    Points,
+    answer_points,
+    answers_of,
+    layout,
+    points_of,
+    query_points,
+)
+from gp_active_sensing.topology import make_grid
+from gp_active_sensing.types import Reading
+
+GRID = make_grid(3, 2, 10.0)
+
+
+def cloud(points: Points, **more: Any) -> Any:
+    """Return a message of points, as `ros.outputs` makes it."""
+    columns, data = layout(points)
+    step = len(data) // max(1, len(points))
+    message = SimpleNamespace(
+        header=SimpleNamespace(stamp=SimpleNamespace(sec=3, nanosec=5), frame_id="map"),
+        height=1,
+        width=len(points),
+        fields=[
+            SimpleNamespace(name=c.name, offset=c.offset, datatype=c.code, count=1) for c in columns
+        ],
+        is_bigendian=False,
+        point_step=step,
+        row_step=len(data),
+        data=data,
+    )
+    for name, value in more.items():
+        setattr(message, name, value)
+    return message
+
+
+def some(k: int = 2) -> Points:
+    places = range(k)
+    return answer_points(GRID, [Reading(0, p, 20.0 + p, 0.25 + p, "expert") for p in places])
+
+
+def test_a_question_and_its_answer() -> None:
+    question = points_of(cloud(query_points(GRID, [4, 1])))
+    assert question["x"].tolist() == [10.0, 10.0]
+    assert question["y"].tolist() == [10.0, 0.0]
+    assert np.isnan(question["value"]).all()
+    assert np.isnan(question["variance"]).all()
+    question["value"], question["variance"] = [1.0, 2.0], 0.5
+    first, second = answers_of(cloud(question))
+    assert (first.x, first.y, first.value, first.noise_variance) == (10.0, 10.0, 1.0, 0.5)
+    assert (second.stamp_ns, second.frame, second.value) == (3_000_000_005, "map", 2.0)
+
+
+def test_values_keep_every_digit() -> None:
+    points = some(1)
+    points["value"] = 101_325.123456789
+    assert points_of(cloud(points))["value"][0] == 101_325.123456789
+
+
+def test_positions_are_float32_where_that_will_do() -> None:
+    assert [c.code for c in layout(some())[0]] == [7, 7, 7, 8, 8]
+    far = some()
+    far["x"] += 5_432_101.37
+    assert [c.code for c in layout(far)[0]] == [8, 8, 8, 8, 8]
+    assert points_of(cloud(far))["x"].tolist() == far["x"].tolist()
+
+
+def test_no_points() -> None:
+    empty = query_points(GRID, [])
+    assert points_of(cloud(empty)).size == 0
+    assert answers_of(cloud(empty)) == []
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("kinds", ["ffffd", "ddddd", "hhhff", "iibHf"])
+def test_any_byte_order_and_number_types(order: str, kinds: str) -> None:
+    codes = {"b": 1, "B": 2, "h": 3, "H": 4, "i": 5, "I": 6, "f": 7, "d": 8}
+    offset, fields = 4, []
+    for name, kind in zip(FIELDS, kinds, strict=True):
+        fields.append(SimpleNamespace(name=name, offset=offset, datatype=codes[kind], count=1))
+        offset += struct.calcsize(kind)
+    fields.append(SimpleNamespace(name="intensity", offset=0, datatype=7, count=1))
+    step = offset + 3
+    values = [(10, 20, 0, 7, 2), (30, 40, 0, 8, 4)]
+    rows = [
+        bytes(4) + b"".join(struct.pack(order + k, v) for k, v in zip(kinds, row, strict=True))
+        for row in values
+    ]
+    data = b"".join(row.ljust(step, b"\xff") for row in rows)
+    big = order == ">"
+    message = cloud(
+        some(), fields=fields, point_step=step, row_step=2 * step, data=data, is_bigendian=big
+    )
+    assert points_of(message).tolist() == [tuple(map(float, row)) for row in values]
+
+
+def test_several_rows_with_padding() -> None:
+    points = some(4)
+    _, data = layout(points)
+    step = len(data) // 4
+    padded = data[: 2 * step] + b"pad!" + data[2 * step :]
+    message = cloud(points, height=2, width=2, row_step=2 * step + 4, data=padded)
+    assert points_of(message).tolist() == points.tolist()
+
+
+def test_a_row_step_that_was_left_at_zero() -> None:
+    assert points_of(cloud(some(), row_step=0)).tolist() == some().tolist()
+
+
+def test_data_of_any_kind() -> None:
+    points = some()
+    for kind in (bytearray, lambda b: np.frombuffer(b, np.uint8), list):
+        message = cloud(points, data=kind(layout(points)[1]))  # type: ignore[operator]
+        assert points_of(message).tolist() == points.tolist()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"data": b""}, "got 0 bytes"),
+        ({"data": bytes(40)}, "got 40 bytes"),
+        ({"width": 3}, "rows of 3 points"),
+        ({"height": 2}, "2 rows"),
+        ({"width": 2**32 - 1, "height": 2**32 - 1}, "rows of 4294967295 points"),
+        ({"point_step": 0}, "points of 0 bytes"),
+        ({"point_step": 8, "row_step": 16}, "of a point of 8 bytes"),
+        ({"row_step": 5}, r"\(5 a row\)"),
+        ({"fields": []}, "x, y, z, value, variance missing, got none"),
+    ],
+)
+def test_sizes_that_contradict_each_other(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        points_of(cloud(some(), **more))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("variance", {"name": "var"}, "variance missing, got x, y, z, value, var"),
+        ("value", {"datatype": 9}, "field value: expected one number"),
+        ("value", {"datatype": 0}, "field value: expected one number"),
+        ("x", {"count": 3}, "got 3 of type 7"),
+        ("y", {"offset": 2**31}, "field y: at byte 2147483648"),
+        ("variance", {"offset": 21}, "field variance: at byte 21 of a point of 28"),
+    ],
+)
+def test_fields_that_cannot_be(name: str, more: dict[str, Any], message: str) -> None:
+    wrong = cloud(some())
+    (field,) = (f for f in wrong.fields if f.name == name)
+    vars(field).update(more)
+    with pytest.raises(ValueError, match=message):
+        points_of(wrong)
+
+
+def test_more_points_than_places() -> None:
+    with pytest.raises(ValueError, match="at most 2 points, one a place of the map, got 3"):
+        answers_of(cloud(some(3)), most=2)
+    with pytest.raises(ValueError, match="at most 2 points"):
+        answers_of(cloud(some(2), width=2**32 - 1), most=2)

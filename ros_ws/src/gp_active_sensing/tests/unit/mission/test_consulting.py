@@ -1,0 +1,463 @@
+"""A mission that asks an expert: when it asks, what it waits for, what it makes of the answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.expert import ModelExpert
+from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
+from gp_active_sensing.mission.jobs import PlanJob, Step
+from gp_active_sensing.mission.live import adjust
+from gp_active_sensing.mission.rehearsal import Rehearsal
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.types import FloatArray, IntArray
+from tests.unit.expert.asking import registered
+from tests.unit.mission.missions import SECOND, Drive, Killed
+from tests.unit.sim.scenarios import GRID, scenario
+
+ASKING = {"name": "asking"}
+MODEL = {"kind": "model", "noise_std": 0.1, "timeout": 3.0}
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    with registered():
+        yield
+
+
+def rehearsal(run_dir: Path | None = None, **sections: Any) -> Rehearsal:
+    what = scenario(GRID, **{"policy": ASKING, "expert": MODEL, **sections})
+    return Rehearsal(what, parameters={"run_dir": "" if run_dir is None else str(run_dir)})
+
+
+def played(run_dir: Path, **sections: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Play a mission to its end; return its events and what its summary says of the expert."""
+    one = rehearsal(run_dir, **sections)
+    assert one.run(3600.0)
+    summary = one.parts.recorder.summary(one.mission, "finished")
+    one.close()
+    return RunDirectory.open(run_dir).events(), summary["expert"]
+
+
+def of(events: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["event"] in kinds]
+
+
+# -- whole missions in virtual time ---------------------------------------------------------------
+
+
+def test_it_asks_before_each_decision_and_decides_when_all_have_answered(tmp_path: Path) -> None:
+    events, expert = played(tmp_path / "run")
+    kinds = [e["event"] for e in of(events, "query", "answer", "asked", "decision")]
+    stage = ["query", "answer", "answer", "answer", "asked", "decision"]
+    assert kinds == [*stage * 6, "asked"]  # the last time there is nothing left to decide
+    assert expert == {
+        "questions": 6,
+        "asked": 18,
+        "answered": 18,
+        "unanswered": 0,
+        "used": 18,
+        "late": 0,
+        "rejected": {},
+    }
+    # They cost nothing of the budget.
+    assert len(of(events, "decision")) == 6
+    for event in of(events, "answer"):
+        assert event["source"] == "expert"
+        assert event["late"] is False
+
+
+def test_a_silent_expert_is_waited_for_until_the_time_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        events, expert = played(tmp_path / "run", expert={**MODEL, "dropout": 1.0})
+    assert "3 of 3 places have no answer of the expert within 3 s" in caplog.text
+    queries, decided = of(events, "query"), of(events, "decision")
+    assert len(queries) == len(decided) == 6
+    for query, decision in zip(queries, decided, strict=True):
+        waited = 1e-9 * (decision["stamp_ns"] - query["stamp_ns"])
+        assert 3.0 <= waited <= 3.5 + 1e-6  # steps of half a second
+    assert expert["unanswered"] == 18
+    assert of(events, "end")
+
+
+def test_what_is_not_waited_for_is_used_late(tmp_path: Path) -> None:
+    late = {**MODEL, "delay": 4.0, "timeout": 0.0}
+    events, expert = played(tmp_path / "run", expert=late)
+    assert expert["answered"] == 0
+    assert expert["used"] == expert["late"] > 9
+    assert all(event["late"] for event in of(events, "answer"))
+    for query, decision in zip(of(events, "query"), of(events, "decision"), strict=True):
+        assert query["stamp_ns"] == decision["stamp_ns"]
+
+
+def test_what_is_wrong_is_rejected_and_counted(tmp_path: Path) -> None:
+    faulty = {**MODEL, "nan": 0.4, "wrong": 0.4}
+    events, expert = played(tmp_path / "run", expert=faulty, seed=8)
+    assert set(expert["rejected"]) == {"not_finite", "not_asked"}
+    assert expert["used"] == len(of(events, "answer"))
+    assert expert["used"] + sum(expert["rejected"].values()) == 18
+    assert of(events, "status")[-1]["expert"] == expert["rejected"]
+
+
+def test_stations_are_asked_at_their_places_only(tmp_path: Path) -> None:
+    stations = {**MODEL, "kind": "stations", "stations": ["2", "9"]}
+    events, _ = played(tmp_path / "run", expert=stations)
+    assert {place for e in of(events, "query") for place in e["places"]} == {2, 9}
+
+
+def test_other_policies_and_no_expert(tmp_path: Path) -> None:
+    for number, sections in enumerate(({"policy": {"name": "ie"}}, {"expert": {"kind": "none"}})):
+        events, expert = played(tmp_path / str(number), **sections)
+        assert expert == {}
+        assert not of(events, "query")
+
+
+def test_fresh_values_make_the_map_better(tmp_path: Path) -> None:
+    errors = []
+    for kind in ("model", "none"):
+        one = rehearsal(expert={**MODEL, "kind": kind})
+        assert one.run(3600.0)
+        mean, _ = one.mission.loop.belief.predict()
+        errors.append(float(np.sqrt(np.mean((mean - one.truth.at(0.0)) ** 2))))
+    assert errors[0] < errors[1]
+
+
+def test_several_probes_share_the_answers(tmp_path: Path) -> None:
+    what = scenario(GRID, policy=ASKING, expert={**MODEL, "delay": 1.0})
+    one = Rehearsal(what, ("a", "b"), parameters={"run_dir": str(tmp_path / "run")})
+    assert one.run(3600.0)
+    one.close()
+    events = RunDirectory.open(tmp_path / "run").events()
+    kinds = [e["event"] for e in of(events, "query", "decision")]
+    assert kinds == ["query", "decision"] * (len(kinds) // 2)
+    assert {e["probe"] for e in of(events, "decision")} == {"a", "b"}
+
+
+# -- one question ---------------------------------------------------------------
+
+
+class Waiting:
+    """A mission that has just asked, and whose expert is the test."""
+
+    def __init__(self, **expert: Any) -> None:
+        self.one = rehearsal(expert={**MODEL, "timeout": 60.0, **expert})
+        self.one.expert = None
+        self.steps: list[Step] = []
+        while not self.places:
+            self.go()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return next((step.query for step in self.steps if step.query), ())
+
+    @property
+    def consulting(self) -> Any:
+        return self.one.mission.consulting
+
+    @property
+    def decided(self) -> int:
+        return self.one.mission.decisions.stage
+
+    def go(self, seconds: float = 0.5) -> None:
+        for _ in range(round(seconds / 0.5)):
+            self.steps += self.one.step()
+
+    def answer(self, place: int, value: float = 33.0, **more: Any) -> None:
+        x, y = self.one.mission.loop.topology.positions[place].tolist()
+        plain = RawAnswer(self.one.now_ns, "map", x, y, value, 0.01)
+        self.one.mission.inbox.put(replace(plain, **more), self.one.clock())
+
+    def answer_all(self) -> None:
+        for place in self.places:
+            self.answer(place)
+
+
+def test_the_query_goes_out_once() -> None:
+    waiting = Waiting()
+    waiting.go(10.0)
+    assert sum(bool(step.query) for step in waiting.steps) == 1
+    assert waiting.decided == 0
+
+
+def test_the_last_answer_brings_the_decision() -> None:
+    waiting = Waiting()
+    first, *others = waiting.places
+    for place in others:
+        waiting.answer(place)
+    waiting.go(5.0)
+    assert waiting.decided == 0
+    waiting.answer(first)
+    waiting.go()
+    assert waiting.decided == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"value": math.nan}, "not_finite"),
+        ({"value": -math.inf}, "not_finite"),
+        ({"noise_variance": 0.0}, "bad_variance"),
+        ({"noise_variance": -1.0}, "bad_variance"),
+        ({"noise_variance": math.nan}, "bad_variance"),
+        ({"frame": "odom"}, "wrong_frame"),
+        ({"frame": ""}, "wrong_frame"),
+        ({"x": 1e6}, "off_map"),
+        ({"y": math.nan}, "bad_position"),
+        ({"stamp_ns": 90_000 * SECOND}, "stamp_ahead"),
+        ({"stamp_ns": -(10**18)}, "too_old"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_no_answer(more: dict[str, Any], reason: str) -> None:
+    waiting = Waiting()
+    first, *others = waiting.places
+    waiting.answer(first, **more)
+    for place in others:
+        waiting.answer(place)
+    waiting.go()
+    assert waiting.decided == 0
+    assert waiting.consulting.rejected == {reason: 1}
+    waiting.answer(first)
+    waiting.go()
+    assert waiting.decided == 1
+
+
+def test_a_place_that_nobody_asked_for() -> None:
+    waiting = Waiting()
+    other = next(p for p in range(12) if p not in waiting.places)
+    waiting.answer(other)
+    waiting.go()
+    assert waiting.consulting.rejected == {"not_asked": 1}
+
+
+def test_a_frame_with_a_slash_is_the_same_frame() -> None:
+    waiting = Waiting()
+    for place in waiting.places:
+        waiting.answer(place, frame="/map")
+    waiting.go()
+    assert waiting.decided == 1
+
+
+def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
+    waiting = Waiting()
+    first = waiting.places[0]
+    waiting.one.mission.pause()
+    waiting.answer(first)
+    waiting.go(2.0)
+    assert waiting.consulting.books.counts["late"] == 1  # used all the same
+    assert waiting.decided == 0
+    waiting.one.mission.resume()
+    waiting.go(1.0)
+    queries = [step.query for step in waiting.steps if step.query]
+    assert len(queries) == 2
+    assert queries[0] == queries[1]  # the same decision, the same draws
+    waiting.answer_all()
+    waiting.go()
+    assert waiting.decided == 1
+
+
+def test_an_answer_when_the_mission_is_over_is_counted() -> None:
+    waiting = Waiting()
+    waiting.answer(waiting.places[0])
+    waiting.one.mission.stop("enough")
+    assert waiting.consulting.books.counts["used"] == 1  # what had come by then
+    waiting.answer(waiting.places[1])
+    waiting.go()
+    assert waiting.consulting.rejected == {"mission_over": 1}
+
+
+def test_answers_where_nobody_asks() -> None:
+    one = rehearsal(policy={"name": "ie"})
+    one.mission.inbox.put(RawAnswer(SECOND, "map", 0.0, 0.0, 1.0, 1.0), 0.0)
+    one.step()
+    assert one.mission.rejected == {"unknown_probe": 1}
+
+
+def test_nothing_is_planned_ahead() -> None:
+    what = scenario(GRID, policy=ASKING, expert=MODEL)
+    one = Rehearsal(what, parameters={"plan_ahead": True})
+    steps = [step for _ in range(200) for step in one.step()]
+    jobs = [step.job for step in steps if step.job is not None]
+    assert all(isinstance(job, PlanJob) for job in jobs)
+
+
+def test_a_spent_budget_asks_nobody(tmp_path: Path) -> None:
+    events, _ = played(tmp_path / "run", budget={"readings": 2})
+    assert len(of(events, "query")) == len(of(events, "decision")) == 2
+    assert len(of(events, "asked")) == 3
+
+
+def test_another_time_out_while_it_waits() -> None:
+    waiting = Waiting()
+    before = from_mapping(ActiveSensingConfig, {"map": {"kind": "grid", "columns": 4, "rows": 3}})
+    now = replace(before, expert=replace(before.expert, timeout=1.0))
+    adjust(waiting.one.parts, before, now)
+    waiting.go(1.0)
+    assert waiting.decided == 1
+
+
+def test_stations_that_are_not_on_the_map() -> None:
+    with pytest.raises(ConfigError, match=r"expert\.stations\[0\]: no place 'harbour'"):
+        Rehearsal(
+            scenario(GRID, policy=ASKING),
+            parameters={"expert": {"ask": True, "stations": ["harbour"]}},
+        )
+
+
+# -- killed ---------------------------------------------------------------
+
+
+def slope(places: IntArray, seconds: float) -> FloatArray:
+    del seconds
+    return np.asarray(10.0 + 0.1 * places)
+
+
+class AskedDrive(Drive):
+    """A drive with an expert whose answers come one by one, and are lost while the node is dead."""
+
+    def __init__(self, run_dir: Path | None, **config: Any) -> None:
+        super().__init__(run_dir, **{"policy": ASKING, **config})
+        self.expert = ModelExpert(slope, 30, noise_std=1e-12, delay=0.25)
+        self.questions: list[tuple[int, ...]] = []
+        self._later: list[tuple[int, ...]] = []
+
+    def step(self) -> None:
+        mission = self.built.mission
+        for reading in self.expert.answers(1e-9 * self.now_ns):
+            plain = replace(reading, value=round(reading.value, 6))
+            mission.inbox.put(raw_answer(plain, mission.loop.topology), 0.0)
+        if self._later:  # one place a step, so that a kill comes in between
+            place, *rest = self._later.pop(0)
+            self.expert.ask([place], 1e-9 * self.now_ns)
+            if rest:
+                self._later.insert(0, tuple(rest))
+        super().step()
+
+    def _do(self, step: Step) -> None:
+        if step.query:
+            self.questions.append(step.query)
+            self._later.append(step.query)
+        super()._do(step)
+
+    def kill(self) -> None:
+        self._later.clear()
+        self.expert.answers(math.inf)
+        super().kill()
+
+
+def same(one: Drive, other: Drive) -> None:
+    assert one.decided == other.decided
+    np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
+    np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: int) -> None:
+    plain = AskedDrive(tmp_path / "straight")
+    plain.start()
+    plain.run()
+    rng = np.random.default_rng([3, seed])
+    drive = AskedDrive(tmp_path / "killed")
+    drive.start()
+    kills = 0
+    for _ in range(6):
+        for _ in range(int(rng.integers(1, 25))):
+            if drive.built.mission.state != "ended":
+                drive.step()
+        if drive.built.mission.state == "ended":
+            break
+        drive.kill()
+        drive.start()
+        kills += 1
+    assert kills > 2
+    drive.run()
+    same(plain, drive)
+    events = RunDirectory.open(tmp_path / "killed").events()
+    questions = [e["places"] for e in of(events, "query")]
+    assert questions == [list(q) for q in plain.questions]
+    expert = drive.built.mission.consulting
+    assert expert is not None
+    assert expert.books.to_mapping() == {
+        "questions": 12,
+        "asked": 36,
+        "answered": 36,
+        "unanswered": 0,
+        "used": 36,
+        "late": 0,
+        "rejected": {},
+    }
+
+
+def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
+    drive = AskedDrive(tmp_path / "run")
+    drive.start()
+    while len(of_drive(drive, "answer")) < 1:
+        drive.step()
+    drive.kill()
+    drive.start()
+    drive.step()
+    first, again = drive.questions
+    assert again == first[1:]
+
+
+def test_a_decision_that_was_being_computed_has_the_same_answers(tmp_path: Path) -> None:
+    plain = AskedDrive(tmp_path / "straight")
+    plain.start()
+    plain.run()
+    for number in (0, 3, 11):
+        drive = AskedDrive(tmp_path / f"killed{number}")
+        drive.die_at = number
+        drive.start()
+        with pytest.raises(Killed):
+            drive.run()
+        drive.kill()
+        drive.start()
+        drive.run()
+        same(plain, drive)
+
+
+def test_rejections_are_counted_over_a_restart(tmp_path: Path) -> None:
+    drive = AskedDrive(tmp_path / "run")
+    drive.start()
+    mission = drive.built.mission
+    mission.inbox.put(RawAnswer(SECOND, "map", 0.0, 0.0, math.nan, 1.0), 0.0)
+    for _ in range(15):
+        drive.step()
+    drive.kill()
+    drive.start()
+    assert drive.built.mission.consulting is not None
+    assert drive.built.mission.consulting.rejected == {"not_finite": 1}
+
+
+def test_a_pause_before_the_kill_is_a_question_given_up(tmp_path: Path) -> None:
+    drive = AskedDrive(tmp_path / "run")
+    drive.start()
+    while not drive.questions:
+        drive.step()
+    drive.built.mission.pause("lunch")
+    drive.kill()
+    drive.start()
+    consulting = drive.built.mission.consulting
+    assert consulting is not None
+    assert not consulting.books.open
+    drive.built.mission.resume()
+    drive.run()
+    assert of_drive(drive, "query")[1]["given_up"] is True
+
+
+def of_drive(drive: AskedDrive, kind: str) -> list[dict[str, Any]]:
+    lines = Path(drive.config["run_dir"], "journal.jsonl").read_text().splitlines()
+    return of([json.loads(line) for line in lines], kind)

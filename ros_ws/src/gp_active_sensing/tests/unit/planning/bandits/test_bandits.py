@@ -1,0 +1,305 @@
+"""Searches for hot spots: what they choose, where they go, what they do where nothing differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES
+from gp_active_sensing.planning.bandits.view import view_of
+from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.types import Budget, Plan, Reading
+
+NAMES = ("ei", "est", "gp_ucb", "mean_only", "pi", "thompson", "variance_only")
+
+
+def belief_of(topology: Topology, **keys: Any) -> Belief:
+    base: dict[str, Any] = {"length_scales": (1.0, 3.0), "signal_std": (2.0,), "noise_std": (0.5,)}
+    return build_belief(BeliefConfig(**(base | keys)), topology.features)
+
+
+def decide(belief: Belief, topology: Topology, state: Any = None, **mapping: Any) -> Plan:
+    policy = build_policy(mapping)
+    return policy.plan(belief, topology, None, rng=np.random.default_rng(0), state=state)[0]
+
+
+def peaked(minimise: bool = False) -> tuple[Topology, Belief]:
+    """A line whose highest place is 7, read often enough to be sure of it."""
+    line = make_line(12, 1.0, moves="free")
+    belief = belief_of(line, mean_std=0.0)
+    field = -0.2 * (np.arange(12) - 7.0) ** 2
+    for place in range(12):
+        for _ in range(400):
+            belief.observe(place, float(-field[place] if minimise else field[place]))
+    return line, belief
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "variance_only"])
+@pytest.mark.parametrize("objective", ["maximise", "minimise"])
+def test_once_the_field_is_known_the_hot_spot_is_read_again(name: str, objective: str) -> None:
+    line, belief = peaked(minimise=objective == "minimise")
+    assert decide(belief, line, name=name, objective=objective).waypoint == 7
+
+
+def test_the_opposite_objective_of_the_negative_field_is_the_same() -> None:
+    line = make_line(9, 1.0, moves="free")
+    up, down = belief_of(line), belief_of(line)
+    rng = np.random.default_rng(4)
+    for place in (1, 4, 7):
+        value = float(rng.normal())
+        up.observe(place, value)
+        down.observe(place, -value)
+    for name in NAMES:
+        if name == "thompson":
+            continue  # its draw would have to be the negative one
+        a = decide(up, line, name=name)
+        b = decide(down, line, name=name, objective="minimise")
+        assert a.waypoint == b.waypoint
+        assert a.lower == pytest.approx(b.lower)
+
+
+def test_the_stage_is_counted_and_survives() -> None:
+    line = make_line(5, 1.0, moves="free")
+    policy = build_policy({"name": "gp_ucb"})
+    belief, state = belief_of(line), None
+    for stage in (1, 2, 3):
+        plan, state = policy.plan(
+            belief, line, None, rng=np.random.default_rng(0), state=state, remaining=Budget()
+        )
+        assert state == {"stage": stage}
+    plan, after = policy.plan(
+        belief,
+        line,
+        None,
+        rng=np.random.default_rng(0),
+        state=state,
+        remaining=Budget(readings=0),
+    )
+    assert after == state, "no decision was taken"
+    assert not plan.waypoints
+
+
+def test_a_plan_tells_of_the_best_candidates_in_order_of_place() -> None:
+    line = make_line(450, 0.1, moves="free")
+    belief = belief_of(line)
+    belief.observe(200, 3.0)
+    plan = decide(belief, line, name="gp_ucb")
+    told = plan.candidates
+    assert len(told) == MOST_CANDIDATES
+    assert [c.location for c in told] == sorted(c.location for c in told)
+    assert max(told, key=lambda c: c.lower).location == plan.waypoint
+    assert plan.lower == max(c.lower for c in told)
+
+
+@pytest.mark.parametrize("transform", ["identity", "log"])
+def test_the_view_is_the_mixture_in_the_unit_of_the_sensor(transform: str) -> None:
+    line = make_line(8, 1.0, moves="free")
+    # The logarithm's prior is narrow: moments of a vague log-normal are no numbers to compare.
+    belief = belief_of(line, transform=transform, mean_std=0.5, signal_std=(0.7,))
+    for place, value in ((1, 2.0), (1, 3.0), (5, 7.0)):
+        belief.observe(place, value)
+    view = view_of(belief, np.array([2, 5, 7]), stage=3)
+    mean, variance = belief.predict()
+    np.testing.assert_allclose(view.everywhere[0], mean)
+    np.testing.assert_allclose(view.everywhere[1] ** 2, variance)
+    np.testing.assert_allclose(view.mean, mean[[2, 5, 7]])
+    noisy = belief.predict(noisy=True)[1] - variance
+    assert view.noise_variance == pytest.approx(float(np.median(noisy)))
+    assert view.best == pytest.approx(7.0)
+    assert (view.stage, view.size) == (3, 8)
+    if transform == "identity":
+        assert view.noise_variance == pytest.approx(0.25)
+    turned = view_of(belief, np.array([2, 5, 7]), sign=-1.0)
+    np.testing.assert_allclose(turned.mean, -view.mean)
+    best = -2.5 if transform == "identity" else -np.sqrt(6.0)
+    assert turned.best == pytest.approx(best), "readings of a place average as the belief sees them"
+
+
+def test_pending_places_narrow_the_view_and_leave_its_mean() -> None:
+    line = make_line(8, 1.0, moves="free")
+    belief = belief_of(line, length_scales=(2.0,), mean_std=0.0)
+    belief.observe(2, 1.0)
+    everywhere = np.arange(8)
+    pending = [5, 2, 5]  # one twice, one that is observed already
+    view = view_of(belief, everywhere, pending)
+    before = view_of(belief, everywhere)
+    np.testing.assert_array_equal(view.mean, before.mean)
+    # Readings equal to the mean leave it where it is: a belief that has them is the reference.
+    read = belief.copy()
+    for place in pending:
+        read.observe(place, float(read.predict(np.array([place]))[0][0]))
+    np.testing.assert_allclose(view.std**2, read.predict()[1], atol=1e-12)
+    assert (view.std < before.std).all()
+
+
+def test_the_posterior_covariance_with_every_place_is_that_of_bayes() -> None:
+    line = make_line(7, 1.0, moves="free")
+    belief = belief_of(line)
+    for place, value in ((0, 1.0), (3, -1.0), (3, 0.5)):
+        belief.observe(place, value)
+    joint = belief.joint(np.arange(7)).covariance
+    np.testing.assert_allclose(belief.cross(np.array([4, 1])), joint[:, [4, 1]], atol=1e-9)
+
+
+# -- where it goes ---------------------------------------------------------------------------------
+
+
+def test_the_way_leads_to_the_goal_or_to_the_step_nearest_in_information() -> None:
+    grid = make_grid(6, 6, 1.0, neighbours=4)
+    belief = belief_of(grid, length_scales=(2.0,))
+    belief.observe(0, 0.0)
+    belief.observe(34, 9.0)  # the hot corner
+    policy = build_policy({"name": "mean_only"})
+    rng = np.random.default_rng(0)
+    straight, _ = policy.plan(belief, grid, 0, rng=rng)
+    assert straight.waypoints == (34,)
+    assert straight.path[-1] == 34
+    assert len(straight.path) == 9
+    step, _ = build_policy({"name": "mean_only", "toward": "step"}).plan(belief, grid, 0, rng=rng)
+    assert step.waypoints[1] == 34
+    assert step.path == (step.waypoints[0],)
+    C = belief.joint(np.arange(36)).covariance[0]
+    correlation = np.abs(C[34] / np.sqrt(C[34, 34] * np.diagonal(C)))
+    assert step.waypoints[0] == max((1, 6), key=lambda p: correlation[p])
+
+
+def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal() -> None:
+    line = make_line(4, 1.0)
+    belief = belief_of(line)
+    for place, value in enumerate((0.0, 1.0, 2.0, 8.0)):
+        belief.observe(place, value)
+    policy = build_policy({"name": "mean_only", "toward": "step"})
+    plan, _ = policy.plan(belief, line, 0, rng=np.random.default_rng(0))
+    assert plan.waypoints == (3,)
+    assert plan.path == (1, 2, 3)
+
+
+def test_missions_of_two_probes_never_share_a_place() -> None:
+    grid = make_grid(5, 5, 1.0)
+    for name in NAMES:
+        loop = SensingLoop(grid, belief_of(grid), build_policy({"name": name}), seed=3)
+        at = [0, 24]
+        for stage in range(8):
+            first = loop.ask(at[0], probe="a").waypoint
+            second = loop.ask(at[1], probe="b", pending=[first]).waypoint
+            assert first != second
+            at = [first, second]
+            for place in at:
+                loop.tell([Reading(stage, place, float(np.sin(place)))])
+
+
+# -- nothing to tell places apart ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_readings_everywhere(name: str) -> None:
+    line = make_line(6, 1.0, moves="free")
+    for keys in ({}, {"signal_std": None, "noise_std": None}):
+        belief = belief_of(line, **keys)
+        for place in range(6):
+            belief.observe(place, 5.0)
+            plan = decide(belief, line, name=name)
+            assert plan.waypoint in range(6)
+            assert np.isfinite([plan.lower, *(c.lower for c in plan.candidates)]).all()
+
+
+class _Certain(Belief):
+    """A belief that knows the field: a mean, and no variance at all."""
+
+    def marginals(self, locations=None):
+        mean = np.array([[0.0, 1.0, 3.0, 2.0]] * len(self.weights))
+        return (mean, np.zeros_like(mean)) if locations is None else (mean[:, locations], mean * 0)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("variance_only", "thompson")])
+def test_no_variance_anywhere_leaves_the_largest_mean(name: str) -> None:
+    line = make_line(4, 1.0, moves="free")
+    known = belief_of(line)
+    certain = _Certain(known.covariance, known.mean)
+    plan = decide(certain, line, name=name)
+    assert plan.waypoint == 2
+    assert np.isfinite(plan.lower)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_place_and_a_budget_of_one(name: str) -> None:
+    line = make_line(1, 1.0, moves="free")
+    loop = SensingLoop(line, belief_of(line), build_policy({"name": name}), budget=Budget(1))
+    assert loop.ask(0).waypoint == 0
+    loop.tell([Reading(0, 0, 1.0)])
+    plan = loop.ask(0)
+    assert plan.waypoint is None
+    assert plan.reason == "the budget of readings is spent"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_places_that_are_one_and_hardly_any_noise(name: str) -> None:
+    """Equal features make the covariance singular; noise of 1e-7 leaves nothing to save it."""
+    line = make_line(8, 1.0, moves="free")
+    features = np.repeat(np.arange(4.0), 2)[:, None]
+    config = BeliefConfig(length_scales=(50.0,), signal_std=(1.0,), noise_std=(1e-7,), mean_std=0.0)
+    belief = build_belief(config, features)
+    for place in (0, 1, 6):
+        belief.observe(place, 1.0)
+    plan = decide(belief, line, name=name)
+    assert plan.waypoint in range(8)
+    assert np.isfinite([c.lower for c in plan.candidates]).all()
+
+
+# -- single policies -------------------------------------------------------------------------------
+
+
+def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too_many() -> None:
+    line = make_line(3, 1.0, moves="free")
+    belief = belief_of(line, length_scales=(1.0,), mean_std=0.0)
+    belief.observe(1, 1.5)
+    policy = build_policy({"name": "thompson"})
+    rng = np.random.default_rng(1)
+    chosen = np.zeros(3)
+    for _ in range(3000):
+        plan, _ = policy.plan(belief, line, None, rng=rng)
+        chosen[plan.waypoint] += 1
+    # Places are chosen as often as they are the highest of the posterior.
+    x = np.arange(3.0)
+    K = 4.0 * np.exp(-0.5 * (x[:, None] - x) ** 2)
+    gain = K[:, 1] / (4.0 + 0.25)
+    mean, covariance = 1.5 * gain, K - np.outer(gain, K[1])
+    draws = np.random.default_rng(2).multivariate_normal(mean, covariance, size=100_000)
+    expected = np.bincount(draws.argmax(axis=1), minlength=3) / 100_000
+    error = np.sqrt(expected * (1 - expected) / 3000)
+    assert (np.abs(chosen / 3000 - expected) < 4.5 * error).all()
+    # Only the one with the largest mean plus 3 deviations is drawn: the end that is known less.
+    few = build_policy({"name": "thompson", "joint": 1})
+    plan, _ = few.plan(belief, line, None, rng=rng)
+    view = view_of(belief, np.arange(3))
+    assert plan.waypoint == int(np.argmax(view.mean + 3 * view.std))
+
+
+def test_a_margin_makes_improvement_look_farther() -> None:
+    line = make_line(30, 1.0, moves="free")
+    belief = belief_of(line, length_scales=(2.0,), mean_std=0.0)
+    belief.observe(0, 2.0)
+    at_once = decide(belief, line, name="pi", margin=0.0).waypoint
+    bold = decide(belief, line, name="pi", margin=3.0).waypoint
+    assert at_once == 0, "nothing beats the incumbent: it is read again"
+    assert bold >= 2
+
+
+def test_keys_that_a_schedule_needs_are_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"policy\.dimension: is needed for schedule: compact"):
+        build_policy({"name": "gp_ucb", "schedule": "compact", "extent": 1.0, "a": 1.0, "b": 1.0})
+    with pytest.raises(ConfigError, match=r"policy\.norm: is needed for schedule: rkhs"):
+        build_policy({"name": "gp_ucb", "schedule": "rkhs"})
+    keys = {"dimension": 1, "extent": 1.0, "a": 1e-3, "b": 1.0, "delta": 0.5}
+    with pytest.raises(ConfigError, match=r"policy\.a: expected 4·dimension·a/delta above 1"):
+        build_policy({"name": "gp_ucb", "schedule": "compact", **keys})
+    with pytest.raises(ConfigError, match=r"policy\.delta"):
+        build_policy({"name": "gp_ucb", "delta": 1.0})
+    with pytest.raises(ConfigError, match=r"policy\.objective: expected one of maximise, minimise"):
+        build_policy({"name": "ei", "objective": "max"})

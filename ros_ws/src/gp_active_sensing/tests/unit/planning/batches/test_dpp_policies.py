@@ -1,0 +1,167 @@
+"""UCB-PE, EST-PE and DPP-SAMPLE: the region, the kernel, and the choice step by step."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits.schedule import finite_beta
+from gp_active_sensing.planning.batches.region_kernel import RegionKernel
+from gp_active_sensing.planning.batches.relevance import region_of, relevance_region
+from tests.unit.planning.batches.worlds import batch, believe, scattered, start_of
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_region_contains_what_may_be_the_maximum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=50), rng.uniform(0.01, 1.0, size=50)
+    for width in (0.0, 0.5, 3.0):
+        inside = relevance_region(mean, std, width)
+        lower = mean - width * std
+        assert inside[np.argmax(lower)]
+        assert inside[np.argmax(mean)]
+        assert inside[np.argmax(mean + width * std)]
+        # What is left out is below the best lower bound by any bound that holds.
+        assert (mean + width * std)[~inside].max(initial=-np.inf) < lower.max()
+
+
+def test_a_region_smaller_than_the_batch_is_widened_by_upper_bounds() -> None:
+    mean, std = np.array([10.0, 0.0, 2.0, 1.0, 2.0]), np.full(5, 0.1)
+    assert relevance_region(mean, std, 1.0).tolist() == [True, False, False, False, False]
+    assert region_of(mean, std, 1.0, size=1).tolist() == [0]
+    assert region_of(mean, std, 1.0, size=2).tolist() == [0, 2]
+    assert region_of(mean, std, 1.0, size=3, without=[0]).tolist() == [2, 3, 4]
+    assert region_of(mean, std, 1.0, size=4, without=[2]).tolist() == [0, 1, 3, 4]
+    # A member with a lower bound above all of them leaves nothing but what is made up.
+    assert region_of(mean, std, 1.0, size=1, floor=50.0).tolist() == [0]
+
+
+def direct_kernel(belief, places, members):  # type: ignore[no-untyped-def]
+    """I + σ⁻² C of the mixture, and its Schur complement."""
+    everything = np.concatenate([np.array(members, dtype=int), places])
+    joint, b = belief.joint(everything), belief.weights
+    centre = b @ joint.mean
+    C = np.einsum("l,lij->ij", b, joint.covariance)
+    C += np.einsum("l,li,lj->ij", b, joint.mean - centre, joint.mean - centre)
+    L = np.eye(len(everything)) + C / (b @ belief.noise_variance)
+    k = len(members)
+    return L[k:, k:] - L[k:, :k] @ np.linalg.inv(L[:k, :k]) @ L[:k, k:]
+
+
+OPTIONS = {
+    "one": {},
+    "several": {"length_scales": (1.0, 3.0), "noise_std": (0.1, 0.4)},
+    "mean known": {"mean_std": 0.0, "length_scales": (1.0, 3.0)},
+    "linear mean": {"mean": "linear"},
+    "scale not known": {"signal_std": None, "noise_std": None, "length_scales": (1.0, 3.0)},
+    "a share of nothing": {"length_scales": (2.0, 3.0), "weights": (1.0, 0.0)},
+    "logarithm": {"transform": "log"},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("members", [(), (7,), (7, 30, 7)])
+def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> None:  # type: ignore[no-untyped-def]
+    topology = scattered()
+    readings = 8
+    if options.get("transform") == "log":
+        belief = believe(topology, 0, **options)
+        for place in range(8):
+            belief.observe(place, float(np.exp(np.sin(place))))
+    else:
+        belief = believe(topology, readings, **options)
+    places = np.arange(3, 25)
+    kernel = RegionKernel(belief, places, members)
+    expected = direct_kernel(belief, places, members)
+    every, some = np.arange(22), np.array([9, 2, 2])
+    np.testing.assert_allclose(kernel.entries(every, every), expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(kernel.diagonal, np.diagonal(expected), rtol=1e-7)
+    np.testing.assert_allclose(kernel.entries(every, some)[:, 0], expected[:, 9], atol=1e-7)
+    backwards = kernel.entries(every[::-1], some)
+    np.testing.assert_allclose(backwards[:, 1], expected[::-1, 2], atol=1e-7)
+    np.testing.assert_allclose(kernel.entries(some, every)[0], expected[9], atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
+    """First the largest upper bound, then the largest deviation of R⁺, each as if read."""
+    topology = scattered(60, seed=seed)
+    belief = believe(topology, 12, seed=seed)
+    policy = batch("ucb_pe", scale=5.0)
+    assert policy == batch("ucb_dpp_max", scale=5.0)
+    start = start_of(policy, belief, topology, stage=3)
+    chosen = policy.choose(start, 6, np.random.default_rng(0))
+    mean, variance = belief.predict()
+    std, width = np.sqrt(variance), np.sqrt(finite_beta(3, 60, 0.1) / 5.0)
+    assert chosen[0] == int(np.argmax(mean + width * std))
+    region = mean + 2.0 * width * std >= (mean - width * std).max()
+    assert 6 <= region.sum() < 60
+    told = belief.copy()
+    for number, x in enumerate(chosen):
+        if number:
+            left = np.where(region, told.predict()[1], -np.inf)
+            left[chosen[:number]] = -np.inf
+            assert x == int(np.argmax(left))
+        told.observe(x, float(mean[x]))
+
+
+@pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
+@pytest.mark.parametrize("exact_up_to", [500, 0])
+def test_samples_have_the_probabilities_of_the_kernel(name: str, exact_up_to: int) -> None:
+    topology = scattered(9)
+    belief = believe(topology, 3)
+    policy = batch(name, exact_up_to=exact_up_to)
+    start = start_of(policy, belief, topology)
+    lead = int(np.argmax(start.upper()))
+    width = start.widths(1, start.view.locations, start.view.std)
+    region = np.flatnonzero(relevance_region(start.view.mean, start.view.std, width))
+    region = region[region != lead]
+    L = direct_kernel(belief, region, (lead,))
+    sets = list(itertools.combinations(range(len(region)), 2))
+    p = np.array([np.linalg.det(L[np.ix_(s, s)]) for s in sets])
+    counts = dict.fromkeys([tuple(region[list(s)].tolist()) for s in sets], 0)
+    rng = np.random.default_rng(0)
+    draws = 1500
+    for _ in range(draws):
+        first, *others = policy.choose(start, 3, rng)
+        assert first == lead
+        counts[tuple(sorted(others))] += 1
+    assert chisquare(list(counts.values()), draws * p / p.sum()).pvalue > 0.01
+
+
+def test_est_dpp_max_begins_where_est_goes() -> None:
+    topology = scattered()
+    belief = believe(topology)
+    rng = np.random.default_rng(0)
+    for name, single in (("est_dpp_max", "est"), ("ucb_dpp_max", "gp_ucb")):
+        alone, _ = build_policy({"name": single}).plan(belief, topology, None, rng=rng)
+        policy = batch(name)
+        first = policy.choose(start_of(policy, belief, topology), 3, rng)[0]
+        assert first == alone.waypoint
+
+
+def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit() -> None:
+    topology = scattered(30)
+    belief = believe(topology, 3)
+    start = start_of(batch("ucb_dpp_sample"), belief, topology)
+    mean, std = start.view.everywhere
+    # The first member is in the region, and not drawn again.
+    size = int(relevance_region(mean, std, start.widths(1, np.arange(30), std)).sum()) - 1
+    draws = [
+        batch("ucb_dpp_sample", exact_up_to=limit).choose(start, 5, np.random.default_rng(1))
+        for limit in (0, size - 1, size)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_field_without_noise_has_sets_with_a_determinant() -> None:
+    topology = scattered(30)
+    belief = believe(topology, 3, noise_std=(1e-9,), length_scales=(100.0,))
+    for limit in (0, 500):
+        policy = batch("ucb_dpp_sample", exact_up_to=limit)
+        start = start_of(policy, belief, topology)
+        assert len(set(policy.choose(start, 6, np.random.default_rng(0)))) == 6

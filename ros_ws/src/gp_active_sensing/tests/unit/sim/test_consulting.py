@@ -1,0 +1,202 @@
+"""Simulated missions that ask an expert: what it brings, what it costs, what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import Scenario, run_scenario
+from tests.unit.expert.asking import registered
+from tests.unit.sim.scenarios import GRID, LINE, scenario
+from tests.unit.sim.test_resume import cut, final, without_times
+
+MODEL = {"kind": "model", "noise_std": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    with registered():
+        yield
+
+
+def asking(base: dict[str, Any] = GRID, **sections: Any) -> Scenario:
+    return scenario(base, **{"policy": {"name": "asking"}, "expert": MODEL, **sections})
+
+
+def run(what: Scenario, out: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    return run_scenario(what, out).to_mapping(), RunDirectory.open(out).events()
+
+
+def of(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["event"] == kind]
+
+
+def test_it_is_asked_before_each_decision(tmp_path: Path) -> None:
+    summary, events = run(asking(), tmp_path / "run")
+    kinds = [e["event"] for e in events if e["event"] in ("expert", "decision")]
+    assert kinds == ["expert", "decision"] * summary["stages"]
+    assert summary["expert"] == {
+        "questions": 6,
+        "asked": 18,
+        "answered": 18,
+        "unanswered": 0,
+        "used": 18,
+        "late": 0,
+        "rejected": {},
+        "waited_seconds": 0.0,
+    }
+    # They cost nothing of the budget, and do not make a place observed.
+    assert summary["observed"] == summary["stages"] == 6
+    records = RunDirectory.open(tmp_path / "run").records()
+    assert [r["expert_used"] for r in records] == [3] * 6
+
+
+def test_fresh_values_make_the_map_better(tmp_path: Path) -> None:
+    with_expert, _ = run(asking(), tmp_path / "with")
+    without, _ = run(asking(expert={"kind": "none"}), tmp_path / "without")
+    assert without["expert"] == {}
+    assert with_expert["rmse"] < without["rmse"]
+
+
+def test_other_policies_ask_nobody(tmp_path: Path) -> None:
+    summary, events = run(asking(policy={"name": "ie"}), tmp_path / "run")
+    assert summary["expert"] == {}
+    assert of(events, "expert") == []
+
+
+def test_stations_are_asked_at_their_places_only(tmp_path: Path) -> None:
+    stations = {"kind": "stations", "stations": ["2", "9"], "noise_std": 0.1}
+    _, events = run(asking(expert=stations), tmp_path / "run")
+    assert {p for e in of(events, "expert") for p in e["places"]} == {2, 9}
+
+
+def test_waiting_takes_time(tmp_path: Path) -> None:
+    quick, _ = run(asking(), tmp_path / "quick")
+    slow, events = run(asking(expert={**MODEL, "delay": 3.0}), tmp_path / "slow")
+    assert [e["waited"] for e in of(events, "expert")] == [3.0] * 6
+    assert slow["seconds"] == pytest.approx(quick["seconds"] + 18.0)
+    assert slow["expert"]["waited_seconds"] == 18.0
+
+
+def test_a_silent_expert_is_waited_for_until_the_time_out(tmp_path: Path) -> None:
+    silent = {**MODEL, "dropout": 1.0, "timeout": 2.0}
+    summary, events = run(asking(expert=silent), tmp_path / "run")
+    assert summary["status"] == "finished"
+    assert summary["observed"] == 6
+    assert [e["waited"] for e in of(events, "expert")] == [2.0] * 6
+    assert summary["expert"]["unanswered"] == 18
+
+
+def test_late_answers_are_used_when_they_come(tmp_path: Path) -> None:
+    late = {**MODEL, "delay": 4.0, "timeout": 1.0}
+    summary, events = run(asking(expert=late), tmp_path / "run")
+    counts = summary["expert"]
+    assert counts["answered"] == 0
+    assert counts["late"] == counts["used"] > 0
+    for event in of(events, "expert"):
+        assert event["late"] == len(event["answers"])
+        assert all(a["stamp_ns"] <= event["stamp_ns"] - 4e9 for a in event["answers"])
+
+
+def test_with_a_time_out_of_zero_the_probe_goes_on(tmp_path: Path) -> None:
+    summary, _ = run(asking(expert={**MODEL, "delay": 4.0, "timeout": 0.0}), tmp_path / "run")
+    without, _ = run(asking(expert={"kind": "none"}), tmp_path / "none")
+    assert summary["expert"]["waited_seconds"] == 0.0
+    assert summary["expert"]["used"] > 0
+    assert without["seconds"] > 0
+
+
+def test_what_is_wrong_is_rejected_and_counted(tmp_path: Path) -> None:
+    faulty = {**MODEL, "nan": 0.4, "wrong": 0.4, "timeout": 1.0}
+    summary, _ = run(asking(expert=faulty, seed=8), tmp_path / "run")
+    counts = summary["expert"]
+    assert set(counts["rejected"]) == {"not_finite", "not_asked"}
+    assert counts["used"] + sum(counts["rejected"].values()) == counts["asked"] == 18
+    assert summary["status"] == "finished"
+    assert np.isfinite(summary["rmse"])
+
+
+def test_a_second_probe_answers_after_its_way(tmp_path: Path) -> None:
+    probe = {"kind": "probe", "start": "0", "speed": 2.0, "timeout": 100.0, "noise_std": 0.1}
+    summary, events = run(asking(expert=probe), tmp_path / "run")
+    waits = [e["waited"] for e in of(events, "expert")]
+    assert summary["expert"]["answered"] == 18
+    # Its way over three cells of 10 m, in steps of 5 s.
+    assert all(wait % 5.0 == pytest.approx(0.0) for wait in waits)
+    assert max(waits) > 0.0
+
+
+def test_the_way_home_is_not_waited_away(tmp_path: Path) -> None:
+    silent = {**MODEL, "dropout": 1.0, "timeout": 500.0}
+    what = asking(expert=silent, probe={"end": "start"}, budget={"readings": 6, "seconds": 60.0})
+    summary, events = run(what, tmp_path / "run")
+    assert summary["seconds"] <= 60.0 + 1e-9
+    assert of(events, "expert")[0]["waited"] == pytest.approx(60.0)
+    assert summary["status"] == "finished"
+
+
+# -- killed and resumed ---------------------------------------------------------------
+
+FAULTY = {**MODEL, "delay": 6.0, "timeout": 2.0, "dropout": 0.2, "nan": 0.1, "wrong": 0.2}
+PROBE = {"kind": "probe", "start": "3", "speed": 1.0, "timeout": 12.0, "noise_std": 0.1}
+
+
+@pytest.mark.parametrize("expert", [FAULTY, PROBE], ids=["faulty", "probe"])
+def test_killed_at_every_event_and_within_lines(expert: dict[str, Any], tmp_path: Path) -> None:
+    what = asking(expert=expert)
+    out = tmp_path / "whole"
+    summary = run_scenario(what, out).to_mapping()
+    assert summary["expert"]["late"] > 0
+    data = (out / "journal.jsonl").read_bytes()
+    ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+    for number, size in enumerate([*ends, *(end - 5 for end in ends)]):
+        target = tmp_path / str(number)
+        cut(out, target, size)
+        again = run_scenario(what, target, resume=True).to_mapping()
+        assert without_times(again) == without_times(summary), f"cut at byte {size}"
+        assert final(target) == final(out), f"cut at byte {size}"
+
+
+def test_a_journal_whose_question_comes_too_early(tmp_path: Path) -> None:
+    what = asking(expert=MODEL)
+    run_scenario(what, tmp_path / "run")
+    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines(keepends=True)
+    decision = next(i for i, line in enumerate(lines) if '"decision"' in line)
+    target = tmp_path / "damaged"
+    cut(tmp_path / "run", target, 0)
+    (target / "journal.jsonl").write_text("".join([*lines[: decision + 1], lines[decision - 1]]))
+    with pytest.raises(RunError, match="does not follow"):
+        run_scenario(what, target, resume=True)
+
+
+# -- configuration ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expert", "message"),
+    [
+        ({"kind": "oracle"}, "expert.kind: expected one of none, stations, model, probe"),
+        ({"kind": "stations"}, "expert.stations: is required"),
+        ({"kind": "model", "noise_std": 0}, "expert.noise_std: must be more than 0"),
+        ({"kind": "model", "dropout": 1.5}, "expert.dropout: must be 1 or less"),
+        ({"kind": "model", "timeout": -1}, "expert.timeout: must be 0 or more"),
+        ({"kind": "model", "delay": float("nan")}, "expert.delay: expected a finite number"),
+        ({"knid": "model"}, "Did you mean 'kind'"),
+    ],
+)
+def test_sections_that_cannot_be(expert: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        asking(expert=expert)
+
+
+def test_stations_that_are_not_on_the_map(tmp_path: Path) -> None:
+    what = asking(LINE, expert={"kind": "stations", "stations": ["12"]})
+    with pytest.raises(ConfigError, match=r"expert.stations\[0\]: map 'line' has places 0 … 11"):
+        run_scenario(what, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

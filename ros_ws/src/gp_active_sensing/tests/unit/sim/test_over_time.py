@@ -1,0 +1,148 @@
+"""Fields that are known over time: tables with a line for each time, rasters with layers."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.sim import FieldConfig, Truth, build_truth
+from gp_active_sensing.topology import make_grid, make_line
+
+TABLE = """time,0,note,2,1
+0,1.0,dry,3.0,2.0
+10,5.0,wet,7.0,6.0
+40,8.0,,10.0,9.0
+"""
+
+
+def wide(tmp_path: Path, text: str = TABLE, **keys: object) -> Truth:
+    path = tmp_path / "series.csv"
+    path.write_text(text, encoding="utf-8")
+    config = FieldConfig(kind="table", file=str(path), layout="wide", **keys)  # type: ignore[arg-type]
+    return build_truth(config, make_line(3, 1.0), 0)
+
+
+def test_a_line_for_each_time_holds_until_the_next(tmp_path: Path) -> None:
+    truth = wide(tmp_path)
+    assert truth.changes
+    for seconds, expected in ((0, [1, 2, 3]), (9.9, [1, 2, 3]), (10, [5, 6, 7]), (99, [8, 9, 10])):
+        assert truth.at(seconds).tolist() == expected
+
+
+def test_linear_goes_from_line_to_line(tmp_path: Path) -> None:
+    truth = wide(tmp_path, between="linear", start_time=5.0, scale=2.0, offset=1.0)
+    np.testing.assert_allclose(truth.at(0.0), [7.0, 9.0, 11.0])
+    np.testing.assert_allclose(truth.at(20.0), 1.0 + 2.0 * np.array([6.5, 7.5, 8.5]))
+    np.testing.assert_allclose(truth.at(1e6), [17.0, 19.0, 21.0])
+
+
+def test_dates_are_times(tmp_path: Path) -> None:
+    text = "when,0,1,2\n2026-05-01T12:00:00Z,1,1,1\n2026-05-01T14:00:30+02:00,2,2,2\n"
+    truth = wide(tmp_path, text, time_column="when")
+    assert [truth.at(s)[0] for s in (29.0, 31.0)] == [1.0, 2.0]
+
+
+def test_gaps_are_filled_from_the_nearest_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        truth = wide(tmp_path, "time,0,1,2\n0,,1,1\n10,,2,2\n30,7,3,3\n")
+    assert truth.at(0.0).tolist() == [7.0, 1.0, 1.0]
+    assert "2 of 9 cells are empty" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tme,0,1,2\n0,1,1,1\n", r"expected a column 'time' .*Did you mean 'tme'"),
+        ("time,0,1\n0,1,1\n", r"no value in a column of its own for 1 of 3 places .*: 2;"),
+        ("time,0,1,2,2\n0,1,1,1,1\n", r"column '2' comes more than once"),
+        ("time,0,1,2\n", r"expected a line for each time below the first, found none"),
+        ("", r"expected a column 'time'"),
+        ("time,0,1,2\n0,1,1\n", r"line 2: expected 4 cells as in line 1, got 3"),
+        ("time,0,1,2\n0,1,1,1\n0,1,1,1\n", r"times that increase, got 0 s and then 0 s"),
+        ("time,0,1,2\nnoon,1,1,1\n", r"line 2: expected a time in seconds or a date"),
+        ("time,0,1,2\n0,1,x,1\n", r"line 2 \(place '1'\): expected a finite number, got 'x'"),
+        ("time,0,1,2\n0,1,inf,1\n", r"expected a finite number, got 'inf'"),
+        ("time,0,1,2\nnan,1,1,1\n", r"line 2: expected a time, got 'nan'"),
+    ],
+)
+def test_tables_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(MapError, match=message):
+        wide(tmp_path, text)
+
+
+def test_a_long_series_is_read_and_asked_quickly(tmp_path: Path) -> None:
+    """50,000 times: what is done for each of them must not look at all the others."""
+    count = 50_000
+    values = np.arange(count, dtype=float)
+    lines = [f"{60 * i},{v},{v + 1},{'' if i % 7 == 0 else v + 2}" for i, v in enumerate(values)]
+    truth = wide(tmp_path, "time,0,1,2\n" + "\n".join(lines) + "\n")
+    for i in (0, 1, 7, count - 1):
+        # Of two times equally near, the earlier one fills a gap; the first has none before it.
+        near = i if i % 7 else (1 if i == 0 else i - 1)
+        assert truth.at(60.0 * i).tolist() == [i, i + 1, near + 2]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"layout": "wide", "slots": (1.0,)}, "slots: is for layout: long"),
+        ({"layout": "wide", "value_columns": ("a",)}, "value_columns: is for layout: long"),
+        ({"time_column": "t"}, "time_column: is for layout: wide"),
+    ],
+)
+def test_configurations_of_tables(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FieldConfig(kind="table", file="a.csv", **keys)  # type: ignore[arg-type]
+
+
+def layers(tmp_path: Path, array: np.ndarray, **keys: object) -> Truth:
+    path = tmp_path / "series.npz"
+    np.savez(path, value=array)
+    given = {"cell": 1.0, "origin": (-0.5, -0.5), "layers": "all", "slot_seconds": 10.0, **keys}
+    config = FieldConfig(kind="raster", file=str(path), **given)  # type: ignore[arg-type]
+    return build_truth(config, make_grid(3, 2, 1.0), 0)
+
+
+def test_each_layer_counts_for_its_slot(tmp_path: Path) -> None:
+    array = np.arange(18, dtype=float).reshape(3, 2, 3)
+    truth = layers(tmp_path, array, row_order="south_first")
+    assert truth.changes
+    for seconds, layer in ((0.0, 0), (9.9, 0), (10.0, 1), (29.0, 2), (1e9, 2)):
+        assert truth.at(seconds).tolist() == array[layer].ravel().tolist()
+    linear = layers(tmp_path, array, row_order="south_first", between="linear", start_time=5.0)
+    np.testing.assert_allclose(linear.at(0.0), array[0].ravel())
+    np.testing.assert_allclose(linear.at(5.0), 0.5 * (array[0] + array[1]).ravel())
+
+
+def test_layers_that_cannot_be_used(tmp_path: Path) -> None:
+    array = np.zeros((3, 2, 3))
+    with pytest.raises(MapError, match=r"layers: all expects an array with 3 axes, got shape \(2"):
+        layers(tmp_path, array[0])
+    array[1, 0, 1] = np.nan
+    with pytest.raises(MapError, match=r"no data at 1 of 6 places"):
+        layers(tmp_path, array)
+    array[1, 0, 1] = np.inf
+    with pytest.raises(MapError, match=r"row 0, column 1: expected a finite number or NaN"):
+        layers(tmp_path, array)
+    with pytest.raises(MapError, match=r"or take them as times with field\.layers: all"):
+        layers(tmp_path, array, layers="one", slot_seconds=None)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"layers": "all"}, "slot_seconds: is required for layers: all"),
+        ({"layers": "all", "slot_seconds": 1.0, "layer": 2}, "layer: picks one layer"),
+        ({"slot_seconds": 1.0}, "slot_seconds: is for layers: all"),
+        ({"start_time": 1.0}, "start_time: is for layers: all"),
+    ],
+)
+def test_configurations_of_layers(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FieldConfig(kind="raster", file="a.npz", **keys)  # type: ignore[arg-type]

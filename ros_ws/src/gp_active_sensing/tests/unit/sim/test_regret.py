@@ -1,0 +1,199 @@
+"""How far a search stays behind: definitions, both signs, fields that change, journals."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.console import stage_line, summary_lines
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.sim import (
+    Truth,
+    build_loop,
+    build_world,
+    run_scenario,
+    scenario_from_mapping,
+)
+from gp_active_sensing.sim.regret import Regret, objective_of, regret_of, regret_summary
+from tests.unit.sim.scenarios import mapping, scenario
+
+VALUES = np.array([1.0, 5.0, 2.0, 4.0])
+GUESS = np.array([0.0, 1.0, 3.0, 2.0])
+UCB: dict[str, Any] = {"name": "gp_ucb"}
+
+
+class Moving(Truth):
+    """The largest value is at the place of the second."""
+
+    @property
+    def changes(self) -> bool:
+        return True
+
+    def at(self, seconds: float) -> np.ndarray:
+        return np.roll([9.0, 1.0, 2.0, 3.0], int(seconds))
+
+
+def test_each_stage_is_compared_with_the_best_place() -> None:
+    regret = Regret(Truth(VALUES), "maximise")
+    assert regret.stage(0, GUESS, 0.0) == {
+        "regret": 4.0,
+        "cumulative_regret": 4.0,
+        "recommended": 2,
+        "recommended_regret": 3.0,
+    }
+    assert regret.stage(3, GUESS, 1.0)["cumulative_regret"] == 5.0
+    assert regret.stage(1, VALUES, 1.0) == {
+        "regret": 0.0,
+        "cumulative_regret": 5.0,
+        "recommended": 1,
+        "recommended_regret": 0.0,
+    }
+
+
+def test_a_stage_without_a_reading_costs_nothing() -> None:
+    regret = Regret(Truth(VALUES), "maximise")
+    regret.stage(0, GUESS, 0.0)
+    found = regret.stage(None, GUESS, 0.0)
+    assert (found["regret"], found["cumulative_regret"]) == (None, 4.0)
+    assert regret.decisions == 1
+
+
+def test_where_the_smallest_is_sought_the_sign_is_turned() -> None:
+    regret = Regret(Truth(VALUES), "minimise")
+    found = regret.stage(1, GUESS, 0.0)
+    assert (found["regret"], found["recommended"], found["recommended_regret"]) == (4.0, 0, 0.0)
+
+
+def test_a_field_that_changes_is_compared_with_as_it_is() -> None:
+    regret = Regret(Moving(np.zeros(4)), "maximise")
+    assert regret.stage(0, GUESS, 0.0)["regret"] == 0.0
+    assert regret.stage(0, GUESS, 1.0)["regret"] == 6.0
+    assert regret.stage(1, GUESS, 1.0)["regret"] == 0.0
+
+
+def test_it_goes_on_after_the_stages_of_an_earlier_process() -> None:
+    regret = Regret(Truth(VALUES), "maximise")
+    records = [regret.stage(went, GUESS, 0.0) for went in (0, 2, None)]
+    again = Regret(Truth(VALUES), "maximise")
+    again.go_on(records)
+    assert again.stage(3, GUESS, 0.0) == regret.stage(3, GUESS, 0.0)
+    again.go_on([])
+    assert (again.decisions, again.cumulative) == (0, 0.0)
+
+
+def test_what_is_looked_for_is_said_by_the_policy_or_the_scenario() -> None:
+    policy = scenario(policy=UCB).build_policy()
+    lowest = scenario(policy={**UCB, "objective": "minimise"}).build_policy()
+    other = scenario(policy={"name": "ie"}).build_policy()
+    assert objective_of(policy) == "maximise"
+    assert objective_of(lowest) == objective_of(lowest, "minimise") == "minimise"
+    assert (objective_of(other), objective_of(other, "minimise")) == ("", "minimise")
+    with pytest.raises(ConfigError, match=r"policy\.objective: is maximise, and seek says minimi"):
+        objective_of(policy, "minimise")
+    with pytest.raises(ConfigError, match=r"policy\.objective: is maximise, and seek says minimi"):
+        scenario_from_mapping(mapping(policy=UCB, seek="minimise"))
+    with pytest.raises(ConfigError, match=r"seek: expected one of maximise, minimise, got 'max'"):
+        scenario_from_mapping(mapping(seek="max"))
+
+
+def test_a_mission_that_looks_for_nothing_has_no_regret(tmp_path: Path) -> None:
+    built = scenario(policy={"name": "ie"}, budget={"readings": 2})
+    summary = run_scenario(built, tmp_path / "run", clock=lambda: 0.0)
+    assert summary.regret == {}
+    assert not any("regret" in line for line in summary_lines(summary.to_mapping()))
+    (record, _) = records_of(tmp_path / "run")
+    assert not any("regret" in key or key == "recommended" for key in record)
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("objective", ["maximise", "minimise"])
+def test_records_and_summary_of_a_run(tmp_path: Path, objective: str) -> None:
+    policy = {**UCB, "objective": objective}
+    built = scenario(
+        policy=policy, belief={"length_scales": [2], "mean_std": 0.0}, budget={"readings": 9}
+    )
+    summary = run_scenario(built, tmp_path / "run", clock=lambda: 0.0)
+    records = records_of(tmp_path / "run")
+    sign = 1.0 if objective == "maximise" else -1.0
+    gain = sign * build_world(built).truth.at(0.0)
+    expected = [gain.max() - gain[record["location"]] for record in records]
+    assert [r["regret"] for r in records] == pytest.approx(expected)
+    assert [r["cumulative_regret"] for r in records] == pytest.approx(np.cumsum(expected).tolist())
+    assert all(
+        r["recommended_regret"] == pytest.approx(gain.max() - gain[r["recommended"]])
+        for r in records
+    )
+    world = build_world(built)
+    prior = build_loop(built, world.topology).belief
+    bounds = [regret_bound(built.build_policy(), prior, t) for t in range(1, len(records) + 1)]
+    assert [r["regret_bound"] for r in records] == pytest.approx(bounds)
+    found = summary.regret
+    assert found["average"] == pytest.approx(sum(expected) / len(expected))
+    assert found["simple"] == pytest.approx(min(expected))
+    assert found["best"] == world.topology.names[int(gain.argmax())]
+    assert found["best_value"] == pytest.approx(sign * gain.max())
+    assert found["recommended"] == world.topology.names[records[-1]["recommended"]]
+    assert found["bound"] == pytest.approx(bounds[-1])
+    lines = summary_lines(summary.to_mapping())
+    said = next(line for line in lines if line.startswith("  regret"))
+    assert "K on average over 9 stages, bound" in said
+    word = "highest" if objective == "maximise" else "lowest"
+    assert any(word in line for line in lines if line.startswith("  found"))
+    assert "regret" in stage_line(records[0])
+
+
+def test_a_resumed_run_counts_on(tmp_path: Path) -> None:
+    built = scenario(policy=UCB, budget={"readings": 6})
+    run_scenario(built, tmp_path / "whole", clock=lambda: 0.0)
+
+    class Stop(Exception):
+        pass
+
+    def stop(record: Any) -> None:
+        if record["stage"] == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        run_scenario(built, tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
+    run_scenario(built, tmp_path / "cut", resume=True, clock=lambda: 0.0)
+    assert records_of(tmp_path / "cut") == records_of(tmp_path / "whole")
+
+
+def test_another_policy_is_measured_by_what_the_scenario_looks_for(tmp_path: Path) -> None:
+    built = scenario(policy={"name": "random"}, seek="minimise")
+    summary = run_scenario(built, tmp_path / "run", clock=lambda: 0.0)
+    assert summary.regret["objective"] == "minimise"
+    assert summary.regret["bound"] is None
+
+
+def test_there_is_no_bound_for_a_field_that_changes(tmp_path: Path) -> None:
+    field = {"kind": "formula", "formula": "cos(x + t)"}
+    built = scenario_from_mapping({**mapping(policy=UCB), "field": field})
+    world = build_world(built)
+    regret = regret_of(build_loop(built, world.topology), world.truth)
+    assert regret is not None
+    assert "regret_bound" not in regret.stage(0, world.truth.at(0.0), 0.0)
+    assert regret_of(build_loop(built, world.topology), None) is None
+
+
+def test_nothing_read_at_all_has_no_summary() -> None:
+    regret = Regret(Truth(VALUES), "maximise")
+    records = [regret.stage(None, GUESS, 0.0)]
+    assert regret_summary(records, Truth(VALUES), "abcd", "maximise", 0.0) == {}
+
+
+def test_the_one_found_is_said_to_be_the_best() -> None:
+    regret = Regret(Truth(VALUES), "maximise")
+    records = [regret.stage(1, VALUES, 0.0)]
+    found = regret_summary(records, Truth(VALUES), "abcd", "maximise", 0.0)
+    assert (found["recommended"], found["best"], found["recommended_regret"]) == ("b", "b", 0.0)
+    assert math.isclose(found["best_value"], 5.0)

@@ -1,0 +1,183 @@
+"""Several simulated probes in rounds: decided together, told together, within the budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.experiments import run_trial
+from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
+from gp_active_sensing.sim.rounds import Rounds
+from gp_active_sensing.types import Reading
+
+
+def scenario(**more: Any) -> Scenario:
+    known = {
+        "map": {"kind": "points", "count": 60, "low": [0, 0], "high": [1, 1]},
+        "field": {"kind": "function", "function": "cosines"},
+        "sensor": {"noise_std": 0.02},
+        "belief": {"length_scales": [0.1, 0.3], "signal_std": [0.5], "noise_std": [0.02]},
+        "policy": {"name": "ucb_dpp_max"},
+        "probes": 3,
+        "budget": {"readings": 12},
+    }
+    return scenario_from_mapping(known | more)
+
+
+def rounds_of(of: Scenario) -> Rounds:
+    world = build_world(of)
+    return Rounds(of, world, build_loop(of, world.topology, budget=world.budget))
+
+
+def test_nothing_is_known_of_a_round_before_it_is_over() -> None:
+    """What the policy saw at each decision: readings of earlier rounds only."""
+    rounds = rounds_of(scenario())
+    seen: list[int] = []
+    loop = rounds.loop
+    ask = loop.ask
+
+    def counted(*args: Any, **options: Any) -> Any:
+        seen.append(int(loop.belief.readings.sum()))
+        return ask(*args, **options)
+
+    loop.ask = counted  # type: ignore[method-assign]
+    records = list(rounds.play())
+    assert seen == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 12, 12, 12]
+    assert [record["stage"] for record in records] == list(range(1, 13))
+    assert [record["visits"] for record in records] == list(range(1, 13))
+    assert [record["probe"] for record in records] == ["probe_1", "probe_2", "probe_3"] * 4
+    assert "readings is spent" in rounds.reason
+
+
+def test_the_goals_of_a_round_are_the_joint_choice() -> None:
+    rounds = rounds_of(scenario())
+    rounds.round()
+    belief, at = rounds.loop.belief.copy(), [member.probe.at for member in rounds.members]
+    plans, _ = rounds.loop.policy.plan_batch(  # type: ignore[attr-defined]
+        belief,
+        rounds.world.topology,
+        at,
+        rng=np.random.default_rng([0, rounds.loop.decisions]),
+        state=rounds.loop.policy_state,
+    )
+    records = rounds.round()
+    assert [record["location"] for record in records] == [plan.waypoint for plan in plans]
+
+
+def test_predictions_and_recommendations_are_those_after_the_round() -> None:
+    rounds = rounds_of(scenario())
+    truth = rounds.world.truth.at(0.0)
+    for _ in range(4):
+        records = rounds.round()
+        mean, _ = rounds.loop.belief.predict()
+        named = int(np.argmax(mean))
+        for record in records:
+            assert record["recommended"] == named
+            assert record["recommended_regret"] == pytest.approx(truth.max() - truth[named])
+            went = truth.max() - truth[record["location"]]
+            assert record["regret"] == pytest.approx(went)
+    assert records[-1]["observed"] == int(rounds.loop.belief.observed.sum())
+    assert records[-1]["observed"] <= records[-1]["visits"] == 12
+
+
+@pytest.mark.parametrize("policy", ["random", "gp_ucb", "max_entropy", "lp_ucb", "est_dpp_sample"])
+def test_policies_with_and_without_joint_choices_play_in_rounds(policy: str) -> None:
+    trial = run_trial(scenario(policy={"name": policy}, seek="maximise"))
+    locations = [record["location"] for record in trial.records]
+    assert len(locations) == 12
+    for start in range(0, 12, 3):
+        assert len(set(locations[start : start + 3])) == 3
+    assert locations == [
+        record["location"]
+        for record in run_trial(scenario(policy={"name": policy}, seek="maximise")).records
+    ]
+
+
+def test_each_probe_drives_its_own_budget_and_comes_home() -> None:
+    of = scenario(
+        map={"kind": "grid", "columns": 6, "rows": 6, "spacing": 10.0},
+        field={"kind": "gp", "length_scale": 20.0},
+        belief={"length_scales": [20.0], "signal_std": [1.0], "noise_std": [0.1]},
+        probe={"start": "random", "end": "start", "speed": 2.0},
+        budget={"metres": 120.0},
+    )
+    rounds = rounds_of(of)
+    starts = [member.probe.at for member in rounds.members]
+    assert len(set(starts)) == 3
+    records = list(rounds.play())
+    assert [member.probe.at for member in rounds.members] == starts
+    assert all(member.home for member in rounds.members)
+    left = [member.budget.metres for member in rounds.members]
+    assert all(metres is not None and metres >= -1e-9 for metres in left)
+    assert rounds.metres == pytest.approx(360.0 - sum(left))  # type: ignore[arg-type]
+    # A round takes as long as its longest way: less than all ways one after another.
+    assert rounds.seconds < rounds.metres / 2.0
+    assert len(records) > 3
+
+
+def test_places_on_the_way_are_read_and_count() -> None:
+    of = scenario(
+        map={"kind": "line", "count": 30, "spacing": 1.0},
+        field={"kind": "gp", "length_scale": 4.0},
+        belief={"length_scales": [4.0], "signal_std": [1.0], "noise_std": [0.1]},
+        probe={"start": 0},
+        budget={"readings": 20},
+    )
+    trial = run_trial(of)
+    last = trial.records[-1]
+    assert last["visits"] <= 20
+    assert last["observed"] > len(trial.records)
+
+
+def test_a_goal_without_a_reading_is_tried_again_then_set_aside() -> None:
+    of = scenario(sensor={"noise_std": 0.02, "dropout": 0.7, "retries": 1})
+    rounds = rounds_of(of)
+    records = list(rounds.play())
+    aside = [record for record in records if record["set_aside"]]
+    assert aside
+    assert all(record["value"] is None and record["regret"] is None for record in aside)
+    assert rounds.loop.counts["missed"] >= 2 * len(aside)
+    assert rounds.loop.counts["accepted"] == 12
+
+
+def test_more_probes_than_places() -> None:
+    of = scenario(map={"kind": "points", "count": 2, "low": [0, 0], "high": [1, 1]})
+    trial = run_trial(of)
+    assert len(trial.records) == 12  # two at a time, again and again
+    assert {record["location"] for record in trial.records[:2]} == {0, 1}
+
+
+def test_several_readings_a_visit() -> None:
+    rounds = rounds_of(scenario(sensor={"noise_std": 0.02, "readings": 4}))
+    records = rounds.round()
+    assert [record["visits"] for record in records] == [1, 2, 3]
+    assert int(rounds.loop.belief.readings.sum()) == 12
+
+
+def test_rounds_have_no_expert() -> None:
+    with pytest.raises(ConfigError, match="rounds of several probes ask no expert"):
+        rounds_of(scenario(expert={"kind": "model"}))
+
+
+def test_readings_of_a_round_are_told_in_the_order_of_time() -> None:
+    of = scenario(
+        map={"kind": "grid", "columns": 8, "rows": 1, "spacing": 10.0},
+        field={"kind": "gp", "length_scale": 20.0},
+        belief={"length_scales": [20.0], "signal_std": [1.0], "noise_std": [0.1]},
+        probe={"start": 0, "speed": 1.0},
+    )
+    rounds = rounds_of(of)
+    told: list[int] = []
+    tell = rounds.loop.tell
+
+    def noted(readings: list[Reading]) -> Any:
+        told.extend(reading.stamp_ns for reading in readings)
+        return tell(readings)
+
+    rounds.loop.tell = noted  # type: ignore[method-assign, assignment]
+    list(rounds.play())
+    assert told == sorted(told)
+    assert rounds.loop.counts["late"] == 0

@@ -1,0 +1,179 @@
+"""Several probes decided for at once, places visited again: the loop, with a policy for both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit, Reading
+
+Asked = list[tuple[str, tuple[Any, ...], tuple[int, ...]]]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Goes where its list says; a batch takes as many entries as there are probes."""
+
+    revisits: ClassVar[bool] = True
+    places: tuple[int, ...] = (3, 7, 11, 3, 7, 3)
+
+    asked: ClassVar[Asked] = []
+
+    def _plan(self, place: int) -> Plan:
+        return Plan((place,), 0.0, 1.0, 1, 0.0, deadline_hit=False, path=(place,), cost=Cost(1, 1))
+
+    def plan(
+        self,
+        belief: Any,
+        topology: Any,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        **rest: Any,
+    ) -> tuple[Plan, PolicyState]:
+        done = 0 if state is None else state["done"]
+        self.asked.append(("one", (at,), tuple(pending)))
+        return self._plan(self.places[done]), {"done": done + 1}
+
+    def plan_batch(
+        self,
+        belief: Any,
+        topology: Any,
+        at: Sequence[int | None],
+        *,
+        pending: Collection[int] = (),
+        state: PolicyState = None,
+        remaining: Sequence[Budget] = (),
+        **rest: Any,
+    ) -> tuple[list[Plan], PolicyState]:
+        done = 0 if state is None else state["done"]
+        self.asked.append(("batch", tuple(at), tuple(pending)))
+        assert len(remaining) == len(at)
+        plans = [self._plan(place) for place in self.places[done : done + len(at)]]
+        return plans, {"done": done + len(at)}
+
+
+@pytest.fixture
+def loop() -> SensingLoop:
+    Listed.asked.clear()
+    topology = build_topology(
+        from_mapping(MapConfig, {"kind": "grid", "columns": 5, "rows": 4, "moves": "free"})
+    )
+    belief = build_belief(BeliefConfig(length_scales=(2.0,)), topology.features)
+    return SensingLoop(topology, belief, Listed(), budget=Budget(readings=6))
+
+
+def test_one_choice_for_all_is_given_to_each_as_it_is_asked_for(loop: SensingLoop) -> None:
+    waiting = {"a": 0, "b": 1, "c": None}
+    first = loop.ask(0, probe="a", waiting=waiting)
+    loop.policy_state = json.loads(json.dumps(loop.policy_state))  # as a journal gives it back
+    second = loop.ask(1, probe="b", pending=(3,), waiting={"c": None})
+    third = loop.ask(None, probe="c", pending=(3, 7))
+    assert [p.waypoint for p in (first, second, third)] == [3, 7, 11]
+    assert Listed.asked == [("batch", (0, 1, None), ())]
+    assert loop.decisions == 3
+    assert loop.policy_state == {"done": 3}
+    assert second.path == (7,)
+    assert (second.lower, second.upper, second.cost) == (0.0, 1.0, Cost(1, 1))
+
+
+def test_what_was_read_since_makes_the_choice_worthless(loop: SensingLoop) -> None:
+    loop.ask(0, probe="a", waiting={"b": 1})
+    loop.tell([Reading(0, 3, 1.0)])
+    plan = loop.ask(1, probe="b", pending=(3,))
+    assert plan.waypoint == 11
+    assert Listed.asked[-1] == ("one", (1,), (3,))
+
+
+def test_a_probe_that_moved_on_or_cannot_get_there_is_decided_for_alone(loop: SensingLoop) -> None:
+    loop.ask(0, probe="a", waiting={"b": 1, "c": 2})
+    assert loop.ask(5, probe="b", pending=(3,)).waypoint == 3
+    # The place kept for the third one is as good as given.
+    assert Listed.asked[-1] == ("one", (5,), (3, 11))
+    loop.blocked.add(11)
+    loop.ask(2, probe="c", pending=(3,))
+    assert Listed.asked[-1] == ("one", (2,), (3,))
+
+
+def test_a_share_that_the_budget_does_not_allow_any_more_is_not_taken(loop: SensingLoop) -> None:
+    loop.remaining = replace(loop.remaining, metres=10.0)
+    loop.ask(0, probe="a", waiting={"b": 1})
+    loop.remaining = replace(loop.remaining, metres=0.5)
+    loop.ask(1, probe="b", pending=(3,))
+    assert Listed.asked[-1][0] == "one"
+
+
+def test_a_snapshot_takes_the_choice_and_the_loop_adopts_it(loop: SensingLoop) -> None:
+    copy = loop.snapshot()
+    assert copy.ask(0, probe="a", waiting={"b": 1}).waypoint == 3
+    assert loop.decisions == 0
+    loop.adopt(copy, "a")
+    assert loop.ask(1, probe="b", pending=(3,)).waypoint == 7
+    assert len(Listed.asked) == 1
+
+
+def test_a_visit_of_an_observed_place_costs_one_reading(loop: SensingLoop) -> None:
+    for value in (1.0, 2.0):
+        loop.tell([Reading(0, 3, value)])
+    assert loop.remaining.readings == 5
+    assert not loop.costs(3)
+    assert loop.ask(0).waypoint == 3
+    assert loop.costs(3)
+    report = loop.tell([Reading(1, 3, 1.5), Reading(2, 3, 1.6)])
+    assert report.new_places == (3,)
+    assert report.accepted == 2
+    assert loop.remaining.readings == 4
+
+
+def test_a_decision_from_the_journal_counts_its_visit_too(loop: SensingLoop) -> None:
+    loop.tell([Reading(0, 3, 1.0)])
+    loop.replay_decision({"done": 1}, (3,), again=True)
+    assert loop.tell([Reading(1, 3, 1.0)]).new_places == (3,)
+    loop.replay_decision({"done": 2}, (3,))
+    assert loop.tell([Reading(2, 3, 1.0)]).new_places == ()
+
+
+def test_the_last_reading_is_kept_for_a_visit(loop: SensingLoop) -> None:
+    loop.remaining = Budget(readings=2)
+    loop.tell([Reading(0, 3, 1.0)])
+    loop.ask(0)
+    assert loop.wants(3)
+    assert not loop.wants(8)
+    loop.tell([Reading(1, 8, 1.0), Reading(1, 3, 1.0)])
+    assert loop.remaining.readings == 0
+    assert loop.counts["rejected_budget_spent"] == 1
+    assert loop.ask(0).reason
+
+
+def test_an_expert_costs_nothing(loop: SensingLoop) -> None:
+    report = loop.inform([Reading(0, 3, 1.0, 0.1, "expert"), Reading(0, 99, 1.0, 0.1, "expert")])
+    assert report.accepted == 1
+    assert [r.reason for r in report.rejected] == ["unknown_location"]
+    assert loop.remaining.readings == 6
+    assert not loop.belief.observed[3]
+    assert loop.counts["expert_accepted"] == 1
+    assert loop.counts["expert_rejected_unknown_location"] == 1
+    mean, _ = loop.belief.predict(np.array([3]))
+    assert mean[0] > 0.1
+
+
+def test_policies_without_an_expert_ask_nothing(loop: SensingLoop) -> None:
+    assert loop.queries() == ()
+
+
+def test_places_that_are_not_on_the_map(loop: SensingLoop) -> None:
+    with pytest.raises(ValueError, match="stands at place 20"):
+        loop.ask(0, waiting={"b": 20})

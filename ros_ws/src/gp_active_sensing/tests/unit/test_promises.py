@@ -1,0 +1,71 @@
+"""What readings of the budget are kept for, also where places are visited again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gp_active_sensing.promises import Promises
+
+
+def observed(*places: int) -> np.ndarray:
+    flags = np.zeros(10, dtype=bool)
+    flags[list(places)] = True
+    return flags
+
+
+def test_readings_are_kept_for_what_lies_on_the_way_and_for_visits_to_come() -> None:
+    promises = Promises()
+    promises.make("a", (1, 2, 3))
+    promises.make("b", (4, 5), again=True)
+    assert promises.kept(observed(2, 5), ()) == {1, 3, 4, 5}
+    assert promises.kept(observed(2, 5), {1}) == {3, 4, 5}
+    assert promises.goals(observed(2, 5), ()) == {3, 5}
+    assert promises.goals(observed(3), {5}) == set()
+    assert promises.is_due(5)
+    assert not promises.is_due(3)
+
+
+def test_a_new_plan_replaces_the_last_one() -> None:
+    promises = Promises()
+    promises.make("a", (5,), again=True)
+    promises.make("a", (6,))
+    assert not promises.is_due(5)
+    assert promises.kept(observed(5), ()) == {6}
+    promises.make("a", ())
+    assert promises.kept(observed(), ()) == set()
+
+
+def test_a_visit_is_paid_for_by_whoever_reads_the_place() -> None:
+    promises = Promises()
+    promises.make("a", (5,), again=True)
+    promises.make("b", (5,), again=True)
+    promises.pay(5)
+    assert not promises.is_due(5)
+    assert promises.kept(observed(5), ()) == set()
+
+
+def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
+    promises = Promises()
+    promises.make("a", (1, 2))
+    promises.make("b", (5,), again=True)
+    promises.make("c", (7, 8))
+    seen = observed(1, 5)
+    assert promises.kept_from("a", (5, 8), seen, ()) == 3  # 5 again, 7 and 8
+    assert promises.kept_from("a", (5, 8), seen, {7}) == 2
+    assert promises.kept_from("b", (2, 8), seen, ()) == 3  # 2, 7 and 8
+    assert promises.kept_from("c", (2, 5), seen, ()) == 2  # 2, and 5 again
+    assert promises.kept_from("c", (9,), seen, ()) == 1  # of a probe that nothing is known of
+
+
+def test_a_copy_is_independent_and_a_decision_is_taken_over() -> None:
+    promises = Promises()
+    promises.make("a", (5,), again=True)
+    other = promises.copy()
+    other.pay(5)
+    assert promises.is_due(5)
+    other.make("a", (6,), again=True)
+    promises.take_over(other, "a")
+    assert not promises.is_due(5)
+    assert promises.is_due(6)
+    promises.drop("a")
+    assert promises.kept(observed(6), ()) == set()
