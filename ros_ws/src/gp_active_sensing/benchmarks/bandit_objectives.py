@@ -1,4 +1,4 @@
-"""Measured fields whose hot spot is looked for: the Intel lab's heat, the slowest road of San Jose."""
+"""Measured fields whose hot spot is looked for: the heat of a lab, the slowest road of a city."""
 
 from __future__ import annotations
 

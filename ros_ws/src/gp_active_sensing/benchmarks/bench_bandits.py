@@ -1,4 +1,4 @@
-"""Searches for hot spots on measured fields, how sure their bounds are, and what a decision takes."""
+"""Searches for hot spots on measured fields, their bounds, and how long a decision takes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POLICIES = {
 }
 BASELINE = "gp_ucb, β/5"
 PLACES, READ, DECISIONS = 1000, 500, 25
-SEEDS = 5
+SEEDS = 3
 """Draws of the noise for each field."""
 
 
@@ -82,9 +82,7 @@ def maps() -> dict[str, tuple[Topology, float]]:
 
 def cycle(topology: Topology, scales: tuple[float, ...], policy: str) -> tuple[float, float]:
     """Median seconds of a decision, and of it with the reading that follows."""
-    config = BeliefConfig(
-        length_scales=scales, signal_std=(1.0,), noise_std=(0.3,), mean_std=0.0
-    )
+    config = BeliefConfig(length_scales=scales, signal_std=(1.0,), noise_std=(0.3,), mean_std=0.0)
     belief = belief_on(config, topology)
     rng = np.random.default_rng(0)
     for place in rng.choice(PLACES, size=READ, replace=False):
@@ -110,9 +108,9 @@ def speed() -> Section:
         f"A decision on {PLACES} places with {READ} readings",
         "python benchmarks/run.py bandits",
         f"Median of {DECISIONS} decisions, the one before taken in: what a reading changes is "
-        f"computed when the next decision is. As milliseconds and as a multiple of one 1000 × 1000 "
-        f"Cholesky factorisation in the same run ({1e3 * yard:.1f} ms). `thompson` draws 500 places "
-        "together.",
+        "computed when the next decision is. As milliseconds and as a multiple of one 1000 × 1000 "
+        f"Cholesky factorisation in the same run ({1e3 * yard:.1f} ms). `thompson` draws 500 "
+        "places together.",
         ("map", "λ", "policy", "decision [ms]", "/ Cholesky", "with its reading [ms]"),
     )
     for name, (topology, scale) in maps().items():
@@ -134,9 +132,9 @@ def run(seeds: int = SEEDS) -> Section:
         "Mean average regret `R_T / T` ± one standard error over the fields (searches of one field "
         f"with {seeds} draws of the noise are averaged first); noise of 5 % of the prior variance, "
         "δ = 0.1, any sensor next. The difference is paired, to `gp_ucb, β/5`. The bound is "
-        "`√(C₁ T β_T γ_T) / T`, with γ_T ≤ F(greedy)/(1 - 1/e). Intel: 50 motes, every half-hour of "
-        "the last third (48), covariance of the first two thirds (95 half-hours), T = 50; the prior "
-        "mean is that of each mote, or one for all of them. San Jose: 325 sensors, 13 Mondays at "
+        "`√(C₁ T β_T γ_T) / T`, with γ_T ≤ F(greedy)/(1 - 1/e). Intel: 50 motes, every half-hour "
+        "of the last third (48), covariance of the first two thirds (95 half-hours), T = 50; the "
+        "prior mean is that of each mote, or one for all. San Jose: 325 sensors, 13 Mondays at "
         "17:30, the smallest speed is looked for; graph Matérn kernel and one mean, learned from "
         "the Monday before, what the kernel does not explain as a variance of each sensor's own; "
         "T = 300. `random` takes every sensor once.",

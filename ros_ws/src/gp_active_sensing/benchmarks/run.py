@@ -33,6 +33,7 @@ BENCHMARKS = (
     "kill",
     "batches",
     "report",
+    "sparq",
     "import",
 )
 

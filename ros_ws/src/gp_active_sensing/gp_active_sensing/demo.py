@@ -19,16 +19,25 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from gp_active_sensing.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.mission.team import STEPS, period_of
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim import Scenario, load_scenario, run_scenario
+from gp_active_sensing.sim import Scenario, build_world, load_scenario, run_scenario
 from gp_active_sensing.tail import JsonLinesTail
 
 __all__ = ["main"]
 
 Say = Callable[[str], None]
+
+SPEED = 10.0
+"""Simulated seconds per second, of a mission of some minutes."""
+SHOW_SECONDS = 100.0
+"""How long a longer one shall take, about [s]."""
+PART = 0.15
+"""Of the way across the map, from one place to the next of a policy that may go anywhere."""
 
 LOGS = "logs"
 """Folder of the run directory with everything the nodes said."""
@@ -148,6 +157,24 @@ def run_without_ros(scenario: Scenario, run_dir: Path, say: Say) -> int:
     return 0
 
 
+def speed_for(scenario: Scenario) -> float:
+    """Return simulated seconds per second with which a mission ends within a few minutes.
+
+    How long it takes is guessed: from place to place, or a part of the map where a policy may go
+    anywhere, and the stops.
+    """
+    world = build_world(scenario)
+    hop = STEPS * period_of(world)
+    if getattr(scenario.build_policy(), "revisits", False):
+        positions = world.topology.positions
+        across = float(np.hypot(*(positions.max(axis=0) - positions.min(axis=0))))
+        own = scenario.probe.own_speed or scenario.map.speed
+        hop = max(hop, PART * across / own)
+    stages = scenario.budget.readings or world.topology.n
+    seconds = stages * (hop + scenario.sensor.seconds) / scenario.probes
+    return float(min(max(SPEED, round(seconds / SHOW_SECONDS)), 10.0 * SPEED))
+
+
 def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
     """Return the nodes' environment: on this machine only, apart from other ROS systems."""
     ours = {
@@ -201,14 +228,21 @@ def _report(run_dir: Path, say: Say) -> None:
 @click.option("--budget", type=click.IntRange(min=1), help="Places to observe.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run directory; must be new.")
 @click.option(
-    "--speed", type=float, default=10.0, help="Simulated seconds per second.", show_default=True
+    "--speed",
+    type=float,
+    help="Simulated seconds per second; by default 10, more for a mission of hours.",
 )
 @click.option("--no-ros", is_flag=True, help="Run the engine without nodes.")
 @click.option(
     "--timeout", type=float, default=600.0, help="End after so many seconds.", show_default=True
 )
 def _command(
-    scenario: str, budget: int | None, out: Path | None, speed: float, no_ros: bool, timeout: float
+    scenario: str,
+    budget: int | None,
+    out: Path | None,
+    speed: float | None,
+    no_ros: bool,
+    timeout: float,
 ) -> int:
     """Watch a simulated probe choose where to measure next."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
@@ -224,9 +258,13 @@ def _command(
         click.echo(f"Without ROS nodes: {why_not}")
         code = run_without_ros(loaded, run_dir, click.echo)
     else:
-        click.echo("ROS 2 nodes simulator and active_sensing, in processes of their own:")
+        factor = speed_for(loaded) if speed is None else speed
+        click.echo(
+            "ROS 2 nodes simulator and active_sensing, in processes of their own, "
+            f"{factor:g} times real time:"
+        )
         code = run_with_ros(
-            loaded, scenario, run_dir, speed_factor=speed, timeout=timeout, say=click.echo
+            loaded, scenario, run_dir, speed_factor=factor, timeout=timeout, say=click.echo
         )
     click.echo("")
     if not run_dir.is_dir():

@@ -102,7 +102,6 @@ class Evidence:
             location, float(reading.value), reading.noise_variance, seconds=seconds, expert=expert
         )
         self.used += 1
-        self.belief.advance(seconds)
 
     def advance(self, now_ns: int) -> None:
         """Let time pass; it matters where the belief is about a field that changes."""

@@ -10,6 +10,7 @@ from gp_active_sensing.belief.covariance import (
     HyperParameters,
     LocationCovariance,
 )
+from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.given_covariance import GivenCovariance
 from gp_active_sensing.belief.graph_covariance import GraphCovariance
 from gp_active_sensing.belief.mean import PriorMean
@@ -17,6 +18,7 @@ from gp_active_sensing.belief.mean import PriorMean
 __all__ = [
     "Belief",
     "BeliefConfig",
+    "DriftConfig",
     "FeatureCovariance",
     "GivenCovariance",
     "GraphCovariance",

@@ -175,7 +175,7 @@ class Factor:
                 logger.warning(
                     "readings of place %d are more exact than can be computed with: their noise "
                     "variance is taken as %.0e of the prior variance (said once)",
-                    places[low][0],
+                    self._named(places[low])[0],
                     LEAST_NOISE,
                 )
         return np.asarray(np.maximum(noise, least))
@@ -194,16 +194,21 @@ class Factor:
                 logger.warning(
                     "covariance of places %s is numerically singular: jitter %.0e of the prior "
                     "variance added; a larger noise_std avoids this",
-                    places[:5].tolist(),
+                    self._named(places),
                     jitter,
                 )
             return np.asarray(factor)
         msg = (
-            f"covariance of places {places[:5].tolist()} is not positive definite even with "
+            f"covariance of places {self._named(places)} is not positive definite even with "
             f"jitter {_JITTERS[-1]:.0e} of the prior variance; use a larger noise_std or merge "
             "places with equal features"
         )
         raise BeliefError(msg)
+
+    def _named(self, places: IntArray) -> list[int]:
+        """Return the first places, as the map numbers them, for messages."""
+        place_of = getattr(self.covariance, "place_of", None)
+        return list((places if place_of is None else place_of(places))[:5].tolist())
 
     def _grow(self, capacity: int) -> None:
         R = self.rows

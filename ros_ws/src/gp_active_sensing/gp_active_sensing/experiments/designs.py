@@ -39,6 +39,8 @@ class Design:
         stages = stages_until(record, readings) or record["stages"]
         self.places = [int(stage["location"]) for stage in stages]
         where = true_weight_indices(record["config"])
+        if stages and len(where) == len(stages[0]["weights"]):
+            where = ()  # it knows the length-scale: there is nothing to show
         self.belief = [
             math.fsum(stage["weights"][i] for i in where) if where else math.nan for stage in stages
         ]
@@ -77,6 +79,7 @@ def draw_designs(figure: Figure, section: Mapping[str, Any], designs: Sequence[D
         panels[k].set_visible(False)
         panels[k - across].tick_params(labelbottom=on_line)
     if on_line:
+        panels[0].yaxis.get_major_locator().set_params(integer=True)
         figure.supxlabel("Position [m]", fontsize=9)
         figure.supylabel("Stage", fontsize=9)
 

@@ -35,6 +35,8 @@ COLOURS = (
     "#882255",
 )
 MARKERS = "os^Dv<>Phd"
+_WIDE = 30
+"""Readings span so many times their least: equal steps are then equal factors."""
 # Any: matplotlib types it as a list of all its keys from one version on.
 STYLE: Any = {
     "font.size": 9,
@@ -135,12 +137,15 @@ def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]
 def _draw(panel: Axes, table: Table, rows: list[Row], policies: list[str]) -> None:
     """Draw one configuration: a line a policy, or a point a policy where there is one column."""
     columns = table.columns
-    gap = min((b - a for a, b in pairwise(columns)), default=1)
+    wide = len(columns) > 1 and columns[-1] > _WIDE * columns[0]
+    along = [math.log(x) for x in columns] if wide else [float(x) for x in columns]
+    gap = min((b - a for a, b in pairwise(along)), default=1.0)
     for row in rows:
         number = policies.index(row.policy)
         # Side by side, or error bars of equal places hide each other.
         shift = 0.25 * gap * ((number + 0.5) / len(policies) - 0.5)
-        found = [(x + shift, c) for x, c in zip(columns, row.cells, strict=True) if c is not None]
+        places = [math.exp(x + shift) if wide else x + shift for x in along]
+        found = [(x, c) for x, c in zip(places, row.cells, strict=True) if c is not None]
         panel.errorbar(
             [x for x, _ in found],
             [c.mean for _, c in found],
@@ -153,7 +158,10 @@ def _draw(panel: Axes, table: Table, rows: list[Row], policies: list[str]) -> No
             elinewidth=0.9,
             capsize=2,
         )
-    panel.set_xticks(list(columns))
+    if wide:
+        panel.set_xscale("log")
+        panel.minorticks_off()
+    panel.set_xticks(list(columns), [str(x) for x in columns])
     means = [c.mean for row in table.rows for c in row.cells if c is not None]
     if means and min(means) > 0.0 and max(means) > 30.0 * min(means):
         panel.set_yscale("log")

@@ -15,6 +15,7 @@
 | `simple_regret` | field unit | the same of the best stage so far |
 | `recommended_regret` | field unit | the same of the place with the best posterior mean, which one would name now |
 | `regret_bound` | field unit | what `R_T` is bounded by with the policy's probability, where that is known |
+| `expert_answers` | | answers of an expert used so far, where the scenario has one |
 
 All are taken after the stage in which so many places are observed for the first time; of a policy
 that may choose observed places again, the stage in which so many readings of the budget are spent.
@@ -157,6 +158,11 @@ def _average_regret(record: Record, stages: Stages) -> float | None:
     return sum(found) / len(found) if found else None
 
 
+def _answers(record: Record, stages: Stages) -> float | None:
+    found = [float(s["expert_used"]) for s in stages if s.get("expert_used") is not None]
+    return sum(found) if found else None
+
+
 def _true_weight(record: Record, stages: Stages) -> float | None:
     indices = true_weight_indices(record["config"])
     weights = stages[-1]["weights"]
@@ -201,6 +207,7 @@ METRICS: dict[str, Metric] = {
             _last("recommended_regret"),
         ),
         Metric("regret_bound", "Bound on the regret", "field", _last("regret_bound")),
+        Metric("expert_answers", "Answers of the expert", "", _answers),
     )
 }
 """Name -> metric, in the order of the table above."""

@@ -45,6 +45,8 @@ WHERE_THERE = (
     "recommended",
     "recommended_regret",
     "regret_bound",
+    "expert_asked",
+    "expert_used",
 )
 """What is kept besides of records that have it."""
 

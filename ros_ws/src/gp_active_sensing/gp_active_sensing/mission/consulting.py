@@ -17,6 +17,7 @@ from gp_active_sensing.events import answer_event, query_event
 from gp_active_sensing.expert import SOURCE, AnswersConfig, Consultation
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import RawAnswer
+from gp_active_sensing.mission.jobs import QueryJob
 from gp_active_sensing.types import Reading
 
 __all__ = ["Consulting"]
@@ -45,9 +46,14 @@ class Consulting:
         self.open = True
         """False once the mission is over: answers are then counted, not used."""
         self._loop = loop
-        self._places = places
+        self._places = None if places is None else tuple(places)
         self._journal = journal
         self._outgoing: tuple[int, ...] = ()
+        self._job: QueryJob | None = None
+        self._finding = False
+        """The policy is being asked where."""
+        self._number = 0
+        """Of the newest job."""
         self._now_ns = 0
         self._times_missing = 0
         self._begin_anew = False
@@ -57,6 +63,11 @@ class Consulting:
         """Return the places to be asked for now, once; () = none."""
         places, self._outgoing = self._outgoing, ()
         return places
+
+    def next_job(self) -> QueryJob | None:
+        """Return what is to be found out for the next question, once; None = nothing."""
+        job, self._job = self._job, None
+        return job
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -76,29 +87,46 @@ class Consulting:
         if not self.books.open:
             if left is not None and left <= 0:
                 return True
-            self._ask(now_ns)
-        elif self._begin_anew:
+            if not self._finding:
+                self._finding = True
+                copy = self._loop.snapshot()
+                self._job = QueryJob(copy, self._places, self._number, now_ns)
+            return False
+        if self._begin_anew:
+            self._begin_anew = False
             self.books.begun = seconds
             self._outgoing = self.books.missing
-        self._begin_anew = False
         if self.books.waits(seconds):
             return False
         if self.books.missing and self.books.begun is not None:
             self._say_missing()
         return True
 
-    def _ask(self, now_ns: int) -> None:
-        self._look(now_ns)
-        try:
-            places = self._loop.queries(self._places)
-        except ActiveSensingError as error:  # the decision goes without; it may well say the same
-            logger.error("no question to the expert: %s", error)
-            places = ()
-        if places:
-            self._journal(query_event(places, stamp_ns=now_ns))
+    def ask(self, job: QueryJob, places: Sequence[int], now_ns: int) -> None:
+        """Ask where the policy wants to, unless that is not wanted any more.
+
+        Args:
+            job: which found out where.
+            places: what it found; () = nowhere, and the decision may be taken.
+            now_ns: time of the node's clock.
+        """
+        if job.number != self._number or self.books.open:
+            return
+        self._finding = False
+        can = range(self._loop.topology.n) if self._places is None else self._places
+        asked = tuple(place for place in dict.fromkeys(places) if place in can)
+        if len(asked) < len(places):
+            logger.error(
+                "the policy asks for %d places of which the expert can be asked for %d",
+                len(places), len(asked),
+            )  # fmt: skip
+        self._journal(query_event(asked, stamp_ns=now_ns))
+        self._begin(asked, now_ns)
+        self._outgoing = asked
+
+    def _begin(self, places: Sequence[int], now_ns: int) -> None:
         self.books.forget_before(1e-9 * now_ns)
         self.books.begin(places, 1e-9 * now_ns)
-        self._outgoing = places
 
     def _say_missing(self) -> None:
         timeout = self.books.config.timeout
@@ -123,6 +151,8 @@ class Consulting:
 
     def give_up(self) -> None:
         """Drop an open question: its decision is not taken, and is asked about anew."""
+        self._number += 1
+        self._finding, self._job = False, None
         if self.books.open and self.books.places:
             self._journal(query_event((), given_up=True, stamp_ns=self._now_ns))
         self.books.give_up()
@@ -200,10 +230,7 @@ class Consulting:
         if event.get("given_up"):
             self.books.give_up()
             return
-        now_ns = int(event["stamp_ns"])
-        self._look(now_ns)
-        self.books.forget_before(1e-9 * now_ns)
-        self.books.begin([int(place) for place in event["places"]], 1e-9 * now_ns)
+        self._begin([int(place) for place in event["places"]], int(event["stamp_ns"]))
 
     def replay_answer(self, reading: Reading) -> None:
         """Use an answer from before a restart."""

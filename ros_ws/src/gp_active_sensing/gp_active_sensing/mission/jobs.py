@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.types import Cost, Plan
 
-__all__ = ["AheadJob", "PlanJob", "Stage", "Step"]
+__all__ = ["AheadJob", "PlanJob", "QueryJob", "Stage", "Step"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,28 @@ class AheadJob:
 
 
 @dataclass(frozen=True)
+class QueryJob:
+    """Where an expert is to be asked before the next decision, to be found beside the mission.
+
+    Args:
+        loop: a copy of the engine; only the planner uses it.
+        places: where the expert can be asked; None = anywhere.
+        number: of this job; an answer to an older one is not used.
+        now_ns: when it was asked for, on the node's clock.
+    """
+
+    loop: SensingLoop
+    places: tuple[int, ...] | None
+    number: int
+    now_ns: int
+
+    def ask(self) -> tuple[int, ...]:
+        """Find the places, on the copy."""
+        self.loop.advance(self.now_ns)
+        return self.loop.queries(self.places)
+
+
+@dataclass(frozen=True)
 class Step:
     """What is to be done after a step.
 
@@ -112,7 +134,7 @@ class Step:
         query: places that an expert is to be asked for.
     """
 
-    job: PlanJob | AheadJob | None = None
+    job: PlanJob | AheadJob | QueryJob | None = None
     again: int | None = None
     plan: Plan | None = None
     probe: str = ""

@@ -8,7 +8,7 @@ every case can be tested without a clock, and a logged bag goes through the same
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gp_active_sensing.events import (
@@ -20,7 +20,7 @@ from gp_active_sensing.events import (
 from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.mission.commanded import Commanded
 from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Stage, Step
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, Step
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.planning.base import READINGS_SPENT
@@ -75,8 +75,11 @@ class Mission(Commanded):
         finally:  # an error in one message must not take the others along
             self.inbox.put_back(list(messages))
         steps += self._every_so_often()
-        if self.consulting is not None and (places := self.consulting.outgoing()):
-            steps.append(Step(query=places))
+        if self.consulting is not None:
+            if (job := self.consulting.next_job()) is not None:
+                steps.append(Step(job))
+            if places := self.consulting.outgoing():
+                steps.append(Step(query=places))
         return steps
 
     def _holds(self) -> bool:
@@ -269,6 +272,13 @@ class Mission(Commanded):
                 elif self._end_if_done():
                     self.last_job = job.number
             return used
+
+    def queried(self, job: QueryJob, places: Sequence[int]) -> None:
+        """Ask an expert where the policy wants to; () = nowhere."""
+        with self.lock:
+            if self.consulting is not None and self.state == "running":
+                self.consulting.ask(job, places, self._now_ns)
+            self.inbox.wake()
 
     def foreseen(self, job: AheadJob, foresight: Foresight) -> None:
         """Take note of what has been foreseen so far."""

@@ -17,7 +17,7 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.expert import AnswersConfig
 from gp_active_sensing.mission.build import Parts, build_parts
 from gp_active_sensing.mission.inbox import RawReading, raw_answer
-from gp_active_sensing.mission.jobs import PlanJob, Step
+from gp_active_sensing.mission.jobs import PlanJob, QueryJob, Step
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.sim.consulting import expert_of
@@ -160,7 +160,9 @@ class Rehearsal:
             self._send(step.probe, step.plan.path[-1])
         if step.again is not None:
             self._send(step.probe, step.again)
-        if isinstance(step.job, PlanJob) and step.job.decide:
+        if isinstance(step.job, QueryJob):
+            self.mission.queried(step.job, step.job.ask())
+        elif isinstance(step.job, PlanJob) and step.job.decide:
             plan = step.job.ask()
             if self.mission.decided(step.job, plan):
                 if plan.path:

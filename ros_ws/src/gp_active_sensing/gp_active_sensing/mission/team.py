@@ -24,13 +24,13 @@ from gp_active_sensing.sim.summary import RunSummary
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Clock
 
-__all__ = ["PATIENCE", "period_of", "run_team"]
+__all__ = ["STEPS", "PATIENCE", "period_of", "run_team"]
 
 logger = logging.getLogger(__name__)
 
 PATIENCE = 7 * 86_400.0
 """Simulated time without a decision after which a mission is given up [s]."""
-_STEPS_A_MOVE = 20
+STEPS = 20
 """Steps of the simulation from one place to the next."""
 _FASTEST, _SLOWEST = 0.05, 60.0
 """Bounds of a step [s]."""
@@ -52,8 +52,8 @@ def period_of(world: World) -> float:
         route = topology.route(place, near, np.ones(topology.n, dtype=np.bool_))
         own = None if isinstance(world.speed, str) else world.speed
         times.append(route.cost.seconds if own is None else route.cost.metres / own)
-    typical = float(np.median(times)) if times else _STEPS_A_MOVE
-    return min(max(typical / _STEPS_A_MOVE, _FASTEST), _SLOWEST)
+    typical = float(np.median(times)) if times else STEPS
+    return min(max(typical / STEPS, _FASTEST), _SLOWEST)
 
 
 def run_team(

@@ -20,7 +20,7 @@ from gp_active_sensing.foresight import Foreseen, Foresight, foresee_by_cell
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.inbox import RawAnswer, RawReading
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob
 from gp_active_sensing.mission.live import adjust
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.roster import LEFT
@@ -81,6 +81,7 @@ class Again:
         self._latest = 0.0
         self._now_ns = 0
         self._job: PlanJob | None = None
+        self._query: QueryJob | None = None
         self._ahead: dict[str, AheadJob] = {}
         self._config = config
         self.parts = parts
@@ -180,7 +181,9 @@ class Again:
         self._now_ns = now_ns
         for step in self.parts.mission.step(now_ns):
             self.stages.taken(step)
-            if isinstance(step.job, AheadJob):
+            if isinstance(step.job, QueryJob):
+                self._query = step.job
+            elif isinstance(step.job, AheadJob):
                 self._ahead[step.job.probe] = step.job
             elif step.job is not None and step.job.decide:
                 self._job = step.job
@@ -191,6 +194,7 @@ class Again:
         """Do what the node did when it was started again: go on from its journal."""
         self.parts.recorder.close()
         self._offset, self._job, self._ahead = self._latest, None, {}
+        self._query = None
         tail = list(setup.get("tail", ()))
         whole = int(setup["earlier"]) - len(tail)
         if len(self._journal) < whole:
@@ -210,6 +214,18 @@ class Again:
         self._hear()
 
     # -- what happened between steps -----------------------------------------------------------
+
+    def _on_query(self, event: Event) -> None:
+        job, self._query = self._query, None
+        if event.get("given_up"):
+            return  # by what it was given up for
+        recorded = tuple(int(place) for place in event.get("places", ()))
+        if job is None:
+            self.comparison.differs("the question to the expert was not asked for in the replay")
+            return
+        if (places := job.ask()) != recorded:
+            self.comparison.differs(f"the question to the expert: {list(places)} in the replay")
+        self.parts.mission.queried(job, recorded)
 
     def _on_decision(self, event: Event) -> None:
         job, self._job = self._job, None

@@ -105,6 +105,8 @@ class _Chunk:
     plan: Plan | None = None
     at: int | None = None
     readings: list[Reading] = field(default_factory=list)
+    answers: list[Reading] = field(default_factory=list)
+    """Of an expert."""
     driven: float = 0.0
     metres: float = 0.0
     blocked: str = ""
@@ -113,6 +115,10 @@ class _Chunk:
     def take(self, event: Mapping[str, Any]) -> None:
         if event.get("event") == "reading":
             self.readings.append(reading_of(event))
+        elif event.get("event") == "answer":
+            self.answers.append(reading_of(event))
+        elif event.get("event") == "expert":
+            self.answers += [reading_of(answer) for answer in event.get("answers") or ()]
         elif event.get("event") == "moved":
             self.driven += float(event.get("seconds") or 0.0)
             self.metres += float(event.get("metres") or 0.0)
@@ -170,7 +176,8 @@ class _Again:
         went = record.get("went")
         expected = self._expected(chunk.plan, went if isinstance(went, int) else None)
         used = list(_observe(self.belief, self._topology, chunk.readings))
-        self.unused += len(chunk.readings) - len(used)
+        told = list(_observe(self.belief, self._topology, chunk.answers, expert=True))
+        self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
         self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
         error, score = _number(record.get("rmspe")), _number(record.get("nlpd"))
@@ -250,7 +257,7 @@ def _shown(steps: int, n: int) -> set[int]:
 
 
 def _observe(
-    belief: Belief, topology: Topology, readings: Sequence[Reading]
+    belief: Belief, topology: Topology, readings: Sequence[Reading], *, expert: bool = False
 ) -> Iterator[tuple[int, float]]:
     """Take in readings; yield (place, value) of those that could be used."""
     for reading in readings:
@@ -260,9 +267,10 @@ def _observe(
         if place is None:
             continue
         try:
-            is_new = not belief.observed[place]
+            is_new = not expert and not belief.observed[place]
+            seconds = 1e-9 * reading.stamp_ns
             belief.observe(
-                place, reading.value, reading.noise_variance, seconds=1e-9 * reading.stamp_ns
+                place, reading.value, reading.noise_variance, seconds=seconds, expert=expert
             )
         except (ReadingError, IndexError):
             continue

@@ -143,6 +143,8 @@ _PROBE = LaunchSpec(
         Argument(
             "waypoint_topic", "topic of the next waypoint; goal_pose for Nav2", "next_waypoint"
         ),
+        Argument("query_topic", "topic of the questions to an expert", "expert/query"),
+        Argument("answer_topic", "topic of its answers", "expert/answer"),
         _PROBES,
         _NAVIGATE,
         _RUN_DIR,
@@ -166,6 +168,7 @@ _PROBE = LaunchSpec(
                 "use_sim_time": Use("use_sim_time"),
             },
             remappings={**_SENSOR_TOPICS, "next_waypoint": Use("waypoint_topic")},
+            shared={"expert/query": Use("query_topic"), "expert/answer": Use("answer_topic")},
             per_probe="probes",
             respawn="respawn",
         ),

@@ -108,6 +108,7 @@ class NodeSpec:
         package: the package it is in.
         parameters: parameter -> value, or the argument that gives it, or several for a list.
         remappings: topic -> the argument that gives its other name.
+        shared: the same of topics that several probes have one of.
         arguments: command line ahead of the ROS arguments; ``config`` files are looked up.
         per_probe: argument with the names of several probes: their topics, each in the namespace
             of its name, are remapped as the one probe's would be.
@@ -124,6 +125,7 @@ class NodeSpec:
         default_factory=dict
     )
     remappings: Mapping[str, Use] = field(default_factory=dict)
+    shared: Mapping[str, Use] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     per_probe: str = ""
     only_if: str = ""
@@ -231,6 +233,8 @@ def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
     remappings = {topic: other for topic, other in others.items() if other}
     if node.per_probe and (names := values[node.per_probe]):
         remappings = _for_each(names, remappings)
+    shared = {topic: values[use.argument] for topic, use in node.shared.items()}
+    remappings |= {topic: other for topic, other in shared.items() if other not in ("", topic)}
     params_file = None
     if node.package == PACKAGE and values.get("params_file"):
         params_file = find_resource("config", values["params_file"]).absolute()

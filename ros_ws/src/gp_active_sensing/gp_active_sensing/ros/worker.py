@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from gp_active_sensing.foresight import Foresight, foresee_by_cell
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Step
+from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Step
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import Plan
 
@@ -65,7 +65,9 @@ class Worker:
         self._outputs = outputs
         self._now_ns = now_ns
         self._stopping = threading.Event()
-        self._jobs: queue.Queue[PlanJob | AheadJob | threading.Event | None] = queue.Queue()
+        self._jobs: queue.Queue[PlanJob | AheadJob | QueryJob | threading.Event | None] = (
+            queue.Queue()
+        )
         self.errors: Counter[str] = Counter()
         self._threads = [
             threading.Thread(target=self._run_mission, name="mission", daemon=True),
@@ -131,6 +133,8 @@ class Worker:
                 job.set()
             elif isinstance(job, AheadJob):
                 ahead = job, self._foresee(job)
+            elif isinstance(job, QueryJob):
+                self._query(job)
             elif job.decide:
                 self._decide(job)
             else:
@@ -161,6 +165,12 @@ class Worker:
         if self._mission.last_job == job.number:
             with self._noting("results"):
                 self._outputs.mission_ended()
+
+    def _query(self, job: QueryJob) -> None:
+        places: tuple[int, ...] = ()
+        with self._noting("planner"):  # the decision then goes without
+            places = job.ask()
+        self._mission.queried(job, places)
 
     def _foresee(self, job: AheadJob) -> Iterator[Foresight]:
         return foresee_by_cell(

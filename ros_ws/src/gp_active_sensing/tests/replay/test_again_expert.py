@@ -13,6 +13,7 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.expert import Faults, ModelExpert
 from gp_active_sensing.mission.inbox import raw_answer
+from gp_active_sensing.mission.jobs import QueryJob
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
@@ -43,6 +44,7 @@ class Asked(Recorder):
             **self.config,
         }
         super().__post_init__()
+        self._wanted: list[tuple[float, QueryJob]] = []
         faults = Faults(dropout=0.1, nan=0.1, wrong=0.1)
         self.expert = ModelExpert(slope, 20, noise_std=0.2, delay=0.5, faults=faults)
 
@@ -50,9 +52,15 @@ class Asked(Recorder):
         for step in steps:
             if step.query:
                 self.expert.ask(step.query, self._time + self._some(0.6))
-        super()._do(steps)
+            if isinstance(step.job, QueryJob):
+                self._wanted.append((self._time + self._some(0.3), step.job))
+        super()._do([step for step in steps if not isinstance(step.job, QueryJob)])
 
     def _deliver(self) -> None:
+        for at, job in list(self._wanted):
+            if at <= self._time:
+                self._wanted.remove((at, job))
+                self.mission.queried(job, job.ask())
         topology = self.mission.loop.topology
         for reading in self.expert.answers(self._time):
             self.mission.inbox.put(raw_answer(reading, topology), self._time)

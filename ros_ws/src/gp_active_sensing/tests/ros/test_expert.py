@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
 from gp_active_sensing.messages.clouds import FIELDS, Points, points_of, query_points
+from gp_active_sensing.planning import policies
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.answering import places_at
 from gp_active_sensing.ros.asking import ANSWER
@@ -34,7 +36,7 @@ from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing, write_scenario
 from tests.ros.test_security_policy import published, rules, subscribed
 from tests.ros.test_two_processes import node
-from tests.unit.expert.asking import registered
+from tests.unit.expert.asking import Asking, registered
 
 pytestmark = pytest.mark.ros
 EXPERTS_PAGE = REPOSITORY / "docs" / "experts.md"
@@ -169,6 +171,26 @@ def test_nobody_is_asked_where_that_is_not_wanted(ros: Ros) -> None:
     assert not [p for p in one.publishers if "expert" in p.topic_name]
 
 
+@dataclass(frozen=True)
+class Failing(Asking):
+    """Cannot say where it wants to ask."""
+
+    def queries(self, *_: Any, **__: Any) -> tuple[int, ...]:
+        msg = "no idea"
+        raise ValueError(msg)
+
+
+def test_a_policy_that_fails_to_ask_decides_without(
+    ros: Ros, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(policies._factories, "asking", Failing)
+    one = sensing(ros, given=ASKING)
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the waypoint")
+    assert one._worker.errors == {"planner": 1}
+
+
 def test_stations_by_parameter(ros: Ros) -> None:
     _, expert, _ = begun(ros, "expert.stations:=['1', '3']")
     assert sorted(points_of(expert.queries[0])["x"].tolist()) == [10.0, 30.0]
@@ -259,6 +281,7 @@ def simulated(path: Path, **expert: Any) -> Path:
     scenario = write_scenario(path)
     section = {"kind": "model", "noise_std": 0.1, "timeout": 2.0, **expert}
     text = scenario.read_text("utf-8").replace("name: ie", "name: sparq_gp_ucb")
+    text = text.replace("noise_std: 0.2, ", "noise_std: 0.2, on_the_way: false, ")
     scenario.write_text(f"{text}expert: {json.dumps(section)}\n", encoding="utf-8")
     return scenario
 
@@ -312,7 +335,7 @@ def test_the_node_of_the_page_answers(ros: Ros, tmp_path: Path) -> None:
     try:
         publishers = f"a publisher of {ANSWER}"
         wait_until(lambda: one.count_publishers(f"/{ANSWER}"), publishers, 30.0)
-        wait_until(lambda: one._results.asking._queries.get_subscription_count(), "a subscriber")
+        wait_until(one._results.asking._queries.get_subscription_count, "a subscriber")
         probe = Probe(ros).connect()
         probe.pose(0.0)
         wait_until(lambda: probe.waypoints, "the waypoint")
@@ -334,7 +357,7 @@ def both(tmp_path: Path, scenario: Path) -> Iterator[tuple[Any, Any, Path]]:
     """Run simulator and node as processes."""
     run = tmp_path / "run"
     with (
-        node("simulator", tmp_path / "s.log", f"scenario:={scenario}", "speed_factor:=10.0") as sim,
+        node("simulator", tmp_path / "s.log", f"scenario:={scenario}", "speed_factor:=25.0") as sim,
         node(
             "active_sensing", tmp_path / "a.log", f"scenario:={scenario}", f"run_dir:={run}",
             "use_sim_time:=true", "mission.exit_at_end:=true",
@@ -356,7 +379,7 @@ def test_a_whole_mission_of_two_processes(
     summary = json.loads((run / "summary.json").read_text())
     assert summary["status"] == "finished"
     expert = summary["expert"]
-    assert expert["questions"] > 0
+    assert expert["questions"] > 2
     assert expert["answered"] == (0 if dropout else expert["asked"])
     assert expert["unanswered"] == (expert["asked"] if dropout else 0)
     assert expert["rejected"] == {}
@@ -364,5 +387,5 @@ def test_a_whole_mission_of_two_processes(
     assert "Traceback" not in text
     assert ("deciding without" in text) is bool(dropout)
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    queries = [e for e in events if e["event"] == "query"]
+    queries = [e for e in events if e["event"] == "query" and e["places"]]
     assert len(queries) == expert["questions"]

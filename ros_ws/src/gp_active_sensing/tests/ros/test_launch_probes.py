@@ -38,6 +38,14 @@ def test_topics_are_remapped_inside_each_namespace() -> None:
     }
 
 
+def test_there_is_one_expert_for_all() -> None:
+    for probes in ("", "a,b"):
+        given = {"query_topic": "/stations/query", "answer_topic": "expert/answer"}
+        found = nodes("probe", probes=probes, **given)["active_sensing"].remappings
+        assert found["expert/query"] == "/stations/query"
+        assert "expert/answer" not in found
+
+
 def test_one_topic_for_several_probes_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"/odom: several probes cannot share a topic; .*a/odom"):
         nodes("probe", probes="a,b", pose_topic="/odom")

@@ -32,7 +32,7 @@ class DriftConfig:
     - injection: ``v + rate² a²``, or ``v (1 + (a / doubling)²)`` [Mauduit2025, Eq. 10];
     - weights: ``v exp(a / time_scale)`` [Deng2022];
     - kernel: correlation ``exp(-|t - t'| / time_scale)`` between the field at two times
-      [Bogunovic2016, Eq. 2];
+      [Bogunovic2016; Mauduit2025, Eq. 8];
     - window, restart: readings not older than `window`, or since the last multiple of it
       [Zhou2021]; a place without such a reading is not observed any more.
     """

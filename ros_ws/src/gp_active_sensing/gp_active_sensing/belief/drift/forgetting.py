@@ -54,6 +54,10 @@ class SlotCovariance:
         """Return the (L, m) prior variance of the field."""
         return self.space.variance(self.history.place[locations])
 
+    def place_of(self, slots: IntArray) -> IntArray:
+        """Return the place of each slot."""
+        return self.history.place[slots]
+
     def with_places(self, rows: IntArray, places: IntArray, now: float) -> FloatArray:
         """Return the (L, r, m) covariance of slots with places as they are at a time `now`."""
         apart = np.abs(now - self.history.time[rows])
@@ -84,7 +88,7 @@ class ForgettingConditioning(Conditioning):
 
     .. math:: k((x, t), (x', t')) = k(x, x') \exp(-|t - t'| / \tau)
 
-    which is the kernel ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016, Eq. 2] with
+    which is the kernel ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016; Mauduit2025, Eq. 8] with
     ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. What decorrelates is the field about its prior
     mean; the mean's own coefficients stand. A row of the factor is a slot of the history. Nothing
     is made anew when time passes: the readings' own covariance does not depend on now.

@@ -28,7 +28,8 @@ class History:
     reads: when the number of slots has doubled, those are dropped that will not be used again,
     and where readings stay in use for ever, neighbours merge that differ in time by less than a
     small part of their age. Under the forgetting kernel, where each slot is a row of a matrix, the
-    oldest go beyond a number of them. What is kept depends on the readings only, not on what was asked when.
+    oldest go beyond a number of them. What is kept depends on the readings only, not on what was
+    asked when.
 
     Args:
         n: number of places.
@@ -46,6 +47,8 @@ class History:
         self._time: FloatArray = np.zeros((2, 16))
         self._index: dict[tuple[int, float], int] = {}
         self._limit = _ROOM
+        self._cutoff = -math.inf
+        """What is older was too much to be kept."""
         self._most_said = False
 
     @property
@@ -114,7 +117,7 @@ class History:
         if self.ageing.config.discard_step is not None:
             newest = self.newest_probe if math.isfinite(self.newest_probe) else self.newest
             counting |= times >= newest
-        return counting
+        return counting & (times >= self._cutoff)
 
     # -- keeping memory bounded ------------------------------------------------------------------
 
@@ -125,14 +128,15 @@ class History:
         before, most = self.slots, self.ageing.most_slots
         used = self.used(self.newest)
         if int(used.sum()) > most:
-            used[np.argsort(self.last, kind="stable")[:-most]] = False
+            self._cutoff = float(np.partition(self.last, -most)[-most])
+            used &= self.last >= self._cutoff
             if not self._most_said:
                 self._most_said = True
                 logger.info(
                     "under the forgetting kernel %d times and places are kept, the oldest go, from "
                     "an age of %.3g s on (said once)",
                     most,
-                    self.newest - float(self.last[used].min()),
+                    self.newest - self._cutoff,
                 )
         if not used.all():
             self._regroup(np.flatnonzero(used))

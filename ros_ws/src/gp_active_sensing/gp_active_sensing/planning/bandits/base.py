@@ -27,15 +27,17 @@ from gp_active_sensing.types import (
     Route,
 )
 
-__all__ = ["Bandit", "candidate_values", "next_state", "stage_of", "way_toward"]
+__all__ = ["Bandit", "best_of", "candidate_values", "next_state", "stage_of", "way_toward"]
 
-MOST_CANDIDATES = 200
+MOST_CANDIDATES = 100
 """Candidates that a plan tells of: the best ones."""
 
 
 @dataclass(frozen=True)
 class Bandit(ABC):
-    """A policy that goes to the place with the largest score, observed or not (ties: the first).
+    """A policy that goes to the place with the largest score, observed or not.
+
+    Of equals, as all places may be before the first reading, to the one that is reached first.
 
     A new one overrides `scores`. Places may be read again: where the field is highest, another
     reading there is what a search for it wants.
@@ -92,7 +94,7 @@ class Bandit(ABC):
             return no_plan(reach.reason), state
         view = self.view(belief, reach.locations, pending, stage_of(state))
         values = self.scores(view, belief, rng)
-        best = int(np.argmax(values))
+        best = best_of(values, reach.seconds)
         waypoints, route = self.way(
             reach, best, belief, topology, at, pending, unavailable, remaining
         )
@@ -105,7 +107,7 @@ class Bandit(ABC):
             deadline_hit=False,
             path=route.path,
             cost=route.cost,
-            candidates=candidate_values(reach.locations, values),
+            candidates=candidate_values(reach.locations, values, best),
         )
         return plan, next_state(state)
 
@@ -136,12 +138,28 @@ def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
     return {**(state or {}), "stage": stage_of(state), **more}
 
 
-def candidate_values(locations: IntArray, values: FloatArray) -> tuple[CandidateValue, ...]:
-    """Return the scores (m,) of the best candidates, by place."""
+def best_of(values: FloatArray, seconds: FloatArray) -> int:
+    """Return the number of the largest of (m,) scores; of equals that of the shortest drive."""
+    equals = np.flatnonzero(values == values.max())
+    return int(equals[np.argmin(seconds[equals])])
+
+
+def candidate_values(
+    locations: IntArray, values: FloatArray, chosen: int | None = None
+) -> tuple[CandidateValue, ...]:
+    """Return the scores (m,) of the best candidates, by place.
+
+    Args:
+        locations: (m,) places.
+        values: (m,) their scores.
+        chosen: number of the one that was chosen; it is told of whatever its score.
+    """
     kept = np.arange(locations.size)
     if locations.size > MOST_CANDIDATES:
-        # Of equals the first: the one that is chosen is among them.
-        kept = np.sort(np.argsort(-values, kind="stable")[:MOST_CANDIDATES])
+        kept = np.argsort(-values, kind="stable")[:MOST_CANDIDATES]
+        if chosen is not None and chosen not in kept:
+            kept[-1] = chosen
+        kept.sort()
     return tuple(
         CandidateValue(x, v, v)
         for x, v in zip(locations[kept].tolist(), values[kept].tolist(), strict=True)

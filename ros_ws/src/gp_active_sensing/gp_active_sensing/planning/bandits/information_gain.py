@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -66,12 +67,14 @@ class GreedyGain:
         self._rows: FloatArray = np.empty((0, covariance.n))
         self._gains = [0.0]
         self._places: list[int] = []
+        self._lock = Lock()  # loops on several threads may share a covariance
 
     def gain(self, readings: int) -> float:
         """Return F of the first `readings` greedy choices [nat]; O(T n) for each new one."""
-        while len(self._gains) <= readings:
-            self._extend()
-        return self._gains[readings]
+        with self._lock:
+            while len(self._gains) <= readings:
+                self._extend()
+            return self._gains[readings]
 
     def places(self, readings: int) -> IntArray:
         """Return the first `readings` greedy choices, in their order."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.transform import IDENTITY
+from gp_active_sensing.planning.bandits.gp_ucb import GpUcb
 from gp_active_sensing.planning.bandits.information_gain import largest_gain, prior_gains
-from gp_active_sensing.planning.bandits.schedule import Schedule
 
 if TYPE_CHECKING:
     from gp_active_sensing.planning.base import Policy
@@ -121,14 +121,16 @@ def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
     """Return what the cumulative regret of so many decisions is bounded by, None where nothing is.
 
     Known for gp_ucb with its full β_t (``scale`` 1 or less), for a field that is drawn from the
-    prior: with one λ, whose scale is known, and without a transform.
+    prior: with one λ, whose scale is known, and without a transform. For one probe that reads each
+    place before it chooses the next.
 
     Args:
         policy: of the mission.
         belief: before the first reading.
         readings: number T of decisions.
     """
-    if not isinstance(policy, Schedule) or policy.schedule == "constant" or policy.scale > 1.0:
+    # Exactly this one: what is derived from it chooses in batches, or forgets readings.
+    if type(policy) is not GpUcb or policy.schedule == "constant" or policy.scale > 1.0:
         return None
     if belief.transform is not IDENTITY or not belief.scale_known or readings < 1:
         return None

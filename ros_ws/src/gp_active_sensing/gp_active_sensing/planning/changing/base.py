@@ -43,7 +43,7 @@ def recommended_window(steps: int, variation: float, gain: float) -> float:
     """Return the window, in steps, of the least regret bound: ``γ_T^(1/4) (T / B_T)^(1/2)``.
 
     For `r_gp_ucb` and `sw_gp_ucb`, up to a constant; at least one step, at most all of them.
-    [Zhou2021, Theorems 1 and 2]
+    [Zhou2021]
 
     Args:
         steps: T, decisions of the whole mission.
@@ -57,7 +57,7 @@ def recommended_window(steps: int, variation: float, gain: float) -> float:
 def recommended_share(steps: int, variation: float, gain: float) -> float:
     """Return the weight γ of a reading one step old: ``1 - γ_T^(-1/4) (B_T / T)^(1/2)``.
 
-    For `w_gp_ucb`, up to a constant. [Deng2022, Theorem 3]
+    For `w_gp_ucb`, up to a constant. [Deng2022]
 
     Args:
         steps: T, decisions of the whole mission.

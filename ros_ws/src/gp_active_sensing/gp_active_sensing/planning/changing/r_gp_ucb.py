@@ -15,7 +15,7 @@ __all__ = ["RGpUcb"]
 class RGpUcb(ForgettingUcb):
     """GP-UCB that starts anew at every multiple of `window`.
 
-    [Bogunovic2016, Algorithm 1; Zhou2021, Algorithm 1]
+    [Bogunovic2016; Zhou2021]
     """
 
     window: float = param(60.0, help="steps from one restart to the next", unit="step", above=0.0)

@@ -13,7 +13,7 @@ __all__ = ["SwGpUcb"]
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """GP-UCB on the readings of a sliding window. [Zhou2021, Algorithm 2]."""
+    """GP-UCB on the readings of a sliding window. [Zhou2021]."""
 
     window: float = param(60.0, help="steps up to whose age readings count", unit="step", above=0.0)
 

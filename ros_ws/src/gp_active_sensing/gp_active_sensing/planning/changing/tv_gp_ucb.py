@@ -17,7 +17,7 @@ class TvGpUcb(ForgettingUcb):
     """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, t in steps.
 
     The field of the next step is ``√(1-ε) f + √ε g`` with a new g of the same kind: it forgets
-    itself, at the same pace everywhere. [Bogunovic2016, Eqs. 1-2, Algorithm 2]
+    itself, at the same pace everywhere. [Bogunovic2016; Mauduit2025, Eq. 8]
     """
 
     epsilon: float = param(

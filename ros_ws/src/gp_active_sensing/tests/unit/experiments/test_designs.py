@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.experiments import load_records, run_experiment
-from gp_active_sensing.experiments.designs import designs_of, draw_designs
+from gp_active_sensing.experiments.designs import Design, designs_of, draw_designs
+from gp_active_sensing.experiments.figures import _draw
+from gp_active_sensing.experiments.statistics import Estimate
+from gp_active_sensing.experiments.tables import Row, Table
 from gp_active_sensing.topology import Topology, build_topology
 from gp_active_sensing.topology.config import MapConfig
 from tests.unit.experiments.small import small
@@ -90,3 +93,28 @@ def test_cells_are_joined_in_the_order_of_their_stages() -> None:
     np.testing.assert_allclose(
         np.column_stack([way.get_xdata(), way.get_ydata()]), topology.positions[places]
     )
+
+
+def test_where_the_length_scale_is_known_no_belief_is_shown() -> None:
+    stages = [{"location": 2, "observed": 1, "weights": [1.0]}]
+    config = {
+        "field": {"kind": "gp", "kernel": "se", "length_scale": 3.0},
+        "belief": {"kernel": "se", "length_scales": [3.0], "signal_std": [1.0], "noise_std": [0.1]},
+    }
+    shown = Design({"policy": "ei", "stages": stages, "config": config}, 1)
+    assert np.isnan(shown.belief).all()
+
+
+@pytest.mark.parametrize(("columns", "scale"), [((5, 10, 25), "linear"), ((5, 20, 500), "log")])
+def test_numbers_of_readings_far_apart_are_shown_by_factors(
+    columns: tuple[int, ...], scale: str
+) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    panel = figure.subplots()
+    cells, counts = tuple(Estimate(1.0, 0.1) for _ in columns), tuple(4 for _ in columns)
+    rows = [Row("default", name, cells, counts) for name in "ab"]
+    _draw(panel, Table("Regret", "average_regret", "", columns, tuple(rows)), rows, ["a", "b"])
+    assert panel.get_xscale() == scale
+    assert [text.get_text() for text in panel.get_xticklabels()] == [str(x) for x in columns]
+    for x, first in zip(columns, panel.lines[0].get_xdata(), strict=True):
+        assert 0.5 * x < first < x, "beside its number, and never at another one"

@@ -153,6 +153,21 @@ def test_the_page_lists_every_key_metric_and_experiment() -> None:
         assert f"| `{name}` |" in page
 
 
+def test_further_keys_get_the_seed() -> None:
+    scenario = scenario_mapping() | {
+        "map": {"kind": "points", "count": 9, "low": [0.0], "high": [1.0], "seed": 5}
+    }
+    experiment = small(scenario=scenario, seeds=[4, 7], seeded=["map.seed"])
+    found = [trial.config["map"]["seed"] for trial in experiment.trials]
+    assert found == [trial.seed for trial in experiment.trials]
+    assert set(found) == {4, 7}
+    for trial in experiment.trials:
+        assert scenario_from_mapping(trial.config).to_mapping() == trial.config
+        assert trial.key == key_of(trial.config)
+    plain = small(scenario=scenario, seeds=[4, 7])
+    assert {trial.config["map"]["seed"] for trial in plain.trials} == {5}
+
+
 def test_another_number_of_seeds() -> None:
     assert load_experiment("bal_1d", seeds=2).config.seed_list() == (0, 1)
 
@@ -168,6 +183,10 @@ def test_another_number_of_seeds() -> None:
         ({"seeds": 0}, ["seeds: expected at least one seed"]),
         ({"seeds": []}, ["seeds: expected at least one seed"]),
         ({"seeds": [1, 1]}, ["seeds: 1 given more than once"]),
+        ({"seeded": ["map.sed"]}, ["seeded[0]: the scenario has no key 'map.sed'"]),
+        ({"seeded": ["map.count.seed"]}, ["seeded[0]: the scenario has no key 'map.count.seed'"]),
+        ({"seeded": ["map.count"]}, ["seeded[0]: expected a key named seed, such as map.seed"]),
+        ({"seeded": ["seed"]}, ["seeded[0]: the scenario's own seed is given anyway"]),
         ({"seeds": -1}, ["seeds: must be 0 or more"]),
         ({"budgets": [0]}, ["budgets[0]: must be 1 or more"]),
         ({"budgets": [5, 5]}, ["budgets: 5 given more than once"]),

@@ -90,6 +90,9 @@ def test_the_other_metrics() -> None:
     assert METRICS["gap"].of(record, 2) == 0.75
     assert METRICS["driven_metres"].of(record, 2) == 7.0
     assert METRICS["nlpd"].of(record, 1) == 1.0
+    asked = made("a", 0, [5.0, 4.0], expert_used=[3, 4])
+    assert METRICS["expert_answers"].of(asked, 2) == 7.0
+    assert METRICS["expert_answers"].of(record, 2) is None
     infinite = made("a", 0, [5.0], upper=["inf"])
     assert METRICS["gap"].of(infinite, 1) is None
 

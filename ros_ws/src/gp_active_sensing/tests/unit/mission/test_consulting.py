@@ -17,7 +17,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.expert import ModelExpert
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
-from gp_active_sensing.mission.jobs import PlanJob, Step
+from gp_active_sensing.mission.jobs import PlanJob, QueryJob, Step
 from gp_active_sensing.mission.live import adjust
 from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.mission.settings import ActiveSensingConfig
@@ -101,7 +101,7 @@ def test_what_is_not_waited_for_is_used_late(tmp_path: Path) -> None:
     assert expert["used"] == expert["late"] > 9
     assert all(event["late"] for event in of(events, "answer"))
     for query, decision in zip(of(events, "query"), of(events, "decision"), strict=True):
-        assert query["stamp_ns"] == decision["stamp_ns"]
+        assert decision["stamp_ns"] - query["stamp_ns"] == SECOND // 2  # one step
 
 
 def test_what_is_wrong_is_rejected_and_counted(tmp_path: Path) -> None:
@@ -117,6 +117,16 @@ def test_stations_are_asked_at_their_places_only(tmp_path: Path) -> None:
     stations = {**MODEL, "kind": "stations", "stations": ["2", "9"]}
     events, _ = played(tmp_path / "run", expert=stations)
     assert {place for e in of(events, "query") for place in e["places"]} == {2, 9}
+
+
+def test_a_second_probe_answers_after_its_way(tmp_path: Path) -> None:
+    probe = {"kind": "probe", "start": "0", "speed": 2.0, "timeout": 100.0, "noise_std": 0.1}
+    events, expert = played(tmp_path / "run", expert=probe)
+    assert expert["answered"] == expert["asked"] == 18
+    query, first, *_ = of(events, "query", "answer")
+    way = 1e-9 * (first["stamp_ns"] - query["stamp_ns"]) - 0.5  # it hears in the next step
+    assert way % 5.0 == pytest.approx(0.0)  # cells of 10 m
+    assert sum(1e-9 * (e["stamp_ns"] - query["stamp_ns"]) > 5.0 for e in of(events, "answer")) > 9
 
 
 def test_other_policies_and_no_expert(tmp_path: Path) -> None:
@@ -251,6 +261,34 @@ def test_a_frame_with_a_slash_is_the_same_frame() -> None:
     assert waiting.decided == 1
 
 
+def test_places_that_cannot_be_asked_for_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    waiting = Waiting()
+    mission = waiting.one.mission
+    mission.pause()
+    mission.resume()
+    job = next(step.job for step in mission.step(waiting.one.now_ns + 1) if step.job is not None)
+    assert isinstance(job, QueryJob)
+    mission.queried(job, [3, 99, 3, -1, 5])
+    assert waiting.consulting.books.places == (3, 5)
+    assert "asks for 5 places of which the expert can be asked for 2" in caplog.text
+    mission.queried(job, [7])  # once
+    assert waiting.consulting.books.places == (3, 5)
+
+
+def test_what_was_found_before_a_pause_is_not_asked() -> None:
+    waiting = Waiting()
+    mission = waiting.one.mission
+    mission.pause()
+    mission.resume()
+    job = next(step.job for step in mission.step(waiting.one.now_ns + 1) if step.job is not None)
+    assert isinstance(job, QueryJob)
+    mission.pause()
+    mission.queried(job, [3])
+    mission.resume()
+    mission.queried(job, [3])
+    assert not waiting.consulting.books.open
+
+
 def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
     waiting = Waiting()
     first = waiting.places[0]
@@ -291,7 +329,8 @@ def test_nothing_is_planned_ahead() -> None:
     one = Rehearsal(what, parameters={"plan_ahead": True})
     steps = [step for _ in range(200) for step in one.step()]
     jobs = [step.job for step in steps if step.job is not None]
-    assert all(isinstance(job, PlanJob) for job in jobs)
+    assert jobs
+    assert all(isinstance(job, PlanJob | QueryJob) for job in jobs)
 
 
 def test_a_spent_budget_asks_nobody(tmp_path: Path) -> None:
@@ -337,7 +376,8 @@ class AskedDrive(Drive):
     def step(self) -> None:
         mission = self.built.mission
         for reading in self.expert.answers(1e-9 * self.now_ns):
-            plain = replace(reading, value=round(reading.value, 6))
+            # The same whenever it is asked for, so that asking again makes no difference.
+            plain = replace(reading, value=round(reading.value, 6), noise_variance=0.04)
             mission.inbox.put(raw_answer(plain, mission.loop.topology), 0.0)
         if self._later:  # one place a step, so that a kill comes in between
             place, *rest = self._later.pop(0)
@@ -350,6 +390,8 @@ class AskedDrive(Drive):
         if step.query:
             self.questions.append(step.query)
             self._later.append(step.query)
+        if isinstance(step.job, QueryJob):
+            self.built.mission.queried(step.job, step.job.ask())
         super()._do(step)
 
     def kill(self) -> None:
@@ -362,6 +404,28 @@ def same(one: Drive, other: Drive) -> None:
     assert one.decided == other.decided
     np.testing.assert_array_equal(one.outcome()[1], other.outcome()[1])
     np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
+
+
+def test_killed_at_any_moment_sparq_takes_the_same_decisions(tmp_path: Path) -> None:
+    """Its belief drifts and it visits again; each answer is there before the kill, or lost."""
+    policy = {"name": "sparq_gp_ucb", "step": 30.0}
+    plain = AskedDrive(tmp_path / "straight", policy=policy)
+    plain.start()
+    plain.run()
+    assert max(map(len, plain.questions)) > 2
+    for number in range(0, 12, 2):
+        drive = AskedDrive(tmp_path / f"killed{number}", policy=policy)
+        drive.die_at = number
+        drive.start()
+        with pytest.raises(Killed):
+            drive.run()
+        drive.kill()
+        drive.start()
+        drive.run()
+        # What follows the kill happens a tenth of a second later: what is old is older by that.
+        assert plain.decided == drive.decided
+        for one, other in zip(plain.outcome()[1:], drive.outcome()[1:], strict=True):
+            np.testing.assert_allclose(one, other, atol=0.02)
 
 
 @pytest.mark.parametrize("seed", range(12))

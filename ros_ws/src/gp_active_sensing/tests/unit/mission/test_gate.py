@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.gate import Gate
 from gp_active_sensing.planning import build_policy
@@ -17,7 +18,9 @@ from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
-def engine(count: int = 6, transform: str = "identity") -> SensingLoop:
+def engine(
+    count: int = 6, transform: str = "identity", drift: DriftConfig = NO_DRIFT
+) -> SensingLoop:
     topology = grid(count)
     belief = BeliefConfig(
         length_scales=(20.0, 60.0),
@@ -25,6 +28,7 @@ def engine(count: int = 6, transform: str = "identity") -> SensingLoop:
         noise_std=(0.1,),
         mean_std=10.0,
         transform=transform,
+        drift=drift,
     )
     return SensingLoop(
         topology, build_belief(belief, topology.features), build_policy({"name": "ie"})
@@ -72,6 +76,20 @@ def test_a_wide_candidate_counts_for_its_weight() -> None:
 @pytest.mark.parametrize(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
 def test_what_is_next_to_impossible_is_off(value: float, gated: bool) -> None:
     assert (Gate(known(), 6.0, 3).off(of(1.0, value)) is not None) is gated
+
+
+def test_where_the_field_changes_old_readings_gate_less_and_less() -> None:
+    """The same reading, a minute later, of a field that changes by 0.1 a second."""
+    loop = engine(drift=DriftConfig(kind="injection", rate=0.1))
+    loop.tell([Reading(i, i, 20.0 + 0.1 * i) for i in range(3)])
+    gate = Gate(loop, 6.0, 3)
+    assert gate.off(of(0.1, 23.5, place=1)) is not None
+    loop.advance(60 * SECOND)
+    assert gate.off(of(60.0, 23.5, place=1)) is None
+    standing = known()
+    gate = Gate(standing, 6.0, 3)
+    standing.advance(60 * SECOND)
+    assert gate.off(of(60.0, 23.5, place=1)) is not None
 
 
 def test_zero_lets_everything_pass() -> None:

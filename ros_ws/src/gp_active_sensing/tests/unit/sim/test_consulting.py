@@ -147,9 +147,18 @@ FAULTY = {**MODEL, "delay": 6.0, "timeout": 2.0, "dropout": 0.2, "nan": 0.1, "wr
 PROBE = {"kind": "probe", "start": "3", "speed": 1.0, "timeout": 12.0, "noise_std": 0.1}
 
 
-@pytest.mark.parametrize("expert", [FAULTY, PROBE], ids=["faulty", "probe"])
-def test_killed_at_every_event_and_within_lines(expert: dict[str, Any], tmp_path: Path) -> None:
-    what = asking(expert=expert)
+SPARQ = {"name": "sparq_gp_ucb", "step": 10.0, "toward": "step"}
+
+
+@pytest.mark.parametrize(
+    ("expert", "policy"),
+    [(FAULTY, {"name": "asking"}), (PROBE, {"name": "asking"}), (PROBE, SPARQ)],
+    ids=["faulty", "probe", "sparq"],
+)
+def test_killed_at_every_event_and_within_lines(
+    expert: dict[str, Any], policy: dict[str, Any], tmp_path: Path
+) -> None:
+    what = asking(expert=expert, policy=policy)
     out = tmp_path / "whole"
     summary = run_scenario(what, out).to_mapping()
     assert summary["expert"]["late"] > 0

@@ -102,20 +102,21 @@ def test_each_probe_drives_its_own_budget_and_comes_home() -> None:
         field={"kind": "gp", "length_scale": 20.0},
         belief={"length_scales": [20.0], "signal_std": [1.0], "noise_std": [0.1]},
         probe={"start": "random", "end": "start", "speed": 2.0},
-        budget={"metres": 120.0},
+        budget={"metres": 120.0, "readings": 60},
     )
     rounds = rounds_of(of)
     starts = [member.probe.at for member in rounds.members]
     assert len(set(starts)) == 3
     records = list(rounds.play())
     assert [member.probe.at for member in rounds.members] == starts
-    assert all(member.home for member in rounds.members)
+    assert all(not member.plan.waypoints for member in rounds.members)
     left = [member.budget.metres for member in rounds.members]
     assert all(metres is not None and metres >= -1e-9 for metres in left)
     assert rounds.metres == pytest.approx(360.0 - sum(left))  # type: ignore[arg-type]
     # A round takes as long as its longest way: less than all ways one after another.
     assert rounds.seconds < rounds.metres / 2.0
     assert len(records) > 3
+    assert rounds.reason
 
 
 def test_places_on_the_way_are_read_and_count() -> None:

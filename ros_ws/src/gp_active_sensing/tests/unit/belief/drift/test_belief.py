@@ -287,3 +287,13 @@ def test_information_is_that_of_the_readings_as_they_count_now() -> None:
 
 def test_tick_is_a_small_part_of_the_time_constant(drift: DriftConfig) -> None:
     assert make(drift).tick == 4.0 / 128.0
+
+
+def test_messages_name_places_and_not_rows(caplog: pytest.LogCaptureFixture) -> None:
+    """Under the kernel a row is a place and a time."""
+    belief = make(KINDS["kernel"], noise_std=(1e-9,))
+    for second in range(5):
+        belief.observe(7, 0.5, seconds=float(second))
+    with caplog.at_level(logging.WARNING):
+        belief.predict()
+    assert "readings of place 7 are more exact" in caplog.text

@@ -90,6 +90,24 @@ def test_slots_do_not_cross_a_restart() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def test_under_the_kernel_so_many_places_and_times_are_kept() -> None:
+    """The oldest go, and where nothing is left of a place it is not observed any more."""
+    drift = DriftConfig(kind="kernel", time_scale=1000.0)
+    belief = belief_with(drift, 40)
+    belief.observe(39, 1.0, seconds=0.0)
+    for i in range(3_000):
+        belief.observe(i % 39, float(np.sin(i)), seconds=8.0 * (1 + i // 30))
+    history = belief._data.history
+    assert history.slots <= 1.25 * 1024
+    assert not belief.observed[39]
+    assert belief.observed[:39].all()
+    assert belief.visited[39]
+    latest = belief.averages(np.arange(39))[0]
+    expected = [np.sin(max(i for i in range(3_000) if i % 39 == place)) for place in range(39)]
+    np.testing.assert_allclose(latest, expected)
+    assert np.isfinite(belief.predict()).all()
+
+
 def test_readings_of_one_slot_count_as_one_row() -> None:
     belief = belief_with(KINDS["kernel"])
     for i in range(1_000):

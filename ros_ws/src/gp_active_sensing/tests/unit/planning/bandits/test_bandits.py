@@ -13,7 +13,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES
 from gp_active_sensing.planning.bandits.view import view_of
-from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
 
 NAMES = ("ei", "est", "gp_ucb", "mean_only", "pi", "thompson", "variance_only")
@@ -97,6 +97,19 @@ def test_a_plan_tells_of_the_best_candidates_in_order_of_place() -> None:
     assert plan.lower == max(c.lower for c in told)
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "thompson"])
+def test_before_the_first_reading_it_is_the_place_where_the_probe_stands(name: str) -> None:
+    line = make_line(450, 1.0, moves="free")
+    policy = build_policy({"name": name})
+    # With a known mean all places are alike to the last bit.
+    belief = belief_of(line, mean_std=0.0, length_scales=(2.0,))
+    plan, _ = policy.plan(belief, line, 317, rng=np.random.default_rng(0))
+    assert plan.waypoint == 317
+    assert plan.cost == (0.0, 0.0)
+    assert 317 in {c.location for c in plan.candidates}
+    assert len(plan.candidates) == MOST_CANDIDATES
+
+
 @pytest.mark.parametrize("transform", ["identity", "log"])
 def test_the_view_is_the_mixture_in_the_unit_of_the_sensor(transform: str) -> None:
     line = make_line(8, 1.0, moves="free")
@@ -178,6 +191,37 @@ def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal(
     plan, _ = policy.plan(belief, line, 0, rng=np.random.default_rng(0))
     assert plan.waypoints == (3,)
     assert plan.path == (1, 2, 3)
+
+
+@pytest.mark.parametrize("toward", ["route", "step"])
+@pytest.mark.parametrize("end", [None, 7])
+def test_missions_on_roads_keep_their_budget_and_get_home(toward: str, end: int | None) -> None:
+    town = build_topology(MapConfig(kind="roads", file="town"))
+    belief = belief_of(town, length_scales=(300.0,), signal_std=(7.0,), noise_std=(1.0,))
+    policy = build_policy({"name": "gp_ucb", "scale": 5.0, "toward": toward})
+    budget = Budget(readings=25, seconds=900.0, end=end)
+    loop = SensingLoop(town, belief, policy, budget=budget, seed=2)
+    at, seconds, decisions = 7, 0.0, 0
+    field = np.random.default_rng(3).normal(30, 7, town.n)
+    while True:
+        plan = loop.ask(at)
+        for place in plan.path:
+            assert place in town.neighbours(at), "every step is a legal move"
+            at = place
+            if loop.wants(at):
+                loop.tell([Reading(decisions, at, float(field[at]))])
+        loop.moved(plan.cost)
+        seconds += plan.cost.seconds
+        if plan.waypoint is None:
+            break
+        assert plan.path[-1] == plan.waypoint == at
+        assert len(plan.waypoints) == 1 or toward == "step"
+        decisions += 1
+    assert plan.reason
+    assert seconds <= 900.0 + 1e-9
+    assert belief.observed.sum() <= 25
+    assert end is None or at == end
+    assert decisions >= (8 if toward == "step" else 3)
 
 
 def test_missions_of_two_probes_never_share_a_place() -> None:

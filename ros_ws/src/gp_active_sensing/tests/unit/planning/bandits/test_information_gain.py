@@ -177,6 +177,8 @@ def test_the_bound_of_a_mission_and_where_there_is_none() -> None:
         {"name": "gp_ucb", "schedule": "constant"},
         {"name": "ei"},
         {"name": "random"},
+        {"name": "gp_bucb"},
+        {"name": "sw_gp_ucb"},
     ):
         assert regret_bound(build_policy(mapping), belief, 30) is None
     for other in (

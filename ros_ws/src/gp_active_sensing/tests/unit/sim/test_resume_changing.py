@@ -1,0 +1,94 @@
+"""A mission on a field that changes, killed anywhere, goes on to exactly the same end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.report.steps import replay
+from gp_active_sensing.sim import build_loop, build_world, run_scenario
+from tests.unit.sim.scenarios import GRID, scenario
+from tests.unit.sim.test_resume import cut, final, without_times
+
+FIELD = {**GRID["field"], "time_scale": 60.0}
+INJECTION = {"kind": "injection", "rate": 0.05, "forget_after": 30.0}
+MISSIONS: dict[str, dict[str, Any]] = {
+    "ie, injection": {"policy": {"name": "ie"}, "belief": {**GRID["belief"], "drift": INJECTION}},
+    "ei, kernel": {
+        "policy": {"name": "ei"},
+        "belief": {**GRID["belief"], "drift": {"kind": "kernel", "time_scale": 40.0}},
+    },
+    "tv_gp_ucb": {"policy": {"name": "tv_gp_ucb", "step": 5.0}},
+    "sw_gp_ucb": {"policy": {"name": "sw_gp_ucb", "window": 8, "step": 5.0}},
+    "sparq_gp_ucb": {
+        "policy": {"name": "sparq_gp_ucb", "step": 10.0},
+        "expert": {"kind": "model", "delay": 1.0, "dropout": 0.2},
+    },
+}
+
+
+def mission(name: str) -> Any:
+    return scenario(GRID, field=FIELD, budget={"readings": 10}, **MISSIONS[name])
+
+
+@pytest.mark.parametrize("name", MISSIONS)
+def test_killed_and_resumed_it_is_equal_to_the_bit(name: str, tmp_path: Path) -> None:
+    what = mission(name)
+    summary = run_scenario(what, tmp_path / "whole").to_mapping()
+    data = (tmp_path / "whole" / "journal.jsonl").read_bytes()
+    ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+    for number, size in enumerate(ends[2::5]):
+        cut(tmp_path / "whole", tmp_path / str(number), size)
+        again = run_scenario(what, tmp_path / str(number), resume=True).to_mapping()
+        assert without_times(again) == without_times(summary), f"cut at byte {size}"
+        assert final(tmp_path / str(number)) == final(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", MISSIONS)
+def test_a_report_knows_how_the_readings_aged(name: str, tmp_path: Path) -> None:
+    """Its belief is that of the mission: the weights of λ are those of the records."""
+    run_scenario(mission(name), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    drift = data.fresh_belief().drift
+    assert drift.changing
+    assert not data.notes
+    assert drift == build_loop(mission(name), build_world(mission(name)).topology).belief.drift
+    shown = replay(data)
+    assert shown.unused == 0
+    for step, record in zip(shown.steps[1:], data.records, strict=True):
+        # Answers that came in after a stage are told with it.
+        if "expert" not in MISSIONS[name]:
+            np.testing.assert_allclose(list(step.masses.values()), record["weights"], atol=1e-9)
+    asked = sum(len(e["answers"]) for e in data.events if e["event"] == "expert")
+    assert (asked > 0) == ("expert" in MISSIONS[name])
+
+
+def test_a_policy_and_a_belief_with_different_drifts_do_not_begin(tmp_path: Path) -> None:
+    what = scenario(
+        GRID,
+        field=FIELD,
+        policy={"name": "sw_gp_ucb"},
+        belief={**GRID["belief"], "drift": INJECTION},
+    )
+    with pytest.raises(ConfigError, match=r"belief\.drift: is kind injection"):
+        run_scenario(what, tmp_path / "run")
+    assert not (tmp_path / "run" / "journal.jsonl").exists()
+
+
+def test_stamps_are_seconds_of_the_mission(tmp_path: Path) -> None:
+    """What ages is the time driven: a reading of the second stage is as old as the way there."""
+    run_scenario(mission("sw_gp_ucb"), tmp_path / "run")
+    run = RunDirectory.open(tmp_path / "run")
+    lines = [e for e in run.events() if e["event"] == "reading"]
+    stamps = np.array([event["stamp_ns"] for event in lines]) * 1e-9
+    assert (np.diff(stamps) > 0).all()
+    driven = [record["driven_seconds"] for record in run.records()]
+    np.testing.assert_allclose(stamps[-1], driven[-1], atol=1e-6)
+    assert json.loads(json.dumps(lines)) == lines
