@@ -13,6 +13,7 @@ import yaml
 from gp_active_sensing.files import write_whole
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, scale_labels, scale_unit
+from gp_active_sensing.report.sentences import called
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Replay, replay
 
@@ -120,10 +121,14 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         spread = float(np.std(done.truth[-1]))
         text = f"RMSPE, against the noise-free truth (field sd {spread:.3g})"
         yield tile(f"{last.rmspe:.3g}{unit}", text)
+    yield from _search_tiles(data, unit)
     yield tile(f"{last.observed} of {data.topology.n}", "places observed")
     # What was driven, where the driver measured it; else what the plans said it would be.
     planned = sum(float(record.get("metres") or 0.0) for record in data.records)
-    metres = float(data.records[-1].get("driven_metres", planned)) if data.records else 0.0
+    metres = planned
+    if data.records and "driven_metres" in data.records[-1]:  # of each probe, its newest
+        newest = {str(r.get("probe", "")): r["driven_metres"] for r in data.records}
+        metres = sum(float(value or 0.0) for value in newest.values())
     if last.plan is not None and last.plan.waypoint is None:
         metres = last.metres  # with the way to the end place
     if data.records:
@@ -146,6 +151,23 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         yield tile(text, "median gap of the bounds")
 
 
+def _search_tiles(data: RunData, unit: str) -> Iterator[str]:
+    """Say what a search found and missed, where the truth is known."""
+    regret = data.summary.get("regret")
+    if not isinstance(regret, Mapping) or not regret:
+        return
+    end = "lowest" if regret["objective"] == "minimise" else "highest"
+    best = f"{end} of all"
+    if regret["recommended"] != regret["best"]:
+        best = f"{end} is {called(str(regret['best']))} with {regret['best_value']:.4g}{unit}"
+    text = f"at {called(str(regret['recommended']))}, which was found; {best}"
+    yield tile(f"{regret['recommended_value']:.4g}{unit}", text)
+    text = "regret, mean over the stages"
+    if regret.get("bound") is not None:
+        text += f"; bound {float(regret['bound']) / regret['decisions']:.3g}{unit}"
+    yield tile(f"{regret['average']:.3g}{unit}", text)
+
+
 def _time(seconds: float) -> str:
     return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{seconds:.3f} s"
 
@@ -162,6 +184,7 @@ _COLUMNS = (
     ("reading", "value", ".2f"),
     ("RMSPE", "rmspe", ".3f"),
     ("NLPD", "nlpd", ".3f"),
+    ("regret", "regret", ".3f"),
     ("lower", "lower", ".3f"),
     ("upper", "upper", ".3f"),
     ("expansions", "expanded", "d"),
@@ -192,6 +215,10 @@ def _stages(data: RunData) -> str:
 
 def _table(records: Sequence[Any]) -> str:
     columns = _COLUMNS + (_FOLLOWED if any("went" in record for record in records) else ())
+    if not any("regret" in record for record in records):
+        columns = tuple(column for column in columns if column[1] != "regret")
+    if any("probe" in record for record in records):
+        columns = (columns[0], ("probe", "probe", ""), *columns[1:])
     head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in columns)
     rows = [
         "".join(f"<td{_text(form)}>{_cell(_of(r, key), form)}</td>" for _, key, form in columns)

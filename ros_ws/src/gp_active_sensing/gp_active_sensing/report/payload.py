@@ -48,6 +48,9 @@ def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
         "unit": data.unit,
         "quantity": data.quantity,
         "valueUnit": value_unit(data.policy),
+        "objective": data.objective,
+        "probes": sorted({str(r["probe"]) for r in data.records if r.get("probe")}),
+        "regret": _regret(done.steps),
         "places": _places(data.topology),
         "scales": {
             "labels": [_group_label(scale_unit(data), group) for group in groups],
@@ -186,6 +189,33 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
     if all(c.location != chosen for c in first):
         first[-1:] = [c for c in ordered if c.location == chosen] or first[-1:]
     return first
+
+
+def _regret(steps: Sequence[Step]) -> dict[str, list[float | None]] | None:
+    """Return what was missed at each step, None where that was not counted.
+
+    ``each`` of the stage, its ``average`` so far, that of the ``recommended`` place, and the
+    ``bound`` on the average.
+    """
+    records = [step.record for step in steps]
+    if not any(record.get("regret") is not None for record in records):
+        return None
+    found: dict[str, list[float | None]] = {"each": [], "average": [], "recommended": []}
+    # Of several probes the stages do not end in the order of their numbers.
+    bounds = sorted(float(r["regret_bound"]) for r in records if r.get("regret_bound") is not None)
+    limits: list[float | None] = []
+    total, count = 0.0, 0
+    for record in records:
+        regret = record.get("regret")
+        if regret is not None:
+            total, count = total + float(regret), count + 1
+        named = record.get("recommended_regret")
+        found["each"].append(None if regret is None else _significant(float(regret)))
+        found["average"].append(_significant(total / count) if count else None)
+        found["recommended"].append(None if named is None else _significant(float(named)))
+        known = 0 < count <= len(bounds)
+        limits.append(_significant(bounds[count - 1] / count) if known else None)
+    return found | ({"bound": limits} if bounds else {})
 
 
 def _places(topology: Topology) -> dict[str, Any]:

@@ -37,6 +37,11 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     if plan.horizon > 1:
         worth += f" over {plan.horizon} readings"
     start = f"Chosen: {called(names[place])}"
+    if plan.horizon == 1 and len(plan.waypoints) > 1:
+        goal = next((c for c in plan.candidates if c.location == plan.waypoints[1]), None)
+        for_it = "" if goal is None else f", worth {goal.upper:.{digits}f}{_unit(unit)}"
+        towards = f"towards {called(names[plan.waypoints[1]])}{for_it}"
+        return f"{start}, which tells most of what could be next {towards}."
     if rival is None:
         return f"{start}, the only place that could be next, {worth}."
     other = called(names[rival.location])
@@ -47,6 +52,9 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     may = f"{other} may be worth up to {rival.upper:.{digits}f}"
     if plan.deadline_hit:
         return f"{start}, {worth}; {may}: the limit ended the search before the choice was certain."
+    if _exact(chosen) and _exact(rival):  # nothing is left to search: it was not chosen alone
+        least = f"{other} is worth {rival.upper:.{digits}f}"
+        return f"{start}, {worth}, for what it tells beside the other probes; {least}."
     within = f"{rival.upper - chosen.lower:.2g}{_unit(unit)}"
     return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
 

@@ -37,6 +37,7 @@ class RunData:
         summary: {} for a run that did not end.
         notes: what a reader has to know (no truth, a line cut short).
         drift: what the policy brought of its own, None = that of `belief`.
+        objective: what was looked for, "maximise" or "minimise"; "" for neither.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class RunData:
     summary: Mapping[str, Any]
     notes: tuple[str, ...]
     drift: DriftConfig | None = None
+    objective: str = ""
 
     @property
     def unit(self) -> str:
@@ -109,9 +111,12 @@ def load_run(run_dir: Path) -> RunData:
     if why_not:
         notes.append(why_not)
     drift: DriftConfig | None = None
+    objective = str(config.get("seek") or "")
     if isinstance(config.get("policy"), Mapping):
         try:
-            drift = drift_of(build_policy(config["policy"]))
+            policy = build_policy(config["policy"])
+            drift = drift_of(policy)
+            objective = objective or str(getattr(policy, "objective", ""))
         except ConfigError as error:
             notes.append(f"how readings age for the policy is not known and left out: {error}")
     return RunData(
@@ -125,6 +130,7 @@ def load_run(run_dir: Path) -> RunData:
         summary=run.summary(),
         notes=tuple(notes),
         drift=drift,
+        objective=objective,
     )
 
 

@@ -54,6 +54,14 @@
     return row;
   };
 
+  /** The place with the largest value, or the smallest where that is looked for. */
+  GPAS.peak = (values, objective) => {
+    const sign = objective === 'minimise' ? -1 : 1;
+    let best = 0;
+    for (let i = 1; i < values.length; i += 1) if (sign * values[i] > sign * values[best]) best = i;
+    return best;
+  };
+
   /** What is known of a place at a step, as lines for the box beside the mouse. */
   GPAS.about = (run, place, at) => {
     const { unit } = run;

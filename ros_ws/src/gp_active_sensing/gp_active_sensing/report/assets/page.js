@@ -28,6 +28,7 @@
     const line = (name, values, colour, more) => ({ kind: 'line', name, values, colour, ...more });
     const [rmspe, nlpd] = [column('rmspe'), column('nlpd')];
     const inUnit = (name) => (unit ? `${name} [${unit}]` : name);
+    if (run.regret) add(regret(run, inUnit, line));
     if (has(rmspe)) {
       add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, range: settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
@@ -60,6 +61,21 @@
       host.hidden = true;
     } else if (!staged) byId('charts-title').textContent = 'Reading by reading';
     return made;
+  }
+
+  /** What each stage missed, its mean so far, and the bound on that where it fits in. */
+  function regret(run, inUnit, line) {
+    const { each, average, recommended, bound } = run.regret;
+    const series = [
+      line('of the stage', each, 'var(--soft)', { width: 1 }),
+      line('mean so far', average, 'var(--accent)'),
+      line('of the place found', recommended, 'var(--second)'),
+    ];
+    const most = Math.max(...each.filter((v) => v !== null));
+    const fits = bound && bound.some((v) => v !== null && v <= 2 * most);
+    if (fits) series.push(line('bound on the mean', bound, 'var(--ink)', { dash: '5 4', width: 1.2 }));
+    const range = fits ? [0, 2 * most] : null;
+    return { title: inUnit('Regret'), unit: run.unit, fromZero: true, range, series };
   }
 
   /** A range without the first value where that is far above the rest, which it would flatten. */

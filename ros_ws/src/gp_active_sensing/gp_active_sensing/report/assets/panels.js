@@ -20,8 +20,24 @@
     pen.fill();
   }
 
+  function diamond(pen, x, y, radius, colour, around) {
+    pen.beginPath();
+    for (const [dx, dy] of [[0, -1], [1, 0], [0, 1], [-1, 0]]) pen.lineTo(x + radius * dx, y + radius * dy);
+    pen.closePath();
+    pen.lineJoin = 'miter';
+    pen.lineWidth = 3.5;
+    pen.strokeStyle = around;
+    pen.stroke();
+    pen.fillStyle = colour;
+    pen.fill();
+  }
+
+  const TEAM = ['var(--second)', 'var(--third)', 'var(--ink)', 'var(--accent)'];
+
   GPAS.panels = (host, run, past) => {
     const { places, steps, colours, maps, unit } = run;
+    const team = run.probes || [];
+    const colourOf = (probe) => TEAM[Math.max(0, team.indexOf(probe)) % TEAM.length];
     let at = null;
     let hover = null;
     const staged = run.kind === 'stages';
@@ -50,16 +66,23 @@
       pen.setLineDash([]);
       const recent = Math.max(1, at.s - RECENT + 1);
       for (const [first, end, thick] of [[1, recent, 1.6], [recent, at.s + 1, 2.4]]) {
-        const list = [];
-        for (let s = first; s < end; s += 1) list.push(...(steps[s].path || []));
-        if (!list.length) continue;
-        way(pen, where, trace, list, steps[first].at ?? null);
-        pen.strokeStyle = GPAS.variable('--card');
-        pen.lineWidth = thick + 1.8;
-        pen.stroke();
-        pen.strokeStyle = GPAS.variable('--second');
-        pen.lineWidth = thick;
-        pen.stroke();
+        for (const probe of team.length ? team : [undefined]) {
+          const list = [];
+          let from = null;
+          for (let s = first; s < end; s += 1) {
+            if (steps[s].probe !== probe || !steps[s].path) continue;
+            if (!list.length) from = steps[s].at ?? null;
+            list.push(...steps[s].path);
+          }
+          if (!list.length) continue;
+          way(pen, where, trace, list, from);
+          pen.strokeStyle = GPAS.variable('--card');
+          pen.lineWidth = thick + 1.8;
+          pen.stroke();
+          pen.strokeStyle = GPAS.variable(colourOf(probe).slice(4, -1));
+          pen.lineWidth = thick;
+          pen.stroke();
+        }
       }
       const plan = steps[at.s].plan || [];
       if (plan.length) {
@@ -106,10 +129,14 @@
       }
     }
 
-    const over = (what) => (pen, where, trace) => {
+    const over = (what, peak) => (pen, where, trace) => {
       if (!at) return;
       pen.lineCap = 'round';
       if (what) what(pen, where, trace);
+      if (peak && run.objective) {
+        const p = GPAS.peak(peak(at), run.objective);
+        diamond(pen, where.middle[2 * p], where.middle[2 * p + 1], 5.5, GPAS.variable('--ink'), GPAS.variable('--card'));
+      }
       const here = past.here(at.s);
       for (const [p, radius] of [[what ? here : null, 6.5], [hover, 9]]) {
         if (p === null || p === undefined) continue;
@@ -122,11 +149,11 @@
     const label = unit ? `${run.quantity} [${unit}]` : run.quantity;
     const doubt = `standard deviation${unit ? ` [${unit}]` : ''}`;
     const made = [];
-    function panel(title, aria, what, table, range, text, legend) {
+    function panel(title, aria, what, table, range, text, legend, peak) {
       const figure = GPAS.element('figure', '', null, host);
       GPAS.element('h3', '', title, figure);
       GPAS.legend(legend, figure);
-      const map = GPAS.map(figure, places, aria, over(what));
+      const map = GPAS.map(figure, places, aria, over(what, peak));
       GPAS.ramp(figure, table, range, text);
       const tip = GPAS.tip(figure);
       const point = (event) => {
@@ -152,16 +179,19 @@
 
     const next = steps.some((s) => s.others) ? 'could be next (the best ones)' : 'could be next';
     const here = { name: 'here', colour: 'var(--ink)', mark: 'ring' };
+    const end = run.objective === 'minimise' ? 'lowest' : 'highest';
+    const sought = run.objective ? [{ name: end, colour: 'var(--ink)', mark: 'diamond' }] : [];
     if (maps.truth) {
-      panel(maps.truth.rows > 1 ? 'Truth at this time' : 'Truth', 'Map of the true field', null, colours.values, maps.range, label, []);
+      panel(maps.truth.rows > 1 ? 'Truth at this time' : 'Truth', 'Map of the true field', null, colours.values, maps.range, label, sought, (now) => now.truth);
     }
     panel('Estimate', 'Map of the estimate', read, colours.values, maps.range, label, [
       { name: 'read', colour: 'var(--accent)', mark: 'dot' },
       ...(steps.some((s) => s.candidates && s.candidates.length) ? [{ name: next, colour: 'var(--second)', mark: 'ring' }] : []),
       ...(staged ? [here] : []),
-    ]);
+      ...sought,
+    ], (now) => now.mean);
     panel('Uncertainty', 'Map of the standard deviation, with the way driven', driven, colours.doubt, maps.doubt, doubt, staged ? [
-      { name: 'driven', colour: 'var(--second)', mark: 'stroke' },
+      ...(team.length ? team : ['driven']).map((name) => ({ name, colour: colourOf(name), mark: 'stroke' })),
       ...(steps.some((s) => (s.plan || []).length) ? [{ name: 'planned next', colour: 'var(--accent)', mark: 'dashed' }] : []),
       here,
     ] : []);

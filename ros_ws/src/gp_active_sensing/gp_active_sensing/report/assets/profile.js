@@ -40,6 +40,13 @@
         values: order.map((p) => (now.read.has(p) ? now.read.get(p)[0] : null)),
         labels: order.map((p) => (numbers.has(p) ? String(numbers.get(p)) : '')),
       });
+      if (run.objective && now.truth) {
+        const best = GPAS.peak(now.truth, run.objective);
+        series.push({
+          kind: 'points', name: run.objective === 'minimise' ? 'lowest' : 'highest', colour: 'var(--ink)', size: 4.5,
+          values: order.map((p) => (p === best ? now.truth[p] : null)),
+        });
+      }
       const here = past.here(now.s);
       const cursor = here === null ? null : order.indexOf(here);
       if (chart) {

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gp_active_sensing.report.sentences import called, outcome, why
@@ -42,6 +44,23 @@ def test_near_enough() -> None:
     assert why(plan((0, 3.1, 3.46), (1, 3.42, 3.44)), NAMES, "bal") == (
         "Chosen: e12, worth 3.42 to 3.44 nat over 5 readings; e9 may be worth up to 3.46: the "
         "choice is within 0.04 nat of the best, near enough."
+    )
+
+
+def test_a_step_on_the_way_to_a_goal() -> None:
+    step = replace(plan((0, 3.0, 3.0), (1, 1.0, 1.0), horizon=1), waypoints=(1, 0))
+    assert why(step, NAMES, "gp_ucb", "NTU") == (
+        "Chosen: e12, which tells most of what could be next towards e9, worth 3.00 NTU."
+    )
+    unknown = replace(plan((1, 1.0, 1.0), horizon=1), waypoints=(1, 2))
+    assert why(unknown, NAMES, "gp_ucb", "") == (
+        "Chosen: e12, which tells most of what could be next towards e13."
+    )
+
+
+def test_a_place_chosen_beside_others() -> None:
+    assert why(plan((0, 3.0, 3.0), (1, 1.0, 1.0), horizon=1), NAMES, "ucb_dpp_max", "") == (
+        "Chosen: e12, worth 1.00, for what it tells beside the other probes; e9 is worth 3.00."
     )
 
 

@@ -1,0 +1,142 @@
+"""A scenario of several probes without ROS: a whole run directory, begun anew when cut off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.mission import team
+from gp_active_sensing.mission.team import period_of
+from gp_active_sensing.report import write_report
+from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
+from tests.unit.sim.scenarios import GRID, mapping, scenario
+
+
+def fleet(**sections: Any) -> Scenario:
+    given = {"probes": 3, "policy": {"name": "max_entropy"}, "budget": {"readings": 8}}
+    return scenario(mapping(GRID), **{**given, **sections})
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_a_run_leaves_what_any_run_leaves(tmp_path: Path) -> None:
+    shown: list[Any] = []
+    summary = run_scenario(fleet(), tmp_path / "run", on_stage=shown.append)
+    assert (summary.status, summary.driver, summary.observed) == ("finished", "sim", 8)
+    records = records_of(tmp_path / "run")
+    assert shown == records
+    assert {record["probe"] for record in records} == {"probe_1", "probe_2", "probe_3"}
+    assert summary.stages == len(records)
+    assert summary.latency == {}
+    assert summary.rmspe is not None
+    assert json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["stages"] > 0
+    assert write_report(tmp_path / "run").is_file()
+    again = scenario_from_mapping(dict(_config(tmp_path / "run")))
+    assert again == fleet()
+
+
+def _config(path: Path) -> Any:
+    import yaml
+
+    return yaml.safe_load((path / "config.yaml").read_text("utf-8"))
+
+
+def test_planning_takes_real_time(tmp_path: Path) -> None:
+    ticks = iter(range(100_000))
+    summary = run_scenario(fleet(), tmp_path / "run", clock=lambda: float(next(ticks)))
+    assert summary.planning["median_seconds"] >= 1.0
+
+
+def test_twice_the_same(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run_scenario(fleet(), tmp_path / name, clock=lambda: 0.0)
+    assert records_of(tmp_path / "a") == records_of(tmp_path / "b")
+
+
+class _Stop(Exception):
+    pass
+
+
+def _cut_off(tmp_path: Path) -> Path:
+    def stop(record: Any) -> None:
+        if record["stage"] == 4:
+            raise _Stop
+
+    with pytest.raises(_Stop):
+        run_scenario(fleet(), tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
+    return tmp_path / "cut"
+
+
+def test_a_run_that_was_cut_off_is_begun_anew(tmp_path: Path) -> None:
+    cut = _cut_off(tmp_path)
+    assert json.loads((cut / "summary.json").read_text("utf-8"))["status"] == "failed"
+    with pytest.raises(RunError, match="not empty"):
+        run_scenario(fleet(), cut)
+    with pytest.raises(RunError, match="of another configuration; different: seed"):
+        run_scenario(fleet(seed=9), cut, resume=True)
+    run_scenario(fleet(), tmp_path / "whole", clock=lambda: 0.0)
+    summary = run_scenario(fleet(), cut, resume=True, clock=lambda: 0.0)
+    assert records_of(cut) == records_of(tmp_path / "whole")
+    # One that has ended stays as it is.
+    before = (cut / "journal.jsonl").read_bytes()
+    assert run_scenario(fleet(), cut, resume=True).stages == summary.stages
+    assert (cut / "journal.jsonl").read_bytes() == before
+    assert run_scenario(fleet(), tmp_path / "new", resume=True).status == "finished"
+
+
+def test_ctrl_c_leaves_a_summary(tmp_path: Path) -> None:
+    def interrupt(record: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_scenario(fleet(), tmp_path / "run", on_stage=interrupt)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
+    assert summary["status"] == "interrupted"
+
+
+def test_a_mission_that_does_not_go_on_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team, "PATIENCE", 60.0)
+    monkeypatch.setattr("gp_active_sensing.sim.player.Player.step", _lost)
+    with pytest.raises(RunError, match="the mission does not go on"):
+        run_scenario(fleet(), tmp_path / "run")
+
+
+def _lost(player: Any, seconds: float) -> Any:
+    """Time goes by and the probe stays where it is."""
+    from gp_active_sensing.sim.player import Moment
+
+    player._now_ns += round(1e9 * seconds)
+    return Moment(player._now_ns, player._probe.pose, 0.0, ())
+
+
+def test_the_period_is_a_part_of_a_move() -> None:
+    world = build_world(fleet())  # 10 m at 2 m/s
+    assert period_of(world) == pytest.approx(5.0 / 20)
+    slow = build_world(fleet(probe={"start": 0, "speed": 0.001}))
+    assert period_of(slow) == 60.0
+    lone = build_world(fleet(map={"columns": 1, "rows": 1}))
+    assert period_of(lone) == 1.0
+    free = build_world(fleet(map={"moves": "free"}))
+    assert period_of(free) == pytest.approx(5.0 / 20)
+
+
+def test_one_car_only_in_live_traffic() -> None:
+    field = {"kind": "sumo"}
+    data = {**mapping(GRID), "probes": 2, "field": field, "probe": {}}
+    with pytest.raises(ConfigError, match=r"probes: in live traffic there is one car, got 2"):
+        scenario_from_mapping(data)
+    with pytest.raises(ConfigError, match=r"probes: must be 1 or more, got 0"):
+        scenario(GRID, probes=0)
+
+
+def test_names_of_the_probes() -> None:
+    assert fleet().names == ("probe_1", "probe_2", "probe_3")
+    assert scenario(GRID).names == ()

@@ -1,0 +1,119 @@
+"""Samples take time: the probe stops at its goal, and reads at the end of the stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.experiments.trial import run_trial
+from gp_active_sensing.mission.rehearsal import Rehearsal
+from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
+from gp_active_sensing.sim.fleet import build_players
+from tests.unit.sim.scenarios import GRID, mapping, scenario
+
+CLOCK = {"kind": "formula", "formula": "t"}
+"""A field whose every reading says when it was taken."""
+EXACT = {"noise_std": 0.0, "on_the_way": False}
+
+
+def stopping(seconds: float, **sections: Any) -> Any:
+    sensor = {**EXACT, "seconds": seconds, **sections.pop("sensor", {})}
+    data = {**mapping(GRID, sensor=sensor, policy={"name": "random"}, **sections), "field": CLOCK}
+    return scenario_from_mapping(data)
+
+
+def test_each_visit_takes_so_long_and_is_not_counted_as_driven() -> None:
+    moving = run_trial(stopping(0.0)).records
+    found = run_trial(stopping(60.0)).records
+    assert [r["path"] for r in found] == [r["path"] for r in moving]
+    for stage, (with_stop, without) in enumerate(zip(found, moving, strict=True), start=1):
+        assert with_stop["driven_seconds"] == pytest.approx(without["driven_seconds"] + 60 * stage)
+        assert with_stop["value"] == pytest.approx(with_stop["driven_seconds"])
+        assert with_stop["driven_metres"] == without["driven_metres"]
+
+
+def test_a_budget_of_seconds_is_of_driving() -> None:
+    budget = {"readings": None, "seconds": 31.0}
+    assert len(run_trial(stopping(60.0, budget=budget)).records) == len(
+        run_trial(stopping(0.0, budget=budget)).records
+    )
+
+
+def test_a_resumed_run_counts_the_stops_once(tmp_path: Path) -> None:
+    built = stopping(60.0)
+    run_scenario(built, tmp_path / "whole", clock=lambda: 0.0)
+
+    def stop(record: Any) -> None:
+        if record["stage"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_scenario(built, tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
+    run_scenario(built, tmp_path / "cut", resume=True, clock=lambda: 0.0)
+    both = [(tmp_path / name / "records.jsonl").read_bytes() for name in ("whole", "cut")]
+    assert both[0] == both[1]
+
+
+def player_of(built: Any) -> Any:
+    (player,) = build_players(built, build_world(built)).values()
+    return player
+
+
+def test_a_player_stands_before_it_reads() -> None:
+    player = player_of(stopping(30.0))
+    player.go_to(1)  # 10 m at 2 m/s
+    seconds = 0
+    while not (moment := player.step(1.0)).readings:
+        seconds += 1
+        assert seconds < 100
+    (reading,) = moment.readings
+    assert (reading.location, reading.value) == (1, pytest.approx(1e-9 * reading.stamp_ns))
+    assert seconds + 1 == 35
+    player.go_to(1)  # once more where it stands
+    assert not any(player.step(1.0).readings for _ in range(29))
+    assert player.step(1.0).readings
+
+
+def test_a_player_that_is_sent_on_does_not_read() -> None:
+    player = player_of(stopping(30.0))
+    player.go_to(1)
+    for _ in range(20):
+        player.step(1.0)
+    player.go_to(2)
+    taken = [r for _ in range(60) for r in player.step(1.0).readings]
+    assert [r.location for r in taken] == [2]
+
+
+def test_a_long_step_reads_at_the_right_time() -> None:
+    player = player_of(stopping(30.0))
+    player.go_to(1)
+    (reading,) = player.step(100.0).readings
+    assert 1e-9 * reading.stamp_ns == pytest.approx(1.0 + 5.0 + 30.0)
+
+
+def test_places_on_the_way_are_read_in_passing() -> None:
+    player = player_of(stopping(30.0, sensor={"on_the_way": True}))
+    player.go_to(3)
+    taken = [r for _ in range(80) for r in player.step(1.0).readings]
+    assert [r.location for r in taken] == [1, 2, 3]
+    gaps = np.diff([1e-9 * r.stamp_ns for r in taken])
+    assert gaps.tolist() == pytest.approx([5.0, 35.0])
+
+
+def test_the_mission_of_the_nodes_waits_for_it() -> None:
+    played = Rehearsal(stopping(60.0), period=0.5)
+    assert played.run(2000.0)
+    assert played.mission.loop.counts["missed"] == 0
+    assert int(played.mission.loop.belief.observed.sum()) == 6
+    assert played.seconds > 6 * 60.0
+
+
+def test_in_traffic_a_car_does_not_stop() -> None:
+    data = {**mapping(GRID), "field": {"kind": "sumo"}, "probe": {}, "sensor": {"seconds": 3.0}}
+    with pytest.raises(ConfigError, match=r"sensor\.seconds: has no meaning in traffic"):
+        scenario_from_mapping(data)
+    assert scenario(GRID).sensor.seconds == 0.0
