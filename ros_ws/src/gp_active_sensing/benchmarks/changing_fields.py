@@ -131,6 +131,17 @@ def sea(path: Path) -> World:
     return World("sea", points, np.vstack([field[:1], field]), 0.1, np.arange(1, 25), 80)
 
 
+def stations(whole: World, count: int = 28) -> World:
+    """Return a world at so many of its places, each as far as can be from those before it."""
+    chosen = [0]
+    while len(chosen) < count:
+        apart = np.linalg.norm(whole.points[:, None] - whole.points[chosen], axis=2).min(axis=1)
+        chosen.append(int(apart.argmax()))
+    places = np.array(sorted(chosen))
+    points, field = whole.points[places], whole.field[:, places]
+    return World(f"{whole.name}_{count}", points, field, whole.noise_std, whole.fit_steps, count)
+
+
 def fit(world: World) -> tuple[tuple[float, ...], float, float]:
     """Return length-scales, signal_std and mean of maximum likelihood; steps are independent."""
     rng = np.random.default_rng([2025, 1])

@@ -23,6 +23,7 @@ BENCHMARKS = (
     "untuned",
     "networks",
     "bandits",
+    "decisions",
     "scale",
     "demo",
     "ahead",

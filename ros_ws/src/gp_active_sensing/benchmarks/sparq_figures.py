@@ -1,6 +1,6 @@
 """Fields that change: average dynamic regret of SparQ-GP-UCB and the policies beside it.
 
-    python benchmarks/sparq_figures.py {synthetic,sea} [--runs N] [--data DIR] [--out FOLDER]
+    python benchmarks/sparq_figures.py {synthetic,sea,stations} [--runs N] [--data DIR] [--out FOLDER]
 
 Prints tables for the page `experiments/results/sparq.md` and draws its figures. Every policy plays
 the same fields, noise and first places; `±` is the standard error over the runs.
@@ -27,6 +27,7 @@ from changing_fields import (  # noqa: E402
     play,
     play_random,
     sea,
+    stations,
     synthetic,
 )
 
@@ -138,8 +139,8 @@ def draw(done: dict[str, list[Played]], shown: list[str], target: Path, xlabel: 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("world", choices=("synthetic", "sea"))
-    parser.add_argument("--runs", type=int, help="default: 40, of the sea 20")
+    parser.add_argument("world", choices=("synthetic", "sea", "stations"))
+    parser.add_argument("--runs", type=int, help="default: 40; of the sea 20")
     parser.add_argument("--data", default=os.environ.get("GPAS_DATA", ""), help="data folder")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--kept", type=Path, help="JSON of the missions, so that it may go on")
@@ -149,6 +150,8 @@ def main() -> int:
     else:
         path = Path(options.data) / "fields" / "sst_pacific_monthly.npz"
         world, points, runs = sea(path), [12, 24, 48, 72, 96, 120], options.runs or 20
+        if options.world == "stations":
+            world = stations(world)
     kept = options.kept or options.out / f"sparq_{world.name}.json"
     print(settings(world) + f"; {runs} runs (seeds 0 … {runs - 1})\n", flush=True)
     done = played(world, runs, kept)

@@ -13,7 +13,7 @@ reading    a reading told to the loop; an average says of how many (``count``) a
            (``first_ns``), one that had been gated says why it counts after all (``taken_back``)
 expert     of a simulated mission: where its expert was asked, how long was waited, the answers used
 query      where an expert is asked for values before the next decision
-answer     an answer of an expert, told to the loop; ``late`` says that its decision was taken before
+answer     an answer of an expert, told to the loop; ``late``: its decision had been taken before
 gated      a reading set aside, and how far off it is [standard deviations]; it may come back
 dropout    the sensor was asked and gave nothing
 miss       a visit without any reading; ``again`` says whether the place is tried again

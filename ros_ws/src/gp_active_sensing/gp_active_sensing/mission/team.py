@@ -28,12 +28,16 @@ __all__ = ["STEPS", "PATIENCE", "period_of", "run_team"]
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 7 * 86_400.0
-"""Simulated time without a decision after which a mission is given up [s]."""
+PATIENCE = 1000
+"""Moves in whose time no probe was sent anywhere, after which a mission is given up."""
 STEPS = 20
 """Steps of the simulation from one place to the next."""
 _FASTEST, _SLOWEST = 0.05, 60.0
 """Bounds of a step [s]."""
+
+
+_RUN = {"resume": False}
+"""Parameters of the mission that are not the scenario's."""
 
 
 def period_of(world: World) -> float:
@@ -85,7 +89,7 @@ def run_team(
     out_dir = Path(out_dir)
     if resume and (ended := _left_behind(scenario, out_dir)) is not None:
         return ended
-    team = Rehearsal(scenario, parameters={"run_dir": str(out_dir)}, driver="sim")
+    team = Rehearsal(scenario, parameters=_RUN | {"run_dir": str(out_dir)}, driver="sim")
     team.period = period_of(team.world)
     # Decisions take no simulated time, but their limits and records are in real seconds.
     team.mission.loop.clock = clock
@@ -93,7 +97,7 @@ def run_team(
         team.on_stage = on_stage
     recorder = team.parts.recorder
     try:
-        _play(team)
+        _play(team, scenario)
     except BaseException as error:
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         recorder.save(team.mission, status)
@@ -109,17 +113,18 @@ def run_team(
         team.close()
 
 
-def _play(team: Rehearsal) -> None:
+def _play(team: Rehearsal, scenario: Scenario) -> None:
+    waits = scenario.sensor.seconds + scenario.expert.timeout + scenario.expert.delay
+    patience = PATIENCE * STEPS * team.period + 100.0 * (waits + 60.0)
     decided, since = 0, team.seconds
     while team.mission.state != "ended":
         team.step()
         if len(team.sent) != decided:
             decided, since = len(team.sent), team.seconds
-        elif team.seconds - since > PATIENCE:
+        elif team.seconds - since > patience:
             msg = (
-                f"the mission does not go on: no probe was sent anywhere for "
-                f"{PATIENCE / 86_400.0:g} days of simulated time ({team.mission.reason or 'it'}"
-                f" waits since {since:.0f} s)"
+                f"the mission does not go on: no probe was sent anywhere since {since:.0f} s, "
+                f"for {patience:.0f} s of simulated time"
             )
             raise RunError(msg)
 

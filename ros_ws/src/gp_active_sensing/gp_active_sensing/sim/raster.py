@@ -221,7 +221,7 @@ def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
     return [Raster(layer, (x, y), (size, size)) for layer in values]
 
 
-def _layers_of(array: npt.NDArray[Any], path: Path, config: FieldConfig) -> npt.NDArray[Any]:
+def _layers_of(array: Any, path: Path, config: FieldConfig) -> Any:
     """Return the (k, rows, columns) layers that are wanted."""
     if config.layers == "all":
         if array.ndim == 3:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.mission import team
+from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.mission.team import period_of
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
@@ -103,18 +103,12 @@ def test_ctrl_c_leaves_a_summary(tmp_path: Path) -> None:
 def test_a_mission_that_does_not_go_on_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(team, "PATIENCE", 60.0)
-    monkeypatch.setattr("gp_active_sensing.sim.player.Player.step", _lost)
-    with pytest.raises(RunError, match="the mission does not go on"):
+    def nothing_happens(played: Rehearsal) -> None:
+        played.now_ns += round(1e9 * played.period)
+
+    monkeypatch.setattr(Rehearsal, "step", nothing_happens)
+    with pytest.raises(RunError, match="the mission does not go on: no probe was sent anywhere"):
         run_scenario(fleet(), tmp_path / "run")
-
-
-def _lost(player: Any, seconds: float) -> Any:
-    """Time goes by and the probe stays where it is."""
-    from gp_active_sensing.sim.player import Moment
-
-    player._now_ns += round(1e9 * seconds)
-    return Moment(player._now_ns, player._probe.pose, 0.0, ())
 
 
 def test_the_period_is_a_part_of_a_move() -> None:

@@ -104,12 +104,14 @@ def test_places_on_the_way_are_read_in_passing() -> None:
     assert gaps.tolist() == pytest.approx([5.0, 35.0])
 
 
-def test_the_mission_of_the_nodes_waits_for_it() -> None:
-    played = Rehearsal(stopping(60.0), period=0.5)
-    assert played.run(2000.0)
+@pytest.mark.parametrize("stop", [60.0, 400.0])
+def test_the_mission_of_the_nodes_waits_for_it(stop: float) -> None:
+    played = Rehearsal(stopping(stop), period=0.5)
+    assert played.run(4000.0)
     assert played.mission.loop.counts["missed"] == 0
+    assert not played.mission.loop.blocked
     assert int(played.mission.loop.belief.observed.sum()) == 6
-    assert played.seconds > 6 * 60.0
+    assert played.seconds > 6 * stop
 
 
 def test_in_traffic_a_car_does_not_stop() -> None:
