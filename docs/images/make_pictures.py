@@ -40,12 +40,14 @@ class Picture:
 
     Args:
         stage: where the slider stands, None = at the last one.
+        stages: several of them, one below the other.
         last: selector of the element at the bottom; the maps are at the top.
         fleet: names of several probes that drive it together.
         scenario: what is run; "" = the one of the picture's name.
     """
 
     stage: int | None = None
+    stages: tuple[int, ...] = ()
     last: str = "#field"
     fleet: tuple[str, ...] = ()
     scenario: str = ""
@@ -60,6 +62,8 @@ PICTURES = {
     "warehouse": Picture(),
     "terrain": Picture(),
     "bloom": Picture(),
+    "hot_spot": Picture(),
+    "plume": Picture(stages=(10, 35, 60)),
 }
 
 
@@ -74,7 +78,10 @@ def main() -> None:
         with browser.Browser(Path(folder) / "profile") as chromium:
             for name in options.scenarios or PICTURES:
                 picture = PICTURES[name]
-                scenario, run = load_scenario(picture.scenario or name), Path(folder) / name
+                scenario, run = (
+                    load_scenario(picture.scenario or name),
+                    Path(folder) / name,
+                )
                 if picture.fleet:
                     rehearse(scenario, picture.fleet, run)
                 else:
@@ -91,9 +98,32 @@ def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:
 
 
 def take(chromium: object, report: Path, picture: Picture, file: Path) -> None:
-    """Photograph a part of a report page."""
+    """Photograph a part of a report page, once or at several stages."""
+    if picture.stages:
+        from PIL import Image
+
+        parts = []
+        for stage in picture.stages:
+            _photograph(chromium, report, f"#stage={stage}", picture, file)
+            parts.append(Image.open(io.BytesIO(file.read_bytes())).convert("RGB"))
+        whole = Image.new("RGB", (parts[0].width, sum(part.height for part in parts)))
+        top = 0
+        for part in parts:
+            whole.paste(part, (0, top))
+            top += part.height
+        whole.save(file, optimize=True)
+    else:
+        fragment = "" if picture.stage is None else f"#stage={picture.stage}"
+        _photograph(chromium, report, fragment, picture, file)
+    _shrink(file)
+
+
+def _photograph(
+    chromium: object, report: Path, fragment: str, picture: Picture, file: Path
+) -> None:
+    """Photograph a part of a report page as it is at a stage."""
     page = chromium.page(width=WIDTH, height=900)  # type: ignore[attr-defined]
-    page.open(report, "" if picture.stage is None else f"#stage={picture.stage}", ready=READY)
+    page.open(report, fragment, ready=READY)
     top, bottom = page.evaluate(
         f"['#field', '{picture.last}'].map((s) => document.querySelector(s))"
         ".map((e) => e.getBoundingClientRect())"
@@ -101,7 +131,6 @@ def take(chromium: object, report: Path, picture: Picture, file: Path) -> None:
     )
     page.picture(file, (0.0, top - MARGIN, WIDTH, bottom - top + 2 * MARGIN))
     page.close()
-    _shrink(file)
 
 
 def _shrink(file: Path) -> None:

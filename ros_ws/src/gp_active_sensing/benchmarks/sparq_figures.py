@@ -1,6 +1,6 @@
 """Fields that change: average dynamic regret of SparQ-GP-UCB and the policies beside it.
 
-    python benchmarks/sparq_figures.py {synthetic,sea,stations} [--runs N] [--data DIR] [--out FOLDER]
+    python benchmarks/sparq_figures.py {synthetic,sea,stations} [--runs N] [--data DIR]
 
 Prints tables for the page `experiments/results/sparq.md` and draws its figures. Every policy plays
 the same fields, noise and first places; `±` is the standard error over the runs.
@@ -77,10 +77,10 @@ def settings(world: World) -> str:
     )
 
 
-def played(world: World, runs: int, kept: Path) -> dict[str, list[Played]]:
-    """Play all missions; those of an earlier call are read from `kept`."""
+def played(world: World, runs: int, kept: Path | None) -> dict[str, list[Played]]:
+    """Play all missions; those that an earlier call left in `kept` are read from there."""
     done: dict[str, list[Played]] = {}
-    old = json.loads(kept.read_text()) if kept.exists() else {}
+    old = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     for label, (policy, extra) in contestants(world).items():
         # A thousand rows for each of them: a minute a mission, and they hardly differ.
         wanted = max(2, runs // 4) if extra and label.startswith("tv") else runs
@@ -93,7 +93,8 @@ def played(world: World, runs: int, kept: Path) -> dict[str, list[Played]]:
             taken = (time.perf_counter() - started) / len(fresh)
             print(f"{label}: {taken:.2f} s a mission", file=sys.stderr, flush=True)
             old[label] = [(m.regret.tolist(), m.asked) for m in missions]
-            kept.write_text(json.dumps(old))
+            if kept is not None:
+                kept.write_text(json.dumps(old))
     done["random choice"] = [play_random(world, seed) for seed in range(runs)]
     done["the best fixed place"] = [Played(world.fixed(), 0)] * runs
     done["where it was highest a step before"] = [Played(world.one_behind(), 0)] * runs
@@ -115,7 +116,9 @@ def table(done: dict[str, list[Played]], checkpoints: list[int]) -> str:
     return "\n".join(lines)
 
 
-def draw(done: dict[str, list[Played]], shown: list[str], target: Path, xlabel: str) -> None:
+def draw(
+    done: dict[str, list[Played]], shown: list[str], target: Path, xlabel: str, unit: str
+) -> None:
     """Draw average regret against the step."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
@@ -131,7 +134,7 @@ def draw(done: dict[str, list[Played]], shown: list[str], target: Path, xlabel: 
                 style = ":"
             axes.plot(t, mean, style, color=colour, label=label, linewidth=1.5)
             axes.fill_between(t, mean - spread, mean + spread, color=colour, alpha=0.12, lw=0)
-        axes.set(xlabel=xlabel, ylabel="average dynamic regret  R_T / T", ylim=(0, None))
+        axes.set(xlabel=xlabel, ylabel=f"average dynamic regret  R_T / T{unit}", ylim=(0, None))
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         figure.savefig(target, dpi=160)
         plt.close(figure)
@@ -143,7 +146,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, help="default: 40; of the sea 20")
     parser.add_argument("--data", default=os.environ.get("GPAS_DATA", ""), help="data folder")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--kept", type=Path, help="JSON of the missions, so that it may go on")
+    parser.add_argument("--kept", type=Path, help="JSON file of the missions, so that it can go on")
     options = parser.parse_args()
     if options.world == "synthetic":
         world, points, runs = synthetic(), [50, 100, 200, 300, 400, 500], options.runs or 40
@@ -152,9 +155,8 @@ def main() -> int:
         world, points, runs = sea(path), [12, 24, 48, 72, 96, 120], options.runs or 20
         if options.world == "stations":
             world = stations(world)
-    kept = options.kept or options.out / f"sparq_{world.name}.json"
     print(settings(world) + f"; {runs} runs (seeds 0 … {runs - 1})\n", flush=True)
-    done = played(world, runs, kept)
+    done = played(world, runs, options.kept)
     print(table(done, points))
     blind = f"{recommended_window(world.steps, 1.0, world.gain):.0f}"
     share = f"{recommended_share(world.steps, 1.0, world.gain):.3f}"
@@ -170,8 +172,8 @@ def main() -> int:
         "random choice",
         "the best fixed place",
     ]
-    unit = "decisions" if world.name == "synthetic" else "months"
-    draw(done, shown, options.out / f"sparq_{world.name}.png", unit)
+    labels = ("decisions", "") if world.name == "synthetic" else ("months", "  [degC]")
+    draw(done, shown, options.out / f"sparq_{world.name}.png", *labels)
     return 0
 
 

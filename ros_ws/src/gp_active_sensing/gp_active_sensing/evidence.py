@@ -44,6 +44,8 @@ class Evidence:
         self.retries = retries
         self.snap_distance = snap_distance
         self.remaining = budget
+        self.spent = 0
+        """Readings of the budget spent: new places, and visits of observed ones."""
         self.decisions = 0
         self.homeward = False
         """Nothing more is chosen: the last plan leads to where the mission has to end."""
@@ -86,6 +88,7 @@ class Evidence:
             if is_new:
                 self.promises.pay(location)
                 self.remaining = self.remaining.minus(readings=1)
+                self.spent += 1
                 new_places.append(location)
                 self.set_aside.discard(location)
                 self._misses.pop(location, None)

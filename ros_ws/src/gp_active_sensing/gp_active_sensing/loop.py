@@ -96,6 +96,11 @@ class SensingLoop(Evidence):
         """The policy may choose places that are observed already."""
         return bool(getattr(self.policy, "revisits", False))
 
+    @property
+    def visits(self) -> int | None:
+        """Readings of the budget spent, where observed places are chosen again; otherwise None."""
+        return self.spent if self.revisits else None
+
     def queries(self, places: Collection[int] | None = None) -> tuple[int, ...]:
         """Return where the policy wants fresh values of an expert before its next decision.
 

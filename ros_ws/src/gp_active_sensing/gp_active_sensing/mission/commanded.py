@@ -217,7 +217,7 @@ class Commanded:
         self.budget = budget
         readings = budget.readings
         if readings is not None:
-            readings = max(0, readings - int(self.loop.belief.observed.sum()))
+            readings = max(0, readings - self.loop.spent)
         self.loop.remaining = replace(self.loop.remaining, readings=readings)
         for probe in self.probes.values():
             left = budget.minus(cost=probe.stages.driven)

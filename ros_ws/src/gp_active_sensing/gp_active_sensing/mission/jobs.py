@@ -24,6 +24,8 @@ class Stage:
         foreseen: the decision was made while the probe drove to the place before.
         probe: its name, "" where there is one.
         went: place that was observed instead of the waypoint, when the mission follows the probe.
+        visits: readings of the budget that the mission has spent, where the policy may choose
+            observed places again.
     """
 
     number: int
@@ -34,6 +36,7 @@ class Stage:
     foreseen: bool = False
     probe: str = ""
     went: int | None = None
+    visits: int | None = None
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class Probe:
         plan = self.plan
         assert plan is not None
         self.finished, cost = self.stages.complete(
-            plan, now_ns, self.intake.metres, probe=self.name, went=went
+            plan, now_ns, self.intake.metres, probe=self.name, went=went, visits=self.loop.visits
         )
         self.purse = self.purse.minus(cost=cost)
         more = {} if went is None else {"went": went}

@@ -109,6 +109,8 @@ class Recorder:
         observed = belief.observed
         error = score = None
         more: dict[str, Any] = {"probe": stage.probe} if stage.probe else {}
+        if stage.visits is not None:
+            more["visits"] = stage.visits
         if stage.went is not None:
             more |= {"went": stage.went, "went_name": self._topology.names[stage.went]}
         if self.truth is not None:

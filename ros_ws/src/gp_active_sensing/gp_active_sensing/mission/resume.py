@@ -178,7 +178,13 @@ class Resumption:
         elif plan is not None:
             went = event.get("went")
             probe.finished = probe.stages.complete_again(
-                plan, cost, stamp_ns, metres, probe=probe.name, went=went
+                plan,
+                cost,
+                stamp_ns,
+                metres,
+                probe=probe.name,
+                went=went,
+                visits=self._mission.loop.visits,
             )
             probe.at = probe.standing_after(probe.finished)
             self._record(probe)

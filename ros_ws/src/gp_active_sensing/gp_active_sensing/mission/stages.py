@@ -76,10 +76,11 @@ class Stages:
         *,
         probe: str = "",
         went: int | None = None,
+        visits: int | None = None,
     ) -> tuple[Stage, Cost]:
         """End the stage; return it, and what was driven since the one before it ended."""
         cost = self.charge(now_ns, metres)
-        return self._ended(plan, now_ns, probe, went), cost
+        return self._ended(plan, now_ns, probe, went, visits), cost
 
     def complete_again(
         self,
@@ -90,16 +91,28 @@ class Stages:
         *,
         probe: str = "",
         went: int | None = None,
+        visits: int | None = None,
     ) -> Stage:
         """End a stage that ended before a restart, at a known cost."""
         self.charge_again(cost, now_ns, metres)
-        return self._ended(plan, now_ns, probe, went)
+        return self._ended(plan, now_ns, probe, went, visits)
 
-    def _ended(self, plan: Plan, now_ns: int, probe: str, went: int | None) -> Stage:
+    def _ended(
+        self, plan: Plan, now_ns: int, probe: str, went: int | None, visits: int | None
+    ) -> Stage:
         values = self._values.get(plan.path[-1] if went is None else went, [])
         value = sum(values) / len(values) if values else None
-        driven, foreseen = self.driven, self._foreseen
-        stage = Stage(self.number, plan, value, driven, now_ns, foreseen, probe=probe, went=went)
+        stage = Stage(
+            self.number,
+            plan,
+            value,
+            self.driven,
+            now_ns,
+            self._foreseen,
+            probe=probe,
+            went=went,
+            visits=visits,
+        )
         self._unrecorded.append(stage)
         self.plan = None
         return stage

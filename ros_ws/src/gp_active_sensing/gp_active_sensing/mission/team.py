@@ -24,7 +24,7 @@ from gp_active_sensing.sim.summary import RunSummary
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Clock
 
-__all__ = ["STEPS", "PATIENCE", "period_of", "run_team"]
+__all__ = ["PATIENCE", "STEPS", "period_of", "run_team"]
 
 logger = logging.getLogger(__name__)
 

@@ -349,6 +349,7 @@ class Mission:
             set_aside=goal in self.loop.set_aside,
             driven_metres=self.driven.metres,
             driven_seconds=seconds,
+            **({} if self.loop.visits is None else {"visits": self.loop.visits}),
             **({"truth_seconds": seconds} if truth.changes else {}),
             **({} if self.consulting is None else self.consulting.record()),
             **({} if self.regret is None else self.regret.stage(went, mean, seconds)),

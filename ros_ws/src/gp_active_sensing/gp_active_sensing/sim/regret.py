@@ -3,7 +3,7 @@
 At a decision t that led to the place x_t the regret is ``r_t = max_x f_t(x) - f_t(x_t)`` with f_t
 the noise-free field as it was when the stage ended; of a field that changes this is the dynamic
 regret. Where the smallest value is sought, f has the other sign. The average regret is
-``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2024]
+``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
 """
 
 from __future__ import annotations

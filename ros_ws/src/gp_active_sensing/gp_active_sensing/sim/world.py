@@ -12,6 +12,7 @@ import numpy as np
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import Policy
 from gp_active_sensing.planning.allowance import Allowance, in_metres
 from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.planning.homing import check_end
@@ -191,6 +192,7 @@ def build_loop(
     if budget is None and scenario.probe.end is not None:
         _, budget = _under("probe", lambda: _trip(topology, scenario))
     policy = scenario.build_policy()
+    _check_end_comes(scenario, policy)
     return SensingLoop(
         topology,
         belief_on(scenario.belief, topology, drift_of(policy)),
@@ -202,3 +204,17 @@ def build_loop(
         speed=scenario.probe.own_speed,
         clock=clock,
     )
+
+
+def _check_end_comes(scenario: Scenario, policy: Policy) -> None:
+    """See that a mission in which places are read again and again comes to its end.
+
+    Raises:
+        ConfigError: it would not: where the probe stays, it drives no metres and no seconds.
+    """
+    if getattr(policy, "revisits", False) and scenario.budget.readings is None:
+        msg = (
+            f"budget.readings: is needed with policy {scenario.policy['name']}, which may read the "
+            "same place again and again: that is no metres and no seconds of driving"
+        )
+        raise ConfigError(msg)

@@ -4,6 +4,7 @@
 
   const GPAS = window.GPAS;
   const RECENT = 20; // steps whose way is drawn stronger
+  const BEST = 15; // places that could be next, of a search
 
   function ring(pen, x, y, radius, colour, width) {
     pen.beginPath();
@@ -120,7 +121,8 @@
         dot(pen, x, y, small + 1, GPAS.variable('--card'));
         dot(pen, x, y, small, GPAS.variable('--accent'));
       }
-      const candidates = steps[at.s].candidates || [];
+      // A search may go anywhere: only the best of all places, which come first.
+      const candidates = (steps[at.s].candidates || []).slice(0, run.objective ? BEST : undefined);
       const radius = candidates.length > 30 ? 2.5 : 5.5;
       for (const [p] of candidates) {
         const [x, y] = [where.middle[2 * p], where.middle[2 * p + 1]];
@@ -177,7 +179,8 @@
       made.push({ map, table, range });
     }
 
-    const next = steps.some((s) => s.others) ? 'could be next (the best ones)' : 'could be next';
+    const some = (s) => s.others || (run.objective && (s.candidates || []).length > BEST);
+    const next = steps.some(some) ? 'could be next (the best ones)' : 'could be next';
     const here = { name: 'here', colour: 'var(--ink)', mark: 'ring' };
     const end = run.objective === 'minimise' ? 'lowest' : 'highest';
     const sought = run.objective ? [{ name: end, colour: 'var(--ink)', mark: 'diamond' }] : [];

@@ -118,6 +118,16 @@ def test_a_budget_below_what_was_spent_ends_the_mission() -> None:
     assert rig.loop.remaining.readings == 0
 
 
+def test_visits_of_observed_places_were_spent_too() -> None:
+    rig = Rig(grid(5), budget=5)
+    under_way(rig)
+    rig.loop.promises.make("", (0,), again=True)
+    drive_to(rig, 2.0, 0)
+    assert (len(rig.observed), rig.loop.spent) == (1, 2)
+    rig.mission.set_budget(Budget(readings=6))
+    assert rig.loop.remaining.readings == 4
+
+
 def test_a_decision_that_was_being_computed_is_computed_again() -> None:
     rig = Rig(grid(5), budget=5)
     rig.mission.start()

@@ -39,23 +39,26 @@ def test_the_documented_table_is_right(name: str) -> None:
 def test_values_that_are_published() -> None:
     assert FUNCTIONS["branin"].value(np.array([[0.0, 0.0]]))[0] == pytest.approx(-55.602112642)
     assert FUNCTIONS["cosines"].value(np.array([[0.3125, 0.3125]]))[0] == pytest.approx(1.6)
-    assert FUNCTIONS["hartmann6"].value(np.full((1, 6), 0.5))[0] == pytest.approx(0.5053149, abs=1e-6)
+    middle = np.full((1, 6), 0.5)
+    assert FUNCTIONS["hartmann6"].value(middle)[0] == pytest.approx(0.5053149, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_field_of_candidates(name: str) -> None:
     function = FUNCTIONS[name]
     points = make_points(64, function.low, function.high)
-    found = build_truth(FieldConfig(kind="function", function=name, scale=-2.0, offset=1.0), points, 0)
+    config = FieldConfig(kind="function", function=name, scale=-2.0, offset=1.0)
+    found = build_truth(config, points, 0)
     np.testing.assert_allclose(found.at(0.0), 1.0 - 2.0 * function.value(points.features))
     assert not found.changes
 
 
 def test_a_map_is_stretched_to_the_domain_when_asked() -> None:
     grid = make_grid(4, 3, 100.0)
-    with pytest.raises(ConfigError, match=r"field\.function: branin has the domain \[-5, 10\] × \["):
+    with pytest.raises(ConfigError, match=r"branin has the domain \[-5, 10\] × \["):
         build_truth(FieldConfig(kind="function", function="branin"), grid, 0)
-    found = build_truth(FieldConfig(kind="function", function="branin", fit=True), grid, 0).at(0.0)
+    stretched = FieldConfig(kind="function", function="branin", fit=True)
+    found = build_truth(stretched, grid, 0).at(0.0)
     corners = FUNCTIONS["branin"].value(np.array([[-5.0, 0.0], [10.0, 15.0]]))
     assert found[[0, -1]] == pytest.approx(corners)
 

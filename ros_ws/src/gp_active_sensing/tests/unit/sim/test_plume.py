@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,11 @@ def by_integration(c: PlumeConfig, x: np.ndarray, t: float) -> float:
             c.flow_speed * math.sin(math.radians(angle)),
         )
 
+    def carried(i: int, age: float) -> float:
+        return float(quad(lambda u: flow(u)[i], t - age, t, limit=200)[0])
+
     def puff(age: float) -> float:
-        at = [
-            c.source[i]
-            + c.source_velocity[i] * (t - age)
-            + quad(lambda u: flow(u)[i], t - age, t, limit=200)[0]
-            for i in (0, 1)
-        ]
+        at = [c.source[i] + c.source_velocity[i] * (t - age) + carried(i, age) for i in (0, 1)]
         square = c.size**2 + 2 * c.diffusivity * age
         apart = (x[0] - at[0]) ** 2 + (x[1] - at[1]) ** 2
         weight = c.rate * math.exp(-age / c.lifetime) / (2 * math.pi * square)
@@ -55,8 +54,7 @@ def by_integration(c: PlumeConfig, x: np.ndarray, t: float) -> float:
 
     oldest = 20 * c.lifetime if c.begin is None else min(20 * c.lifetime, t - c.begin)
     cuts = np.linspace(0.0, oldest, 41)
-    parts = zip(cuts[:-1], cuts[1:], strict=True)
-    return sum(quad(puff, a, b, epsabs=1e-12, epsrel=1e-7)[0] for a, b in parts)
+    return sum(quad(puff, a, b, epsabs=1e-12, epsrel=1e-7)[0] for a, b in pairwise(cuts))
 
 
 @pytest.mark.parametrize(("begin", "t"), [(None, 0.0), (None, 700.0), (-100.0, 250.0)])

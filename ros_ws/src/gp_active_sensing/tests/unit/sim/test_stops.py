@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.experiments.metrics import stages_until
 from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
@@ -119,3 +120,23 @@ def test_in_traffic_a_car_does_not_stop() -> None:
     with pytest.raises(ConfigError, match=r"sensor\.seconds: has no meaning in traffic"):
         scenario_from_mapping(data)
     assert scenario(GRID).sensor.seconds == 0.0
+
+
+# -- places that are read again and again --------------------------------------------------------
+
+
+def test_visits_are_counted_and_the_budget_is_one_of_visits() -> None:
+    found = run_trial(scenario(policy={"name": "gp_ucb", "scale": 50.0}, budget={"readings": 30}))
+    assert [record["visits"] for record in found.records] == list(range(1, 31))
+    assert found.records[-1]["observed"] < 12
+    assert stages_until({"stages": found.records}, 30) == found.records
+    assert "visits" not in run_trial(scenario(policy={"name": "ie"})).records[0]
+
+
+@pytest.mark.parametrize("probes", [1, 2])
+def test_a_mission_that_would_never_end_does_not_begin(probes: int) -> None:
+    built = scenario(
+        policy={"name": "gp_ucb"}, budget={"readings": None, "metres": 50.0}, probes=probes
+    )
+    with pytest.raises(ConfigError, match=r"budget\.readings: is needed with policy gp_ucb"):
+        run_trial(built)

@@ -72,7 +72,10 @@ def test_roads_options_reach_the_roads(tmp_path: Path) -> None:
     ("data", "message"),
     [
         ({}, "kind: is required"),
-        ({"kind": "gridd"}, r"kind: expected one of line, grid, points, roads, got 'gridd'.*mean 'grid'"),
+        (
+            {"kind": "gridd"},
+            r"kind: expected one of line, grid, points, roads, got 'gridd'.*mean 'grid'",
+        ),
         ({"kind": "line"}, "count: is required for kind 'line'"),
         ({"kind": "grid", "rows": 3}, "columns: is required for kind 'grid'"),
         ({"kind": "roads"}, "file: is required for kind 'roads'"),
