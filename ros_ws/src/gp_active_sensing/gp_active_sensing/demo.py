@@ -161,11 +161,12 @@ def speed_for(scenario: Scenario) -> float:
     """Return simulated seconds per second with which a mission ends within a few minutes.
 
     How long it takes is guessed: from place to place, or a part of the map where a policy may go
-    anywhere, and the stops.
+    anywhere and reads nothing on its way, and the stops.
     """
     world = build_world(scenario)
     hop = STEPS * period_of(world)
-    if getattr(scenario.build_policy(), "revisits", False):
+    far = getattr(scenario.build_policy(), "revisits", False) and not scenario.sensor.on_the_way
+    if far:
         positions = world.topology.positions
         across = float(np.hypot(*(positions.max(axis=0) - positions.min(axis=0))))
         own = scenario.probe.own_speed or scenario.map.speed

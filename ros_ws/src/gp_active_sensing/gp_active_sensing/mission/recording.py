@@ -178,6 +178,8 @@ class Recorder:
         ]
         if error is not None:
             parts.append(f"RMSPE {error:.4g}{unit}")
+        if record.get("regret") is not None:
+            parts.append(f"regret {record['regret']:.4g}{unit}")
         return ", ".join(parts)
 
     def summarise(self, mission: Mission, status: str) -> RunSummary:

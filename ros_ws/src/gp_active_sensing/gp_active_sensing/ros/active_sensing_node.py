@@ -98,7 +98,9 @@ class ActiveSensingNode(GuardedNode):
             try:
                 scenario = load_scenario(str(name))
                 self._scenario = scenario.to_mapping()
-                defaults = {**self._scenario, "probes": list(scenario.names)}
+                # Of a bag it is not the scenario that says who drove.
+                followed = given.get("mission.follow") == "probe"
+                defaults = {**self._scenario, "probes": [] if followed else list(scenario.names)}
                 defaults["mission"] = visits_of(scenario)
                 defaults["expert"] = asking_of(scenario)
             except ActiveSensingError as error:

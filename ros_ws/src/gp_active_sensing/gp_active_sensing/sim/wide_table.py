@@ -49,9 +49,7 @@ def read_wide(
                     continue
                 where = f"{path}, line {table.line_num}"
                 if len(row) != len(head):
-                    msg = (
-                        f"{where}: expected {len(head)} cells as in line 1, got {len(row)}"
-                    )
+                    msg = f"{where}: expected {len(head)} cells as in line 1, got {len(row)}"
                     raise MapError(msg)
                 times.append(_time(row[at].strip(), where))
                 for name, column in columns.items():

@@ -30,7 +30,7 @@ from gp_active_sensing.topology import (
 )
 from gp_active_sensing.types import Budget, Cost
 
-SHIPPED = ("line", "town", "lake", "warehouse", "terrain", "bloom")
+SHIPPED = ("line", "town", "lake", "warehouse", "terrain", "bloom", "hot_spot", "plume")
 SHARED = (
     "sumo/town.net.xml",
     "sumo/tampines.net.xml.gz",

@@ -216,6 +216,7 @@ def _restore(node: ActiveSensingNode, before: Parameter) -> None:
     ways = [
         Parameter(name, value=math.nan),
         Parameter(name, Parameter.Type.STRING_ARRAY, []),
+        Parameter(name, Parameter.Type.DOUBLE_ARRAY, []),
         Parameter(name, value=[math.nan]),
         Parameter(name, value=""),
         Parameter(name, value="[]"),

@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -34,14 +35,33 @@ SCENARIO = {
 }
 
 
+SEARCH = {
+    **SCENARIO,
+    "name": "search",
+    "probes": 2,
+    "field": {"kind": "formula", "formula": "20 + 3*exp(-((x - t)**2 + y**2) / 400)"},
+    "belief": {"length_scales": [20.0], "signal_std": [3.0], "noise_std": [0.5]},
+    "policy": {"name": "sparq_gp_ucb", "step": 5.0},
+    "expert": {"kind": "stations", "stations": ["c1r1", "c4r3"]},
+    "budget": {"readings": 6},
+}
+"""Two probes follow something that moves, and ask stations."""
+
+
 class Demo:
     """A demo in a process of its own; its descendants carry a mark in their environment."""
 
-    def __init__(self, folder: Path, *words: str, **environment: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *words: str,
+        what: Mapping[str, Any] = SCENARIO,
+        **environment: str,
+    ) -> None:
         self.out = folder / "run"
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         scenario = folder / "yard.yaml"
-        scenario.write_text(yaml.safe_dump(SCENARIO))
+        scenario.write_text(yaml.safe_dump(dict(what)))
         command = [sys.executable, "-m", "gp_active_sensing.demo", "--scenario", str(scenario)]
         command += ["--out", str(self.out), "--speed", "20", *words]
         self.process = subprocess.Popen(
@@ -103,9 +123,24 @@ def demos() -> Iterator[list[Demo]]:
         demo.close()
 
 
-def start(demos: list[Demo], folder: Path, *words: str, **environment: str) -> Demo:
-    demos.append(Demo(folder, *words, **environment))
+def start(demos: list[Demo], folder: Path, *words: str, **more: Any) -> Demo:
+    demos.append(Demo(folder, *words, **more))
     return demos[-1]
+
+
+def test_several_probes_search_for_what_moves(tmp_path: Path, demos: list[Demo]) -> None:
+    demo = start(demos, tmp_path, what=SEARCH)
+    assert demo.wait() == 0, demo.said
+    assert demo.all_gone()
+    run = RunDirectory.open(demo.out)
+    assert {record["probe"] for record in run.records()} == {"probe_1", "probe_2"}
+    assert "probe_2" in demo.said
+    assert "places asked for answered in time" in demo.said
+    assert "the highest" in demo.said
+    summary = run.summary()
+    assert summary["regret"]["objective"] == "maximise"
+    assert summary["readings"] >= 6
+    assert (demo.out / "report.html").is_file()
 
 
 def test_the_demo_runs_to_its_budget_and_leaves_a_run_directory(

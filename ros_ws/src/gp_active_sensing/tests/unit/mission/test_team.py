@@ -134,3 +134,20 @@ def test_one_car_only_in_live_traffic() -> None:
 def test_names_of_the_probes() -> None:
     assert fleet().names == ("probe_1", "probe_2", "probe_3")
     assert scenario(GRID).names == ()
+
+
+def test_regret_adds_up_in_the_order_in_which_stages_end(tmp_path: Path) -> None:
+    built = fleet(policy={"name": "gp_ucb", "scale": 5.0}, budget={"readings": 12})
+    summary = run_scenario(built, tmp_path / "run")
+    records = records_of(tmp_path / "run")
+    total = 0.0
+    for record in records:
+        total += record["regret"] or 0.0
+        assert record["cumulative_regret"] == pytest.approx(total)
+    assert summary.regret["cumulative"] == pytest.approx(total)
+    field = build_world(built).truth.at(0.0)
+    read = [record for record in records if record["value"] is not None]
+    assert [r["regret"] for r in read] == pytest.approx(
+        [float(field.max() - field[r["location"]]) for r in read]
+    )
+    assert all(r["regret"] is None for r in records if r["value"] is None)

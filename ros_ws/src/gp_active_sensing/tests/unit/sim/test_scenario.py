@@ -62,12 +62,13 @@ def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     few = load_scenario(name, overrides=["budget.readings=4", "limit.expansions=10"])
     _demand(few)
     summary = run_scenario(few, tmp_path / "run", clock=lambda: 0.0)
-    assert (summary.status, summary.readings) == ("finished", 4)
+    assert summary.status == "finished"
     looks = few.seek or getattr(few.build_policy(), "objective", None)
     if looks is None:
         assert summary.stages == summary.observed == 4
         assert summary.regret == {}
     else:  # it crosses places on the way, may come back, and old readings do not count for ever
+        assert summary.readings >= 4
         assert 1 <= summary.stages <= 4
         assert 1 <= summary.observed <= 4
         assert summary.regret["decisions"] == summary.stages

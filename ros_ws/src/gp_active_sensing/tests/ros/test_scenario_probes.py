@@ -1,0 +1,62 @@
+"""How many probes there are is said by the scenario, unless a parameter says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.ros.simulator_node import SimulatorNode
+from tests.ros.conftest import Ros, wait_until
+from tests.unit.sim.scenarios import GRID, mapping
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    path = tmp_path / "three.yaml"
+    data = mapping(GRID, probes=3, policy={"name": "random"})
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    return path
+
+
+def arguments(*parameters: str) -> list[str]:
+    return ["--ros-args", *(word for text in parameters for word in ("-p", text))]
+
+
+def probes_of_sensing(ros: Ros, *given: str) -> list[str]:
+    node: Any = ros.add(ActiveSensingNode(cli_args=arguments(*given)))
+    wait_until(lambda: node._parts is not None, "the node")
+    return list(node._parts.mission.probes)
+
+
+def probes_of_simulator(ros: Ros, *given: str) -> list[str]:
+    node: Any = ros.add(SimulatorNode(cli_args=arguments(*given)))
+    wait_until(lambda: node._probes, "the simulator")
+    return list(node._probes)
+
+
+NAMES = ["probe_1", "probe_2", "probe_3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [((), NAMES), (("probes:=[one]",), ["one"]), (("probes:=[]",), [""])],
+    ids=["scenario", "named", "none"],
+)
+def test_both_nodes_have_the_same(
+    ros: Ros, three: Path, words: tuple[str, ...], expected: list[str]
+) -> None:
+    given = (f"scenario:={three}", *words)
+    assert probes_of_sensing(ros, *given) == expected
+    assert probes_of_simulator(ros, *given) == expected
+
+
+def test_a_bag_is_not_said_to_be_of_as_many(ros: Ros, three: Path) -> None:
+    assert probes_of_sensing(ros, f"scenario:={three}", "mission.follow:=probe") == [""]
