@@ -29,10 +29,13 @@ def stage_line(
 
     Args:
         record: as in ``records.jsonl``.
-        total: stages there can be, when known.
+        total: readings of the budget, when known.
         unit: of the readings.
     """
-    stage = f"{record['stage']:>3}" + ("" if total is None else f"/{total}")
+    stage = f"{record['stage']:>3}"
+    if total is not None:  # places may be read on the way, and again: stages are not readings then
+        visits = record.get("visits")
+        stage += f"/{total}" if visits is None else f" ({visits:>{len(str(total))}}/{total} read)"
     value = record["value"]
     reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
     whose = [str(record["probe"])] if record.get("probe") else []

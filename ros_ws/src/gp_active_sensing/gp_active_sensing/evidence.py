@@ -18,6 +18,9 @@ __all__ = ["Evidence"]
 
 logger = logging.getLogger(__name__)
 
+AHEAD = 60.0
+"""How far ahead of the driver's clock a stamp may be, where the field changes [s]."""
+
 
 class Evidence:
     """Takes readings into a belief and off a budget; a `SensingLoop` decides by it.
@@ -57,6 +60,8 @@ class Evidence:
         self.promises = Promises()
         self.used = 0
         """Readings in the belief, an expert's too."""
+        self.clock_ns: int | None = None
+        """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
         self._misses: Counter[int] = Counter()
         self._newest_ns: int | None = None
 
@@ -135,6 +140,7 @@ class Evidence:
             ReadingError: it would be rejected, with the word that it would be counted under.
         """
         location = place_of(reading, self.topology, self.snap_distance)
+        self._check_stamp(reading)
         if not self.wants(location):
             raise ReadingError("budget_spent", self._not_wanted(location))
         self.belief.check(location, float(reading.value), reading.noise_variance)
@@ -143,6 +149,22 @@ class Evidence:
     def costs(self, location: int) -> bool:
         """Say whether the next reading of a place costs one of the budget."""
         return not self.belief.observed[location] or self.promises.is_due(location)
+
+    def _check_stamp(self, reading: Reading) -> None:
+        """Refuse a stamp far ahead: where the field changes, it would make all else out of date.
+
+        Raises:
+            ReadingError: it is.
+        """
+        if self.clock_ns is None or self.restoring or not self.belief.drift.changing:
+            return
+        ahead = 1e-9 * (reading.stamp_ns - self.clock_ns)
+        if ahead > AHEAD:
+            msg = (
+                f"a reading of {reading.source or 'the sensor'} is stamped {ahead:.0f} s ahead of "
+                "the clock here; set the clocks alike"
+            )
+            raise ReadingError("stamp_ahead", msg)
 
     def wants(self, location: int) -> bool:
         """Say whether a reading of a place would be used now.

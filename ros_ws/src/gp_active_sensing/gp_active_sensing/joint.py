@@ -16,11 +16,12 @@ _KEY = "joint"
 class Joint:
     """Plans that were chosen together, as part of the policy's state: a journal keeps them.
 
-    They hold as long as nothing was read since: then each probe takes its own when it is asked for.
+    They hold as long as no visit was made since: each probe takes its own when it is asked for.
+    More readings of places that are known, as a sensor sends them all the time, change little.
 
     Args:
         state: of the policy, with or without such plans.
-        readings: used so far.
+        readings: of the budget, spent so far.
     """
 
     def __init__(self, state: PolicyState, readings: int) -> None:

@@ -114,7 +114,7 @@ class SensingLoop(Evidence):
             self.belief,
             self.topology,
             rng=np.random.default_rng([self.seed, self.decisions, _QUERIES]),
-            state=Joint(self.policy_state, self.used).policy_state,
+            state=Joint(self.policy_state, self.spent).policy_state,
             places=places,
         )
         return tuple(int(place) for place in found)
@@ -136,7 +136,7 @@ class SensingLoop(Evidence):
         """Choose the next place to observe for a probe standing at `at`.
 
         A policy that chooses for several probes at once does so with the first of those that wait;
-        each of the others is given its share when it is asked for, unless something was read since.
+        each of the others is given its share when it is asked for, unless a visit was made since.
 
         Args:
             at: where the probe stands; None = nowhere yet.
@@ -191,7 +191,7 @@ class SensingLoop(Evidence):
             return no_plan(READINGS_SPENT)
         unavailable = frozenset(self.set_aside | self.blocked)
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
-        joint = Joint(self.policy_state, self.used)
+        joint = Joint(self.policy_state, self.spent)
         plan = joint.take(probe, at, {*unavailable, *pending})
         if plan is not None and self.fits(plan, remaining=replace(self.remaining, readings=left)):
             self.policy_state = joint.state()

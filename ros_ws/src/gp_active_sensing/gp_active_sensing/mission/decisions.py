@@ -100,6 +100,8 @@ class Decisions:
             self._journal(
                 asked_event(probe.name, probe.at, pending, waiting=waiting, stamp_ns=now_ns)
             )
+            # The copy that decides and the belief here have to agree on what is still observed.
+            self.loop.advance(now_ns)
             self.running = True
             self.number += 1
             self.round.discard(probe.name)

@@ -65,6 +65,7 @@ class Mission(Commanded):
         self._ticking = now_ns > 0
         if self._ticking:
             self._watch_clock(now_ns)
+            self.loop.clock_ns = now_ns
         steps: list[Step] = []
         messages = iter(() if self._holds() else self.inbox.take(BATCH))
         try:

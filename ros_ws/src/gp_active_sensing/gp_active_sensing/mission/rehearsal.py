@@ -24,7 +24,7 @@ from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.player import EPOCH_NS
 from gp_active_sensing.sim.scenario import Scenario
-from gp_active_sensing.sim.world import build_world
+from gp_active_sensing.sim.world import build_world, check_end_comes
 
 __all__ = ["Rehearsal", "asking_of", "parameters_of", "visits_of"]
 
@@ -82,6 +82,7 @@ class Rehearsal:
         parameters: Mapping[str, Any] | None = None,
         driver: str = "ros",
     ) -> None:
+        check_end_comes(scenario, scenario.build_policy())
         self.world = world = build_world(scenario)
         probes = scenario.names if probes is None else tuple(probes)
         self.players = build_players(scenario, world, probes, starts)

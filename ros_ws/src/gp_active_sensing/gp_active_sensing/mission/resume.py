@@ -145,6 +145,7 @@ class Resumption:
         }
         now_ns = int(event["stamp_ns"])
         self._mission.decisions.round = set(waiting)
+        self._mission.loop.advance(now_ns)
         self._asked = self._mission.decisions.job_for(
             probe, tuple(event["pending"]), waiting, now_ns
         )

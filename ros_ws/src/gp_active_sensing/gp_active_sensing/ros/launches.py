@@ -202,6 +202,7 @@ _TRAFFIC_SIM = LaunchSpec(
             parameters={
                 "scenario": Use("scenario"),
                 "seed": Use("seed"),
+                "policy_name": Use("policy"),
                 "probes": Use("probes"),
                 "speed_factor": Use("speed_factor"),
                 # active_sensing ends the launch, once its records are written.

@@ -25,6 +25,10 @@ class SimulatorConfig:
 
     scenario: str = param(help="name or path of the scenario to play")
     seed: int | None = param(None, help="instead of the scenario's own seed", low=0)
+    policy_name: str = param(
+        "",
+        help="policy that sends the probe, which says what its ways cross; empty = the scenario's",
+    )
     probes: tuple[str, ...] = param(
         (),
         help="names of the probes, which are namespaces of their topics; empty = one, without a "

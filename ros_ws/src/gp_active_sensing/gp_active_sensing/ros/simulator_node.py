@@ -99,7 +99,8 @@ class SimulatorNode(GuardedNode):
         """Build the world and the topics."""
         config: SimulatorConfig = self.parameters.config()
         overrides = [] if config.seed is None else [f"seed={config.seed}"]
-        scenario = load_scenario(config.scenario, overrides=overrides)
+        policy = config.policy_name or None
+        scenario = load_scenario(config.scenario, overrides=overrides, policy=policy)
         world = build_world(scenario)
         kind = find_message_type(config.reading.type)
         if "header" not in kind.get_fields_and_field_types():

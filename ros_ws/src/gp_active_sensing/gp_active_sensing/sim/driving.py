@@ -17,6 +17,7 @@ def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route 
 
     Through places passed before; to the end place of the mission the way home, which crosses
     anything, where that is cheaper; through anything, where there is no way through known places.
+    For policies that choose among all places (`World.crosses`) the cheapest one.
 
     Args:
         world: map, budget and end place.
@@ -24,15 +25,22 @@ def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route 
         goal: place of the waypoint.
         passed: (n,) places passed before.
     """
+    if world.crosses and at is not None:
+        unit = "metres" if _by_metres(world) else "seconds"
+        return world.topology.ways_from(at, unit).route(goal)
     known = _route(world, at, goal, passed)
     if at is not None and goal == world.budget.end:
         speed = None if isinstance(world.speed, str) else world.speed
         budget = in_metres(world.budget, speed)
         home = Allowance(world.topology, budget).way_home(at)
-        by = 0 if budget.seconds is None and budget.metres is not None else 1
+        by = 0 if _by_metres(world) else 1
         if home is not None and home.path:
             return known if known is not None and known.cost[by] <= home.cost[by] else home
     return known or _route(world, at, goal, np.ones(world.topology.n, dtype=np.bool_))
+
+
+def _by_metres(world: World) -> bool:
+    return world.budget.seconds is None and world.budget.metres is not None
 
 
 def _route(world: World, at: int | None, goal: int, crossable: BoolArray) -> Route | None:

@@ -18,7 +18,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.regret_bound import regret_bound
 from gp_active_sensing.sim.standing import Truth
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import Cost, FloatArray
 
 __all__ = ["OBJECTIVES", "Regret", "objective_of", "regret_of", "regret_summary"]
 
@@ -102,7 +102,7 @@ def regret_of(loop: SensingLoop, truth: Truth | None, seek: str | None = None) -
     """Return what counts the regret of a mission that is about to begin.
 
     None where the truth is not known, or nothing is looked for. The bound is one for a field that
-    stands still.
+    stands still, of which any place may be next.
 
     Args:
         loop: the engine, before its first reading.
@@ -115,10 +115,28 @@ def regret_of(loop: SensingLoop, truth: Truth | None, seek: str | None = None) -
     objective = objective_of(loop.policy, seek)
     if truth is None or not objective:
         return None
-    if truth.changes or not hasattr(loop.policy, "objective"):
+    if truth.changes or not hasattr(loop.policy, "objective") or not _any_place_next(loop):
         return Regret(truth, objective)
     prior: Belief = loop.belief.copy()
     return Regret(truth, objective, lambda decisions: regret_bound(loop.policy, prior, decisions))
+
+
+def _any_place_next(loop: SensingLoop) -> bool:
+    """Say whether each decision may be for any place, as the theorems on regret have it."""
+    policy, topology, left = loop.policy, loop.topology, loop.remaining
+    if left.metres is not None or left.seconds is not None or left.end is not None:
+        return False
+    if topology.free:
+        return True
+    if getattr(policy, "toward", "route") == "step":
+        return False
+    ways = [topology.ways_from(0, "seconds").seconds]
+    ways.append(np.array([_seconds(cost) for cost in topology.ways_to(0).costs]))
+    return bool(np.isfinite(ways).all())
+
+
+def _seconds(cost: Cost | None) -> float:
+    return np.inf if cost is None else cost.seconds
 
 
 def regret_summary(

@@ -48,6 +48,8 @@ class World:
         start: index of the place where the probe stands, None = nowhere yet.
         speed: of the probe [m/s], or "limit".
         budget: of the mission, with the place where it has to end.
+        crosses: the probe takes the cheapest way, whatever is on it, as policies plan that choose
+            among all places.
         traffic: a running SUMO that the probe drives in and the truth comes from, None = no such.
     """
 
@@ -58,6 +60,7 @@ class World:
     speed: float | str = "limit"
     traffic: LiveTraffic | None = None
     budget: Budget = Budget()
+    crosses: bool = False
 
     def probe(self) -> SimulatedProbe:
         """Return a probe at the start."""
@@ -82,7 +85,8 @@ def build_world(scenario: Scenario) -> World:
         truth = build_truth(scenario.field, topology, scenario.seed)
     sensor = SimulatedSensor(truth, scenario.sensor, scenario.seed)
     start, budget = _under("probe", lambda: _trip(topology, scenario))
-    return World(topology, truth, sensor, start, scenario.probe.speed, traffic, budget)
+    crosses = revisits(scenario.build_policy())
+    return World(topology, truth, sensor, start, scenario.probe.speed, traffic, budget, crosses)
 
 
 def begun_elsewhere(
@@ -192,7 +196,7 @@ def build_loop(
     if budget is None and scenario.probe.end is not None:
         _, budget = _under("probe", lambda: _trip(topology, scenario))
     policy = scenario.build_policy()
-    _check_end_comes(scenario, policy)
+    check_end_comes(scenario, policy)
     return SensingLoop(
         topology,
         belief_on(scenario.belief, topology, drift_of(policy)),
@@ -206,13 +210,18 @@ def build_loop(
     )
 
 
-def _check_end_comes(scenario: Scenario, policy: Policy) -> None:
+def revisits(policy: Policy) -> bool:
+    """Say whether a policy chooses among all places, those included that were read before."""
+    return bool(getattr(policy, "revisits", False))
+
+
+def check_end_comes(scenario: Scenario, policy: Policy) -> None:
     """See that a mission in which places are read again and again comes to its end.
 
     Raises:
         ConfigError: it would not: where the probe stays, it drives no metres and no seconds.
     """
-    if getattr(policy, "revisits", False) and scenario.budget.readings is None:
+    if revisits(policy) and scenario.budget.readings is None:
         msg = (
             f"budget.readings: is needed with policy {scenario.policy['name']}, which may read the "
             "same place again and again: that is no metres and no seconds of driving"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -157,10 +157,11 @@ class Batch(Bandit):
         """
         started = clock()
         budgets = list(remaining) or [Budget()] * len(at)
-        asked = _Asked(self, belief, topology, tuple(pending), unavailable, state, rng)
+        heading = _heading(state, pending)
+        asked = _Asked(self, belief, topology, tuple(pending), heading, unavailable, state, rng)
         goals = asked.together(at, budgets)
         plans: list[Plan | None] = [None] * len(at)
-        spent, taken = 0, list(pending)
+        spent, taken = 0, list(asked.members)
         # Who got no goal takes what is left, once the goals that were chosen together are given.
         for i in sorted(range(len(at)), key=lambda i: goals[i] is None):
             others = [goal for goal in goals if goal is not None and goal != goals[i]]
@@ -170,7 +171,10 @@ class Batch(Bandit):
             taken += plan.waypoints
             spent += reads
             if plan.waypoints:
-                state = next_state(state, lead=asked.lead)
+                if plan.waypoints[-1] != plan.waypoints[0]:
+                    heading[str(plan.waypoints[0])] = plan.waypoints[-1]
+                more = {"heading": heading} if heading or "heading" in (state or {}) else {}
+                state = next_state(state, lead=asked.lead, **more)
         return [plan for plan in plans if plan is not None], state
 
 
@@ -183,6 +187,7 @@ class _Asked:
         belief: Belief,
         topology: Topology,
         pending: tuple[int, ...],
+        heading: Mapping[str, int],
         unavailable: Collection[int],
         state: PolicyState,
         rng: np.random.Generator,
@@ -190,13 +195,16 @@ class _Asked:
         self.policy = policy
         self.belief = belief
         self.topology = topology
-        self.pending = pending
+        self.members = tuple(dict.fromkeys([*pending, *heading.values()]))
+        """Places under way, and where those lead that are steps only: not to be chosen again."""
+        self.pending = tuple(dict.fromkeys(heading.get(str(place), place) for place in pending))
+        """Members of the batch so far."""
         self.unavailable = unavailable
         self.rng = rng
         # The batch began before its pending members were chosen.
         self.stage = max(stage_of(state) - len(pending), 1)
         lead = None if state is None else state.get("lead")
-        self.lead: int | None = lead if lead in pending else None
+        self.lead: int | None = lead if lead in self.pending else None
         """The member that the batch began with, while it is on its way to be read."""
         self.locations: IntArray = np.empty(0, dtype=np.int64)
         """Places that some probe may go to."""
@@ -233,7 +241,7 @@ class _Asked:
     def together(self, at: Sequence[int | None], budgets: Sequence[Budget]) -> list[int | None]:
         """Return the goal of each probe, None where it gets none."""
         reaches = [
-            self.reach(place, self.pending, budget)
+            self.reach(place, self.members, budget)
             for place, budget in zip(at, budgets, strict=True)
         ]
         able = [i for i, reach in enumerate(reaches) if not reach.reason]
@@ -243,7 +251,8 @@ class _Asked:
         self.locations = np.unique(np.concatenate([reaches[i].locations for i in able]))
         start = self.start(self.locations, self.pending)
         self.values = self.worth(self.locations) if self.pending else start.upper()
-        limits = [budget.readings for budget in budgets if budget.readings is not None]
+        left = [budgets[i].readings for i in able]
+        limits = [readings for readings in left if readings is not None]
         size = min([len(able), self.locations.size, *limits])  # at least 1: somewhere is in reach
         places = self.chosen(start, size)
         costs = np.array([_seconds_to(places, reaches[i]) for i in able])
@@ -289,6 +298,12 @@ class _Asked:
             candidates=candidate_values(reach.locations, values),
         )
         return plan, int(reach.reads[index])
+
+
+def _heading(state: PolicyState, pending: Collection[int]) -> dict[str, int]:
+    """Return where steps under way lead (`toward`: step), by their place; the others are goals."""
+    known = {} if state is None else state.get("heading", {})
+    return {step: int(goal) for step, goal in known.items() if int(step) in pending}
 
 
 def _seconds_to(places: IntArray, reach: Reach) -> FloatArray:

@@ -45,7 +45,8 @@ class Dpp(Batch):
             places = np.concatenate([view.locations, members])
             width = start.widths(view.stage, places, std[places])
             floor = float((mean - width * std)[places].max())
-            region = region_of(view.mean, view.std, width, floor, size=more, without=chosen)
+            after = start.widths(view.stage + 1, places, std[places])
+            region = region_of(view.mean, view.std, after, floor, size=more, without=chosen)
             kernel = RegionKernel(start.belief, view.locations[region], members)
             chosen += region[self.explore(kernel, more, rng)].tolist()
         return chosen

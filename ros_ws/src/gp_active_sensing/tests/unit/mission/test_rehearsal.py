@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
 
@@ -159,3 +162,81 @@ def test_the_records_say_whose_stage_it_was(tmp_path: Path) -> None:
     decided = [event["probe"] for event in events if event["event"] == "decision"]
     assert set(decided) == set(NAMES)
     assert {event["probe"] for event in events if event["event"] == "reading"} == set(NAMES)
+
+
+# -- fields that change, and ways that are planned across anything --------------------------------
+
+DRIFTING: list[dict[str, Any]] = [
+    {"policy": {"name": "sw_gp_ucb", "window": 33.0}},
+    {
+        "policy": {"name": "sparq_gp_ucb", "step": 20.0},
+        "expert": {"kind": "model", "noise_std": 0.1, "dropout": 1.0, "timeout": 30.0},
+    },
+    {
+        "policy": {"name": "max_entropy"},
+        "belief": {
+            "length_scales": [20.0],
+            "signal_std": [3.0],
+            "noise_std": [0.3],
+            "drift": {"kind": "injection", "rate": 0.01, "forget_after": 27.0},
+        },
+    },
+]
+
+
+def grid(**sections: Any) -> Scenario:
+    return scenario_from_mapping(
+        {
+            "name": "some",
+            "seed": 4,
+            "map": {"kind": "grid", "columns": 6, "rows": 4, "spacing": 10.0, "speed": 5.0},
+            "field": {"kind": "gp", "length_scale": 20.0, "signal_std": 3.0},
+            "sensor": {"noise_std": 0.3},
+            "probe": {"start": 0},
+            "belief": {"length_scales": [20.0], "signal_std": [3.0], "noise_std": [0.3]},
+            "budget": {"readings": 30},
+            **sections,
+        }
+    )
+
+
+@pytest.mark.parametrize("sections", DRIFTING, ids=["window", "silent expert", "forget_after"])
+def test_a_mission_about_a_field_that_changes_comes_to_its_end(sections: dict[str, Any]) -> None:
+    """What is forgotten between a reading and a decision is forgotten for the mission, too."""
+    rehearsal = Rehearsal(grid(**sections), period=2.0)
+    assert rehearsal.run(6000.0)
+    assert rehearsal.mission.reason == "the budget of readings is spent"
+    assert rehearsal.mission.loop.decisions <= 31
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_policies_that_choose_among_all_places_keep_their_metres(seed: int) -> None:
+    """The probe drives the way that was planned, not another one through places it has passed."""
+    built = grid(
+        seed=seed,
+        map={"kind": "grid", "columns": 14, "rows": 14, "spacing": 10.0, "speed": 5.0},
+        policy={"name": "gp_ucb"},
+        budget={"readings": 60, "metres": 300.0},
+        probe={"start": 0, "end": "start"},
+    )
+    rehearsal = Rehearsal(built)
+    assert rehearsal.run(3000.0)
+    assert rehearsal.mission.probe.left.metres >= -1e-6
+
+
+def test_one_wrong_stamp_does_not_make_all_else_out_of_date() -> None:
+    rehearsal = Rehearsal(grid(policy={"name": "sw_gp_ucb", "window": 60.0}))
+    rehearsal.run(30.0)
+    mission = rehearsal.mission
+    late = rehearsal.now_ns + 86_400 * 10**9
+    x, y = mission.loop.topology.positions[5].tolist()
+    mission.inbox.put(Pose(late, "map", x, y, 0.0), rehearsal.clock())
+    mission.inbox.put(RawReading(late, 1.0, None), rehearsal.clock())
+    assert rehearsal.run(3000.0)
+    assert mission.rejected["stamp_ahead"] == 1
+    assert mission.loop.belief.seconds < 1e-9 * late - 3600.0
+
+
+def test_a_mission_that_would_never_end_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"budget\.readings: is needed with policy gp_ucb"):
+        Rehearsal(grid(policy={"name": "gp_ucb"}, budget={"metres": 100.0}))

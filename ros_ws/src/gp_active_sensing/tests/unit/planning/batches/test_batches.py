@@ -280,3 +280,34 @@ def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, objec
         for plan in plans:
             numbers = [plan.lower, *(c.lower for c in plan.candidates)]
             assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
+def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
+    topology = make_grid(14, 14, 10.0)
+    belief = believe(topology)
+    policy = batch(name, toward="step")
+    pending: list[int] = []
+    goals: list[int] = []
+    state = None
+    for at in (0, 13, 182):
+        plan, state = policy.plan(
+            belief, topology, at, pending=pending, rng=np.random.default_rng(0), state=state
+        )
+        state = json.loads(json.dumps(state))
+        goals.append(plan.waypoints[-1])
+        pending.append(plan.waypoints[0])
+    assert len(set(goals)) == 3
+    assert state["lead"] == goals[0]
+    at_once, _ = policy.plan_batch(belief, topology, (0, 13, 182), rng=np.random.default_rng(0))
+    assert len({plan.waypoints[-1] for plan in at_once}) == 3
+    assert goals[0] in {plan.waypoints[-1] for plan in at_once}
+
+
+def test_a_probe_without_readings_left_gets_nothing_and_the_others_theirs() -> None:
+    topology = scattered()
+    budgets = [Budget(readings=0), Budget(readings=3)]
+    plans, _ = batch("ucb_dpp_max").plan_batch(
+        believe(topology), topology, (0, 1), rng=np.random.default_rng(0), remaining=budgets
+    )
+    assert [bool(plan.waypoints) for plan in plans] == [False, True]

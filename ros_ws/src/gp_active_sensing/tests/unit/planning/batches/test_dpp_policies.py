@@ -98,7 +98,8 @@ def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
     mean, variance = belief.predict()
     std, width = np.sqrt(variance), np.sqrt(finite_beta(3, 60, 0.1) / 5.0)
     assert chosen[0] == int(np.argmax(mean + width * std))
-    region = mean + 2.0 * width * std >= (mean - width * std).max()
+    after = np.sqrt(finite_beta(4, 60, 0.1) / 5.0)
+    region = mean + 2.0 * after * std >= (mean - width * std).max()
     assert 6 <= region.sum() < 60
     told = belief.copy()
     for number, x in enumerate(chosen):
@@ -118,7 +119,9 @@ def test_samples_have_the_probabilities_of_the_kernel(name: str, exact_up_to: in
     start = start_of(policy, belief, topology)
     lead = int(np.argmax(start.upper()))
     width = start.widths(1, start.view.locations, start.view.std)
-    region = np.flatnonzero(relevance_region(start.view.mean, start.view.std, width))
+    after = start.widths(2, start.view.locations, start.view.std)
+    floor = float((start.view.mean - width * start.view.std).max())
+    region = np.flatnonzero(relevance_region(start.view.mean, start.view.std, after, floor))
     region = region[region != lead]
     L = direct_kernel(belief, region, (lead,))
     sets = list(itertools.combinations(range(len(region)), 2))
@@ -150,7 +153,9 @@ def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit() -> None:
     start = start_of(batch("ucb_dpp_sample"), belief, topology)
     mean, std = start.view.everywhere
     # The first member is in the region, and not drawn again.
-    size = int(relevance_region(mean, std, start.widths(1, np.arange(30), std)).sum()) - 1
+    widths = [start.widths(stage, np.arange(30), std) for stage in (1, 2)]
+    floor = float((mean - widths[0] * std).max())
+    size = int(relevance_region(mean, std, widths[1], floor).sum()) - 1
     draws = [
         batch("ucb_dpp_sample", exact_up_to=limit).choose(start, 5, np.random.default_rng(1))
         for limit in (0, size - 1, size)
