@@ -104,6 +104,7 @@ def run(
     from rich.console import Console
 
     from gp_active_sensing.console import show_stages, summary_lines
+    from gp_active_sensing.files import unused
     from gp_active_sensing.report import write_report
     from gp_active_sensing.sim import load_scenario, run_name, run_scenario
 
@@ -118,7 +119,7 @@ def run(
     if expansions is not None:
         given += [f"limit.expansions={expansions}", "limit.seconds=null"]
     loaded = load_scenario(scenario, overrides=given, policy=policy)
-    directory = out or Path("runs") / run_name(loaded, datetime.now(timezone.utc))
+    directory = out or unused(Path("runs") / run_name(loaded, datetime.now(timezone.utc)))
     console = Console(quiet=as_json, soft_wrap=True)
     try:
         with show_stages(console, total=loaded.budget.readings, unit=loaded.field.unit) as show:
@@ -163,6 +164,7 @@ def experiment(
     from gp_active_sensing.experiments import load_experiment, run_experiment, write_outputs
     from gp_active_sensing.experiments.outputs import outcome_mapping
     from gp_active_sensing.experiments.show import end_lines, failure_lines, show_trials
+    from gp_active_sensing.files import unused
 
     if resume and out is None:
         msg = "--resume needs --out DIR, the directory of the experiment to go on with"
@@ -178,7 +180,7 @@ def experiment(
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")
     loaded = load_experiment(file, seeds=seeds)
     now = datetime.now(timezone.utc)
-    directory = out or Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}"
+    directory = out or unused(Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}")
     console = Console(quiet=as_json, soft_wrap=True)
     try:
         with show_trials(console) as show:

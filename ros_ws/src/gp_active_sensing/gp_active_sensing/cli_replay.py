@@ -74,6 +74,7 @@ def replay(
 
     from rich.console import Console
 
+    from gp_active_sensing.files import unused
     from gp_active_sensing.replay.run import replay_bag
     from gp_active_sensing.replay.settings import Given
     from gp_active_sensing.replay.show import Showing, end_lines
@@ -96,7 +97,7 @@ def replay(
         overrides=overrides,
     )
     now = datetime.now(timezone.utc)
-    directory = out or Path("runs") / f"replay-{bag.stem or 'bag'}-{now:%Y%m%dT%H%M%SZ}"
+    directory = out or unused(Path("runs") / f"replay-{bag.stem or 'bag'}-{now:%Y%m%dT%H%M%SZ}")
     showing = Showing(Console(quiet=as_json, soft_wrap=True))
     try:
         with showing:

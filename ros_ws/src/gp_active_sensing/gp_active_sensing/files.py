@@ -23,6 +23,7 @@ __all__ = [
     "drop_cut_line",
     "read_lines",
     "sync_folder",
+    "unused",
     "write_whole",
 ]
 
@@ -133,6 +134,15 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
             raise RunError(msg)
         items.append(item)
     return items, bool(rest)
+
+
+def unused(path: Path) -> Path:
+    """Return a path that is not there yet: this one, or the same with -2, -3 … at its end."""
+    number, found = 1, path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.name}-{number}")
+    return found
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:

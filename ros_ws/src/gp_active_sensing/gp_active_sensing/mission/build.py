@@ -107,7 +107,7 @@ def build_parts(
     now = datetime.now(timezone.utc).astimezone()
     run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
     recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
-    recorder.regret = regret_of(loop, truth, kept.get("seek"))
+    recorder.regret = regret_of(loop, truth, kept.get("seek"), probes=max(1, len(config.probes)))
     taking = taking_of(config.reading, config.pose, unit)
 
     def probe(name: str) -> Probe:

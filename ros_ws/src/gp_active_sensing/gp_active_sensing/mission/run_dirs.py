@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import differences
+from gp_active_sensing.files import differences, unused
 from gp_active_sensing.mission.resume import is_over, stopped_in_order
 from gp_active_sensing.records import RunDirectory, json_ready
 
@@ -73,12 +73,7 @@ def choose_run(
 
 def _new_name(folder: Path, now: datetime) -> Path:
     """Return a folder for a run of now; a second node of the same second gets another one."""
-    name = folder / f"{now:%Y%m%dT%H%M%S}"
-    number = 1
-    while name.exists():
-        number += 1
-        name = folder / f"{now:%Y%m%dT%H%M%S}-{number}"
-    return name
+    return unused(folder / f"{now:%Y%m%dT%H%M%S}")
 
 
 def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:

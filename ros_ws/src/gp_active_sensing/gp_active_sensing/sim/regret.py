@@ -98,7 +98,9 @@ class Regret:
         self.cumulative = float(counted[-1]["cumulative_regret"]) if counted else 0.0
 
 
-def regret_of(loop: SensingLoop, truth: Truth | None, seek: str | None = None) -> Regret | None:
+def regret_of(
+    loop: SensingLoop, truth: Truth | None, seek: str | None = None, *, probes: int = 1
+) -> Regret | None:
     """Return what counts the regret of a mission that is about to begin.
 
     None where the truth is not known, or nothing is looked for. The bound is one for a field that
@@ -108,6 +110,7 @@ def regret_of(loop: SensingLoop, truth: Truth | None, seek: str | None = None) -
         loop: the engine, before its first reading.
         truth: the noise-free field.
         seek: see `objective_of`.
+        probes: that the mission has; the theorems are about one.
 
     Raises:
         ConfigError: the policy looks for the opposite.
@@ -115,7 +118,8 @@ def regret_of(loop: SensingLoop, truth: Truth | None, seek: str | None = None) -
     objective = objective_of(loop.policy, seek)
     if truth is None or not objective:
         return None
-    if truth.changes or not hasattr(loop.policy, "objective") or not _any_place_next(loop):
+    bounded = not truth.changes and probes == 1 and hasattr(loop.policy, "objective")
+    if not (bounded and _any_place_next(loop)):
         return Regret(truth, objective)
     prior: Belief = loop.belief.copy()
     return Regret(truth, objective, lambda decisions: regret_bound(loop.policy, prior, decisions))
