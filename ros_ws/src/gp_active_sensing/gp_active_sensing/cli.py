@@ -177,7 +177,8 @@ def experiment(
     warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
     # The helper process that frees the workers' semaphores inherits this; after Ctrl-C it warns of
     # those that it frees for them.
-    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    if (quiet := "ignore:resource_tracker:UserWarning") not in sys.warnoptions:
+        sys.warnoptions.append(quiet)
     loaded = load_experiment(file, seeds=seeds)
     now = datetime.now(timezone.utc)
     directory = out or unused(Path("runs") / f"{loaded.config.name}-{now:%Y%m%dT%H%M%SZ}")

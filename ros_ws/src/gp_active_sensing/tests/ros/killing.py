@@ -22,6 +22,8 @@ from gp_active_sensing.types import FloatArray, Reading
 
 LIMIT = 120.0
 """Longest time a mission may take [s]."""
+WITHOUT_SHARED_MEMORY = {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}
+"""A killed process leaves its shared memory behind, which may hinder those that come after it."""
 SCENARIO = """
 name: killed
 seed: {seed}
@@ -183,7 +185,7 @@ def _start(
             command,
             stdout=stream,
             stderr=subprocess.STDOUT,
-            env=dict(os.environ if environment is None else environment),
+            env={**(os.environ if environment is None else environment), **WITHOUT_SHARED_MEMORY},
         )
 
 

@@ -38,7 +38,7 @@ def probes_of_sensing(ros: Ros, *given: str) -> list[str]:
 
 def probes_of_simulator(ros: Ros, *given: str) -> list[str]:
     node: Any = ros.add(SimulatorNode(cli_args=arguments(*given)))
-    wait_until(lambda: node._probes, "the simulator")
+    wait_until(lambda: node._state_machine.current_state[1] == "active", "the simulator")
     return list(node._probes)
 
 
