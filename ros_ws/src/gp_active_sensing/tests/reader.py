@@ -257,6 +257,8 @@ class Reader:
         log = self.folder / f"line{step.line}.log"
         environment = {**self._environment(), "ROS_DOMAIN_ID": str(domain_id())}
         environment["ROS_LOG_DIR"] = str(self.folder / "ros_logs")
+        # Shared memory that killed processes have left behind may hinder those that come after.
+        environment["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
         waits = use == "probe" or (use == "traffic_sim" and given.get("exit_at_end") != "true")
         with log.open("w") as stream:
             process = subprocess.Popen(

@@ -23,6 +23,7 @@ from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.ros.runner import child_environment
 from tests.ros.conftest import Ros, wait_until
+from tests.ros.killing import WITHOUT_SHARED_MEMORY
 from tests.ros.probe import write_scenario
 
 pytestmark = pytest.mark.ros
@@ -50,12 +51,12 @@ def finished(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str
 def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
     # Slow enough that the recorder is there before the mission is over, on a busy machine too.
-    words = [f"scenario:={scenario}", "speed_factor:=1", "exit_at_end:=true"]
+    words = [f"scenario:={scenario}", "speed_factor:=2", "exit_at_end:=true"]
     words += ["plan_ahead:=true", f"run_dir:={tmp_path / 'run'}"]
     words += [f"record:={tmp_path / 'bag'}"]
     done = subprocess.run(
         [sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim", *words],
-        env=dict(os.environ),
+        env={**os.environ, **WITHOUT_SHARED_MEMORY},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
