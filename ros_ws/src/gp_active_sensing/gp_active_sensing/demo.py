@@ -24,6 +24,7 @@ import numpy as np
 from gp_active_sensing.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.mission.team import STEPS, period_of
+from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Scenario, build_world, load_scenario, run_scenario
 from gp_active_sensing.tail import JsonLinesTail
@@ -165,7 +166,7 @@ def speed_for(scenario: Scenario) -> float:
     """
     world = build_world(scenario)
     hop = STEPS * period_of(world)
-    far = getattr(scenario.build_policy(), "revisits", False) and not scenario.sensor.on_the_way
+    far = revisits(scenario.build_policy()) and not scenario.sensor.on_the_way
     if far:
         positions = world.topology.positions
         across = float(np.hypot(*(positions.max(axis=0) - positions.min(axis=0))))

@@ -58,8 +58,6 @@ class Evidence:
         self.set_aside: set[int] = set()
         """Places that gave no reading."""
         self.promises = Promises()
-        self.used = 0
-        """Readings in the belief, an expert's too."""
         self.clock_ns: int | None = None
         """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
         self._misses: Counter[int] = Counter()
@@ -109,7 +107,6 @@ class Evidence:
         self.belief.observe(
             location, float(reading.value), reading.noise_variance, seconds=seconds, expert=expert
         )
-        self.used += 1
 
     def advance(self, now_ns: int) -> None:
         """Let time pass; it matters where the belief is about a field that changes."""

@@ -27,6 +27,7 @@ from gp_active_sensing.planning.base import (
     PolicyState,
     check_fit,
     no_plan,
+    revisits,
 )
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology.base import Topology
@@ -94,7 +95,7 @@ class SensingLoop(Evidence):
     @property
     def revisits(self) -> bool:
         """The policy may choose places that are observed already."""
-        return bool(getattr(self.policy, "revisits", False))
+        return revisits(self.policy)
 
     @property
     def visits(self) -> int | None:
@@ -262,8 +263,10 @@ class SensingLoop(Evidence):
         if left.readings is not None and left.readings < 1:
             return False
         allowance = Allowance(self.topology, in_metres(left, self.speed))
-        reads = sum(not self.belief.observed[place] for place in set(plan.path))
-        return allowance.allows(plan.waypoints[0], plan.cost.plus(after), reads=max(reads, 1))
+        observed, goal = self.belief.observed, plan.waypoints[0]
+        # A goal that is observed is to be read once more.
+        reads = sum(not observed[place] for place in set(plan.path)) + int(observed[goal])
+        return allowance.allows(goal, plan.cost.plus(after), reads=reads)
 
     def replay_decision(
         self,

@@ -22,6 +22,7 @@ import yaml
 from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, steps
 from tests.ros.conftest import domain_id
+from tests.ros.killing import WITHOUT_SHARED_MEMORY
 from tests.sumo import demand_sumo
 
 __all__ = ["Reader"]
@@ -257,8 +258,7 @@ class Reader:
         log = self.folder / f"line{step.line}.log"
         environment = {**self._environment(), "ROS_DOMAIN_ID": str(domain_id())}
         environment["ROS_LOG_DIR"] = str(self.folder / "ros_logs")
-        # Shared memory that killed processes have left behind may hinder those that come after.
-        environment["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
+        environment.update(WITHOUT_SHARED_MEMORY)
         waits = use == "probe" or (use == "traffic_sim" and given.get("exit_at_end") != "true")
         with log.open("w") as stream:
             process = subprocess.Popen(

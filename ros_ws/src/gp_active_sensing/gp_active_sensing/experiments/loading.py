@@ -16,6 +16,7 @@ from gp_active_sensing.experiments.metrics import true_weight_indices
 from gp_active_sensing.experiments.plan import DEFAULT, Experiment, trials_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning import policies as registered
+from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
 from gp_active_sensing.yaml_files import load_yaml
@@ -279,7 +280,7 @@ def _own_policy(scenario: Scenario | None) -> dict[str, Any]:
 def _all_revisit(config: ExperimentConfig) -> bool:
     """Say whether every policy may choose observed places again: readings are not places then."""
     names = [str((policy or {}).get("name", label)) for label, policy in config.policies.items()]
-    return all(getattr(registered.factory(name), "revisits", False) for name in names)
+    return all(revisits(registered.factory(name)) for name in names)
 
 
 def _build_world(scenario: Scenario) -> int:

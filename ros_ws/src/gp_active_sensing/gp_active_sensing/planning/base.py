@@ -33,6 +33,7 @@ __all__ = [
     "choices",
     "drift_of",
     "no_plan",
+    "revisits",
 ]
 
 READINGS_SPENT = "the budget of readings is spent"
@@ -102,6 +103,11 @@ def drift_of(policy: Policy) -> DriftConfig | None:
     """
     drift = getattr(policy, "drift", None)
     return drift() if callable(drift) else None
+
+
+def revisits(policy: object) -> bool:
+    """Say whether a policy (or its class) chooses among all places, those read before included."""
+    return bool(getattr(policy, "revisits", False))
 
 
 @dataclass(frozen=True)

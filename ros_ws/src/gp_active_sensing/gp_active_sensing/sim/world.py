@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
 from gp_active_sensing.planning.allowance import Allowance, in_metres
-from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.planning.base import drift_of, revisits
 from gp_active_sensing.planning.homing import check_end
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
@@ -208,11 +208,6 @@ def build_loop(
         speed=scenario.probe.own_speed,
         clock=clock,
     )
-
-
-def revisits(policy: Policy) -> bool:
-    """Say whether a policy chooses among all places, those included that were read before."""
-    return bool(getattr(policy, "revisits", False))
 
 
 def check_end_comes(scenario: Scenario, policy: Policy) -> None:

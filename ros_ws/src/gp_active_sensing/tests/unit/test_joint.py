@@ -98,6 +98,14 @@ def test_what_was_read_since_makes_the_choice_worthless(loop: SensingLoop) -> No
     assert Listed.asked[-1] == ("one", (1,), (3,))
 
 
+def test_more_readings_of_places_that_are_known_change_nothing(loop: SensingLoop) -> None:
+    loop.tell([Reading(0, 9, 1.0)])
+    loop.ask(0, probe="a", waiting={"b": 1})
+    loop.tell([Reading(1, 9, 1.1)])
+    assert loop.ask(1, probe="b", pending=(3,)).waypoint == 7
+    assert len(Listed.asked) == 1
+
+
 def test_a_probe_that_moved_on_or_cannot_get_there_is_decided_for_alone(loop: SensingLoop) -> None:
     loop.ask(0, probe="a", waiting={"b": 1, "c": 2})
     assert loop.ask(5, probe="b", pending=(3,)).waypoint == 3
