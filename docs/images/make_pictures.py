@@ -3,7 +3,8 @@
     python docs/images/make_pictures.py            # all
     python docs/images/make_pictures.py lake       # one
 
-Each scenario is run as shipped, its report page is opened, and a part of it is photographed.
+Each scenario is run as shipped, its report page is opened, and a part of it is photographed. The
+page of a belief over kernels (`kernels`) needs torch, and some minutes to learn it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gp_active_sensing.threads import one_blas_thread
 one_blas_thread()
 
 from gp_active_sensing.mission.rehearsal import Rehearsal  # noqa: E402 - loads numpy
-from gp_active_sensing.report import write_report  # noqa: E402
+from gp_active_sensing.report import write_kernel_page, write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -41,7 +42,8 @@ class Picture:
     Args:
         stage: where the slider stands, None = at the last one.
         stages: several of them, one below the other.
-        last: selector of the element at the bottom; the maps are at the top.
+        last: selector of the element at the bottom.
+        first: of that at the top.
         fleet: names of several probes that drive it together.
         scenario: what is run; "" = the one of the picture's name.
     """
@@ -49,6 +51,7 @@ class Picture:
     stage: int | None = None
     stages: tuple[int, ...] = ()
     last: str = "#field"
+    first: str = "#field"
     fleet: tuple[str, ...] = ()
     scenario: str = ""
 
@@ -64,6 +67,7 @@ PICTURES = {
     "bloom": Picture(),
     "hot_spot": Picture(),
     "plume": Picture(stages=(10, 35, 60)),
+    "kernels": Picture(first="header", last="#curves"),
 }
 
 
@@ -78,6 +82,10 @@ def main() -> None:
         with browser.Browser(Path(folder) / "profile") as chromium:
             for name in options.scenarios or PICTURES:
                 picture = PICTURES[name]
+                if name == "kernels":
+                    page = learned(Path(folder) / "kernels.html")
+                    take(chromium, page, picture, options.out / f"{name}.png")
+                    continue
                 scenario, run = (
                     load_scenario(picture.scenario or name),
                     Path(folder) / name,
@@ -87,6 +95,25 @@ def main() -> None:
                 else:
                     run_scenario(scenario, run)
                 take(chromium, write_report(run), picture, options.out / f"{name}.png")
+
+
+def learned(page: Path) -> Path:
+    """Learn kernels from four days of temperatures on a roof, and write the page about them."""
+    import numpy as np
+
+    from gp_active_sensing.kernels.grammar import kernel_set
+    from gp_active_sensing.learning.rows import Rows
+    from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
+
+    rng = np.random.default_rng(3)
+    hours = np.sort(rng.uniform(0.0, 96.0, 400))
+    clouds = 1.0 + 0.4 * np.sin(2.0 * np.pi * hours / 70.0)  # some days are brighter
+    noise = 0.4 * rng.standard_normal(len(hours))
+    values = 18.0 + 3.0 * clouds * np.sin(2.0 * np.pi * hours / 24.0) + 0.05 * hours + noise
+    rows = Rows(hours[:, None], values, ("hours",), "temperature", "four days on a roof")
+    config = VbksConfig(inducing=32, batch=400, stages=(0.05, 0.1, 0.2, 0.4, 0.7, 1.0))
+    model = select_kernels(rows, kernel_set("k12,base"), config)
+    return write_kernel_page(model, page, rows)
 
 
 def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:
@@ -125,7 +152,7 @@ def _photograph(
     page = chromium.page(width=WIDTH, height=900)  # type: ignore[attr-defined]
     page.open(report, fragment, ready=READY)
     top, bottom = page.evaluate(
-        f"['#field', '{picture.last}'].map((s) => document.querySelector(s))"
+        f"['{picture.first}', '{picture.last}'].map((s) => document.querySelector(s))"
         ".map((e) => e.getBoundingClientRect())"
         ".map((box, i) => window.scrollY + (i ? box.bottom : box.top))"
     )

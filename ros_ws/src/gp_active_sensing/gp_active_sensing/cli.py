@@ -17,6 +17,7 @@ import click
 from gp_active_sensing import __version__
 from gp_active_sensing.cli_learn import learn
 from gp_active_sensing.cli_maps import maps
+from gp_active_sensing.cli_model import model
 from gp_active_sensing.cli_replay import replay
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.threads import one_blas_thread
@@ -66,6 +67,7 @@ def _cli(debug: bool, verbose: bool) -> None:
 
 _cli.add_command(learn)
 _cli.add_command(maps)
+_cli.add_command(model)
 _cli.add_command(replay)
 
 

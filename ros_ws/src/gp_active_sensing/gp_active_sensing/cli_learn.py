@@ -5,15 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+
+from gp_active_sensing.cli_kernel_options import KERNEL_OPTIONS, KernelOptions, kernel_options
+from gp_active_sensing.cli_kernels import learn_kernels
 
 if TYPE_CHECKING:
     from gp_active_sensing.learning import Estimate, Job
 
 __all__ = ["learn"]
+
+_LENGTHS_ONLY = ("way", "per_feature", "starts", "subset")
+"""Parameters that are for length-scales only."""
 
 
 @click.command()
@@ -50,8 +58,14 @@ __all__ = ["learn"]
 @click.option(
     "--subset", type=click.IntRange(min=8), default=1000, show_default=True, help="Places at most."
 )
-@click.option("--seed", type=int, default=0, help="Of the subset.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the YAML.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of every random draw.")
+@kernel_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the YAML; with --kernels the model, .npz",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, nothing else.")
 def learn(
     data: str,
@@ -69,17 +83,46 @@ def learn(
     seed: int,
     out: Path | None,
     as_json: bool,
+    **kernel_words: Any,
 ) -> None:
     """Learn length-scales, signal and noise from prior readings; print a `belief:` section.
 
+    With --kernels, or --continue: learn a belief over kernels and write it as a model, which a
+    belief takes as belief.model (the commands `model …` show it and predict with it).
+
     DATA is a CSV file with places (or x, y) and values, for the map of --scenario or --map; or a
-    scenario, whose own field is then read; or the directory of a run.
+    scenario, whose own field is then read; or the directory of a run. For kernels also a bag, and
+    a CSV file without a map, with --inputs.
     """
+    options = KernelOptions(**kernel_words)
+    if options.kernels is not None or options.earlier is not None:
+        _refuse(_LENGTHS_ONLY, "is for length-scales; with --kernels the kernel has its own")
+        asked = options.asked(
+            data,
+            value=value,
+            place=place,
+            scale=scale,
+            snap=snap,
+            scenario=scenario,
+            map_file=map_file,
+            overrides=overrides,
+        )
+        learn_kernels(asked, options, seed=seed, out=out, as_json=as_json)
+        return
+    _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
     from gp_active_sensing.config import to_mapping
+    from gp_active_sensing.errors import ConfigError
     from gp_active_sensing.files import write_whole
     from gp_active_sensing.learning import belief_section, gather, section_text
     from gp_active_sensing.learning import learn as search
+    from gp_active_sensing.learning.read_bag import is_bag
 
+    if is_bag(data):
+        msg = (
+            f"{data} is a bag: learn length-scales from the run that `gp-active-sensing replay` "
+            "leaves of it, or kernels, with --kernels"
+        )
+        raise ConfigError(msg)
     job = gather(
         data,
         scenario=scenario,
@@ -110,6 +153,16 @@ def learn(
         click.echo(text, nl=False)
         if out is not None:
             click.echo(f"written: {out}", err=True)
+
+
+def _refuse(names: Sequence[str], why: str) -> None:
+    """Refuse options that were given and do not belong here."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in names and given:
+            msg = f"{parameter.opts[0]} {why}"
+            raise click.UsageError(msg)
 
 
 def _remarks(job: Job, estimate: Estimate, overrides: tuple[str, ...]) -> dict[str, str]:

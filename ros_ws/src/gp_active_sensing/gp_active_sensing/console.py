@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["show_stages", "stage_line", "summary_lines"]
+__all__ = ["believed", "show_stages", "stage_line", "summary_lines"]
 
+T = TypeVar("T")
 Show = Callable[[Mapping[str, Any]], None]
 
 _LATENCIES = (
@@ -40,9 +41,7 @@ def stage_line(
     reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
     whose = [str(record["probe"])] if record.get("probe") else []
     parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
-    if record.get("length_scales"):
-        best, weight = most_probable(record["weights"], record["length_scales"])
-        parts.append(f"length-scale {_scales(best)} ({100 * weight:.0f} %)")
+    parts += believed(record)
     parts += [
         f"gap {float(record['upper']) - float(record['lower']):.3f}",
         f"planned in {float(record['plan_seconds']):.3f} s",
@@ -54,16 +53,26 @@ def stage_line(
     return "  ".join(parts)
 
 
-def most_probable(
-    weights: Sequence[float], length_scales: Sequence[Sequence[float]]
-) -> tuple[tuple[float, ...], float]:
-    """Return the length-scale with the largest weight, and the weight.
+def believed(record: Mapping[str, Any]) -> list[str]:
+    """Return what the belief of a record says: kernel, where there are several, and length-scale.
 
     Candidates that differ in signal or noise only are added up.
     """
-    total: dict[tuple[float, ...], float] = {}
-    for weight, scales in zip(weights, length_scales, strict=True):
-        key = tuple(scales)
+    if not record.get("length_scales"):
+        return []
+    weights, scales = record["weights"], [tuple(s) for s in record["length_scales"]]
+    kernels = record.get("kernels") or [""] * len(scales)
+    kernel, weight = _largest(zip(kernels, weights, strict=True))
+    parts = [f"kernel {kernel} ({100 * weight:.0f} %)"] if kernel else []
+    all_three = zip(scales, weights, kernels, strict=True)
+    best, weight = _largest((ell, w) for ell, w, k in all_three if k == kernel)
+    return [*parts, f"length-scale {_scales(best)} ({100 * weight:.0f} %)"]
+
+
+def _largest(parts: Iterable[tuple[T, float]]) -> tuple[T, float]:
+    """Return the key with the largest sum, and the sum."""
+    total: dict[T, float] = {}
+    for key, weight in parts:
         total[key] = total.get(key, 0.0) + float(weight)
     return max(total.items(), key=lambda item: item[1])
 
@@ -93,8 +102,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
     lines += _regret_lines(summary.get("regret") or {}, unit)
     if summary["length_scales"]:
-        best = summary["length_scales"][0]
-        add("length-scale", f"{_scales(best['length_scale'])} with weight {best['weight']:.2f}")
+        for what, text in _belief_lines(summary["length_scales"]):
+            add(what, text)
     if expert := summary.get("expert"):
         add("expert", _expert_line(expert))
     if planning := summary["planning"]:
@@ -109,6 +118,16 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["set_aside"]:
         add("set aside", ", ".join(summary["set_aside"]))
     return lines
+
+
+def _belief_lines(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the most probable kernel, where there are several, and its length-scale."""
+    kernel, weight = _largest((c.get("kernel", ""), c["weight"]) for c in candidates)
+    best = next(c for c in candidates if c.get("kernel", "") == kernel)
+    scale = f"{_scales(best['length_scale'])} with weight {best['weight']:.2f}"
+    if not kernel:
+        return [("length-scale", scale)]
+    return [("kernel", f"{kernel} with weight {weight:.2f}"), ("length-scale", scale)]
 
 
 def _expert_line(expert: Mapping[str, Any]) -> str:

@@ -37,6 +37,8 @@ OPTIONAL = {
     "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
     "rosbags": ("rosbags", "bag", "replay of bags"),
     "libsumo": ("libsumo", "sumo", "live traffic"),
+    "torch": ("torch", "learn", "learning length-scales and kernels"),
+    "gpytorch": ("gpytorch", "learn", "learning length-scales and kernels"),
 }
 """Distribution -> module, extra, what it is for."""
 

@@ -349,6 +349,7 @@ def stage_record(
     value: float | None,
     weights: Sequence[float],
     length_scales: Sequence[Sequence[float]] | None = None,
+    kernels: Sequence[str] = (),
     plan_seconds: float | None = None,
     rmspe: float | None = None,
     nlpd: float | None = None,
@@ -364,6 +365,7 @@ def stage_record(
         value: what was read there (mean of the visit), None when it was set aside.
         weights: (L,) the belief over the hyper-parameters after the reading.
         length_scales: (L,) those of each candidate, which may follow the readings.
+        kernels: (L,) that of each candidate, where they have different ones; () or "" = no names.
         plan_seconds: planning time, when it is not the plan's own.
         rmspe: root mean squared prediction error over the places not observed yet, against the
             noise-free truth; None when there is no truth or no such place.
@@ -385,6 +387,7 @@ def stage_record(
         "value": value,
         "weights": [float(w) for w in weights],
         "length_scales": None if length_scales is None else [list(s) for s in length_scales],
+        **({"kernels": list(kernels)} if any(kernels) else {}),
         "lower": plan.lower,
         "upper": plan.upper,
         "expanded": plan.expanded,

@@ -36,7 +36,7 @@ def cannot(path: Path, what: str, error: BaseException) -> RunError:
     return RunError(f"{path}: cannot {what}: {why}")
 
 
-def write_whole(path: Path, text: str) -> Path:
+def write_whole(path: Path, text: str | bytes) -> Path:
     """Write beside, then rename: a reader sees the old file or the new one, after a power cut too.
 
     Raises:
@@ -44,8 +44,8 @@ def write_whole(path: Path, text: str) -> Path:
     """
     beside = path.with_name(f".{path.name}.part")
     try:
-        with beside.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with beside.open("wb") as stream:
+            stream.write(text.encode("utf-8") if isinstance(text, str) else text)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(beside, path)

@@ -40,6 +40,8 @@ RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
 PAGE = "report.html"
+MODEL = "model.npz"
+"""The run's own copy of the belief over kernels that it began with."""
 
 
 class RunDirectory:
@@ -67,7 +69,7 @@ class RunDirectory:
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            occupied = any(path.iterdir())
+            occupied = any(entry.name != MODEL for entry in path.iterdir())
         except OSError as error:
             raise cannot(path, "make the run directory", error) from error
         if occupied:
@@ -157,7 +159,10 @@ class RunDirectory:
             write_whole(self.path / TRUTH, "")
 
     def clear(self) -> None:
-        """Remove what a run has left, so that another can be made here. Raises RunError."""
+        """Remove what a run has left, so that another can be made here. Raises RunError.
+
+        The copy of its model stays: the other may begin with the same.
+        """
         self.close()
         for name in (SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG):
             try:

@@ -13,7 +13,10 @@ from gp_active_sensing.belief.covariance import (
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.given_covariance import GivenCovariance
 from gp_active_sensing.belief.graph_covariance import GraphCovariance
+from gp_active_sensing.belief.kernel_covariance import KernelCovariance
+from gp_active_sensing.belief.learned import belief_of
 from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.own_model import as_begun, keep_model, with_mark
 
 __all__ = [
     "Belief",
@@ -23,9 +26,14 @@ __all__ = [
     "GivenCovariance",
     "GraphCovariance",
     "HyperParameters",
+    "KernelCovariance",
     "LocationCovariance",
     "Posterior",
     "PriorMean",
+    "as_begun",
+    "belief_of",
     "belief_on",
     "build_belief",
+    "keep_model",
+    "with_mark",
 ]

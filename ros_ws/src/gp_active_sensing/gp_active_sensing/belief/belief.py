@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class Belief:
             return candidates
         factors = np.sqrt(self._updated.scales).tolist()
         return tuple(
-            HyperParameters(h.length_scales, h.signal_std * f, h.noise_std * f)
+            replace(h, signal_std=h.signal_std * f, noise_std=h.noise_std * f)
             for h, f in zip(candidates, factors, strict=True)
         )
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from gp_active_sensing.belief.grid import (
     grid_between,
 )
 from gp_active_sensing.belief.history import MOST, empirical, read_history
+from gp_active_sensing.belief.learned import learned_belief
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.spectrum import Spectrum, laplacian_spectrum
 from gp_active_sensing.belief.transform import TRANSFORMS
@@ -42,13 +44,20 @@ _ODD = 3.0
 """Length-scales that are all so many times beyond those are said to be of another map."""
 
 
-def belief_on(config: BeliefConfig, topology: Topology, drift: DriftConfig | None = None) -> Belief:
+def belief_on(
+    config: BeliefConfig,
+    topology: Topology,
+    drift: DriftConfig | None = None,
+    *,
+    run_dir: Path | None = None,
+) -> Belief:
     """Return the belief described by `config` over the places of a map.
 
     Args:
         config: what is known beforehand.
         topology: the map.
         drift: what the policy brings of its own, None = that of `config`.
+        run_dir: of a run that has a copy of its model.
 
     Raises:
         ConfigError: something that the map does not have or that does not fit it; a policy with
@@ -57,6 +66,8 @@ def belief_on(config: BeliefConfig, topology: Topology, drift: DriftConfig | Non
     """
     if drift is not None:
         config = _with_drift(config, drift)
+    if config.model is not None:
+        return learned_belief(config, topology.features, topology.feature_names, run_dir)
     trend: FloatArray | None = None
     if config.mean == "linear":
         try:
@@ -108,9 +119,11 @@ def build_belief(
 
     Raises:
         ConfigError: features that are not finite, length-scales that do not fit them, a graph
-            kernel without links, or a history that does not fit the map.
+            kernel without links, a history or a model that does not fit the map.
     """
     features = np.asarray(features, dtype=np.float64)
+    if config.model is not None:
+        return learned_belief(config, features, names)
     if config.kernel == EMPIRICAL:
         return _of_history(config, places)
     try:

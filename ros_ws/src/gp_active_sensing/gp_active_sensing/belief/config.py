@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from gp_active_sensing.belief.covariance import HyperParameters
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
@@ -23,6 +25,11 @@ EMPIRICAL = "empirical"
 """Word for a covariance of earlier readings, which is no kernel."""
 NOISE_SHARES = (0.03, 0.12, 0.5)
 """Noise as a share of the signal, where one of them is not known."""
+_OF_MODEL = (
+    *("kernel", "length_scales", "signal_std", "noise_std", "weights", "smoothness", "mean"),
+    *("mean_features", "mean_value", "history", "shrinkage"),
+)
+"""Keys that a model says itself."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,25 @@ class BeliefConfig:
         "se",
         help="covariance function: of the features, graph_matern, of how places are joined, or "
         "empirical, of earlier readings (history)",
+    )
+    model: str | None = param(
+        None,
+        help="file of a belief over kernels, as `learn --kernels` writes it: kernels, "
+        "length-scales, signal, noise, weights and mean are then its own",
+    )
+    kernels: int = param(
+        4, help="model: how many of its most probable kernels are kept", low=1, high=1000
+    )
+    scales: int = param(
+        5,
+        help="model: length-scales of each kernel, log-spaced about those that were learned",
+        low=1,
+        high=1000,
+    )
+    model_mark: str | None = param(
+        None,
+        help="model: what its file has to hold, a word that a run writes into its own "
+        "configuration; null = whatever is there",
     )
     smoothness: float = param(
         SMOOTHNESS,
@@ -116,7 +142,7 @@ class BeliefConfig:
     )
 
     def __post_init__(self) -> None:
-        problems = self._history_problems()
+        problems = self._history_problems() + self._model_problems()
         if self.kernel != EMPIRICAL:
             problems += kernel_problems(self.kernel, self.smoothness)
         if self.mean_features is not None and self.mean != "linear":
@@ -167,11 +193,26 @@ class BeliefConfig:
             problems.append("smoothness: is for graph kernels; leave it out")
         return problems
 
+    def _model_problems(self) -> list[str]:
+        """Return what a belief over kernels brings itself, or what is for such a one only."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        if self.model is None:
+            return [
+                f"{key}: is for a belief over kernels; give its file as belief.model"
+                for key in ("kernels", "scales", "model_mark")
+                if getattr(self, key) != defaults[key]
+            ]
+        return [
+            f"{key}: comes from belief.model; leave it out, or set it to {_word(defaults[key])}"
+            for key in _OF_MODEL
+            if getattr(self, key) != defaults[key]
+        ]
+
     @property
     def scale_known(self) -> bool:
-        """Signal, noise or a history is given, so that the readings' unit means something."""
+        """Signal, noise, history or model is given, so that the readings' unit means something."""
         given = self.signal_std is not None or self.noise_std is not None
-        return given or self.kernel == EMPIRICAL
+        return given or self.kernel == EMPIRICAL or self.model is not None
 
     def pairs(self, typical: float = 1.0) -> tuple[tuple[float, float], ...]:
         """Return the (signal_std, noise_std) that every length-scale is combined with.
@@ -197,12 +238,17 @@ class BeliefConfig:
         """Return the candidates Λ, length-scale slowest.
 
         Raises:
-            ValueError: the length-scales are to come from a map.
+            ValueError: the length-scales are to come from a map or a model.
         """
         if self.length_scales is None:
-            msg = "length_scales is null: the candidates depend on the map, see build_belief"
+            msg = "length_scales is null: the candidates depend on map or model, see build_belief"
             raise ValueError(msg)
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales]
         return tuple(
             HyperParameters(ell, signal, noise) for ell in scales for signal, noise in self.pairs()
         )
+
+
+def _word(default: Any) -> str:
+    """Return a default as YAML has it."""
+    return "null" if default is None else f"{default}"

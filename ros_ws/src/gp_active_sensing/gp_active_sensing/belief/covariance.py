@@ -22,11 +22,14 @@ class HyperParameters:
         length_scales: one for all features or one per feature, in feature units.
         signal_std: standard deviation of the field about its mean, in the reading's unit.
         noise_std: standard deviation of the noise of a reading, in the reading's unit.
+        kernel: its name in the grammar where candidates may have different ones, else "". The
+            length-scale is then a typical one, and the signal a root mean square over the places.
     """
 
     length_scales: tuple[float, ...]
     signal_std: float
     noise_std: float
+    kernel: str = ""
 
     def __post_init__(self) -> None:
         for name in ("signal_std", "noise_std"):

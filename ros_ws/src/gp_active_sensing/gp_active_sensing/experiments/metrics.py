@@ -104,7 +104,7 @@ def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
         field is no such draw.
     """
     field, belief = scenario["field"], scenario["belief"]
-    if field["kind"] != "gp" or field["kernel"] != belief["kernel"]:
+    if field["kind"] != "gp" or field["kernel"] != belief["kernel"] or belief.get("model"):
         return ()
     if belief["length_scales"] is None:  # candidates from the map follow the readings
         return ()

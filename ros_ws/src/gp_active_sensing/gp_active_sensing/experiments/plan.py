@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -11,6 +12,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
+from gp_active_sensing.belief import with_mark
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experiments.config import ExperimentConfig
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
@@ -92,6 +94,13 @@ def key_today(scenario: Mapping[str, Any]) -> str:
         return ""
 
 
+def _marked(scenario: Scenario) -> Scenario:
+    """Return the scenario with what its belief's model holds: another model is another trial."""
+    with contextlib.suppress(ConfigError):  # said where it is built
+        return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
+    return scenario
+
+
 def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> Iterator[TrialSpec]:
     """Yield the trials of an experiment, in the order of its file, the seeds fastest.
 
@@ -99,7 +108,8 @@ def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> It
         config: with every policy written out.
         scenarios: label of a configuration -> its scenario.
     """
-    for configuration, scenario in scenarios.items():
+    for configuration, given in scenarios.items():
+        scenario = _marked(given)
         for label, policy in config.policies.items():
             for budget in sorted(config.budgets) or (None,):
                 limit = scenario.budget

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from gp_active_sensing.errors import ReadingError, suggest
+from gp_active_sensing.learning.columns import check_column, listed, value_column
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
@@ -25,7 +26,6 @@ logger = logging.getLogger(__name__)
 LEAST_PLACES = 8
 """Places with a reading that hyper-parameters can be learned from, at least."""
 _PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
-_VALUE_COLUMNS = ("value", "reading", "speed")
 _SHOWN = 5
 
 
@@ -94,9 +94,10 @@ def read_csv(
     Raises:
         ReadingError: a file, column, name or value that cannot be used; or too few readings.
     """
-    header, rows = _table(path)
+    rows = _table(path)
+    header = list(next(rows)[1])
     by_place = _place_column(path, header, place)
-    column = _value_column(path, header, value, {by_place, "x", "y"})
+    column = value_column(path, header, value, {by_place, "x", "y"})
     places: list[int] = []
     values: list[float] = []
     unknown: dict[str, int] = {}
@@ -159,13 +160,16 @@ def read_run(path: Path, topology: Topology) -> PriorReadings:
     return PriorReadings(places, np.array([v for _, v in used]), str(path))
 
 
-def _table(path: Path) -> tuple[list[str], list[tuple[int, Mapping[str, str]]]]:
+def _table(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Yield the header, its names as keys, and then every row with its line."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.DictReader(lines)
             header = [name.strip() for name in reader.fieldnames or []]
             reader.fieldnames = header
-            return header, [(reader.line_num, row) for row in reader]
+            yield 1, dict.fromkeys(header, "")
+            for row in reader:
+                yield reader.line_num, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         msg = f"{path}: cannot be read: {error}"
         raise ReadingError("unreadable", msg) from error
@@ -173,7 +177,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, Mapping[str, str]]]]:
 
 def _place_column(path: Path, header: Sequence[str], given: str) -> str:
     if given:
-        _check_column(path, header, given)
+        check_column(path, header, given)
         return given
     for name in _PLACE_COLUMNS:
         if name in header:
@@ -182,31 +186,9 @@ def _place_column(path: Path, header: Sequence[str], given: str) -> str:
         return ""
     msg = (
         f"{path}: expected a column with the names of places ({', '.join(_PLACE_COLUMNS)}), or x "
-        f"and y [m]; got {_listed(header)}. Say which with --place"
+        f"and y [m]; got {listed(header)}. Say which with --place"
     )
     raise ReadingError("no_place", msg)
-
-
-def _value_column(path: Path, header: Sequence[str], given: str, taken: set[str]) -> str:
-    if given:
-        _check_column(path, header, given)
-        return given
-    left = [name for name in header if name not in taken]
-    usual = [name for name in _VALUE_COLUMNS if name in left]
-    if usual or len(left) == 1:
-        return usual[0] if usual else left[0]
-    msg = f"{path}: which column has the values? Say it with --value; got {_listed(left)}"
-    raise ReadingError("no_value", msg)
-
-
-def _check_column(path: Path, header: Sequence[str], name: str) -> None:
-    if name not in header:
-        msg = f"{path}: no column {name!r}.{suggest(name, header)} Got {_listed(header)}"
-        raise ReadingError("no_column", msg)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "no columns"
 
 
 def _number(path: Path, line: int, column: str, text: str) -> float:

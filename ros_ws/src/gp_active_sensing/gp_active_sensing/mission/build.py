@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
-from gp_active_sensing.belief import belief_on
-from gp_active_sensing.config import to_mapping
+from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
+from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.expert import station_places
 from gp_active_sensing.loop import SensingLoop
@@ -24,11 +24,12 @@ from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.resume import Resumption
-from gp_active_sensing.mission.run_dirs import choose_run
+from gp_active_sensing.mission.run_dirs import choose_run, give_back
 from gp_active_sensing.mission.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.mission.taking import taking_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
 from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.world import START
@@ -58,6 +59,8 @@ class Parts:
     mission: Mission
     recorder: Recorder
     matcher: MapMatcher
+    belief: BeliefConfig
+    """What it began with: of a belief over kernels, with the mark of its file."""
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
@@ -88,24 +91,30 @@ def build_parts(
     topology = build_topology(config.map)
     budget, back_to_start = _budget(config, topology)
     policy = build_policy(config.policy)
-    loop = SensingLoop(
-        topology,
-        belief_on(config.belief, topology, drift_of(policy)),
-        policy,
-        budget=Budget(readings=budget.readings),
-        seed=config.seed,
-        limit=plan_limit(config.limit.seconds, config.limit.expansions),
-        retries=config.mission.retries,
-        speed=config.probe.own_speed,
-        clock=clock,
-    )
     matcher = MapMatcher(topology, config.mission.snap_distance)
-    loop.snap_distance = matcher.snap_distance
+    now = datetime.now(timezone.utc).astimezone()
     kept = _effective(config, scenario)
+    run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
+    try:
+        belief, kept = _belief_of(config, kept, run)
+        of_run = None if run is None else run.path
+        loop = SensingLoop(
+            topology,
+            belief_on(belief, topology, drift_of(policy), run_dir=of_run),
+            policy,
+            budget=Budget(readings=budget.readings),
+            seed=config.seed,
+            limit=plan_limit(config.limit.seconds, config.limit.expansions),
+            retries=config.mission.retries,
+            speed=config.probe.own_speed,
+            clock=clock,
+        )
+    except ActiveSensingError:
+        give_back(run, begun=not events)
+        raise
+    loop.snap_distance = matcher.snap_distance
     truth, unit = _truth(kept, scenario)
     unit = config.reading.unit or unit
-    now = datetime.now(timezone.utc).astimezone()
-    run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
     recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
     recorder.regret = regret_of(loop, truth, kept.get("seek"), probes=max(1, len(config.probes)))
     taking = taking_of(config.reading, config.pose, unit)
@@ -146,7 +155,7 @@ def build_parts(
         make_probe=probe,
     )
     mission.decisions.consulting = _consulting(config, loop, recorder)
-    parts = Parts(mission, recorder, matcher)
+    parts = Parts(mission, recorder, matcher, belief)
     if events:
         try:
             Resumption(mission, recorder).run(events)
@@ -155,6 +164,22 @@ def build_parts(
             raise
     recorder.begin(events)
     return parts
+
+
+def _belief_of(
+    config: ActiveSensingConfig, kept: dict[str, Any], run: RunDirectory | None
+) -> tuple[BeliefConfig, dict[str, Any]]:
+    """Return the belief that the mission begins with, and the configuration that says so.
+
+    Of a belief over kernels the run directory says which file it is, and has a copy.
+    """
+    if config.belief.model is None:
+        return config.belief, kept
+    if run is None:
+        belief = with_mark(config.belief)
+    else:
+        belief = from_mapping(BeliefConfig, run.config["belief"], path="belief")
+    return belief, {**kept, "belief": to_mapping(belief)}
 
 
 def _consulting(

@@ -132,6 +132,7 @@ class Recorder:
             value=stage.value,
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],
+            kernels=[h.kernel for h in belief.hyperparameters],
             rmspe=error,
             nlpd=score,
             observed=int(observed.sum()),
@@ -160,8 +161,6 @@ class Recorder:
             self.add(record)
 
     def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
-        best = length_scale_weights(belief)[0]
-        scale = "/".join(f"{ell:.4g}" for ell in best["length_scale"])
         unit = f" {self.unit}" if self.unit else ""
         value, goal = record["value"], record["location"]
         error = record["rmspe"]
@@ -172,7 +171,7 @@ class Recorder:
             f"stage {record['stage']}{whose}: {record.get('went_name', record['name'])}",
             without if value is None else f"read {value:.4g}{unit}",
             *([f"chosen: {record['name']}"] if record.get("went") not in (None, goal) else []),
-            f"length-scale {scale} with {best['weight']:.0%}",
+            *_believed(belief),
             f"gap {record['upper'] - record['lower']:.3g} nat",
             f"{'foreseen' if record['foreseen'] else 'planned'} in {record['plan_seconds']:.2f} s",
         ]
@@ -270,3 +269,17 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
     for how, took in mission.decisions.latencies.items():
         found[f"arrival_to_waypoint_{how}"] = took.summary()
     return found
+
+
+def _believed(belief: Belief) -> list[str]:
+    """Return the most probable kernel, where there are several, and its length-scale."""
+    candidates = length_scale_weights(belief)
+    kernels: dict[str, float] = {}
+    for candidate in candidates:
+        name = candidate.get("kernel", "")
+        kernels[name] = kernels.get(name, 0.0) + candidate["weight"]
+    kernel = max(kernels, key=lambda name: kernels[name])
+    best = next(c for c in candidates if c.get("kernel", "") == kernel)
+    scale = "/".join(f"{ell:.4g}" for ell in best["length_scale"])
+    parts = [f"kernel {kernel} with {kernels[kernel]:.0%}"] if kernel else []
+    return [*parts, f"length-scale {scale} with {best['weight']:.0%}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Mapping
@@ -9,12 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_mark
+from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import differences, unused
 from gp_active_sensing.mission.resume import is_over, stopped_in_order
-from gp_active_sensing.records import RunDirectory, json_ready
+from gp_active_sensing.records import MODEL, RunDirectory, json_ready
 
-__all__ = ["AUTO", "choose_run", "runs_folder"]
+__all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +71,7 @@ def choose_run(
                 folder,
                 error,
             )
-    return _locked(RunDirectory.create(_new_name(folder, now), config)), []
+    return _created(_new_name(folder, now), config), []
 
 
 def _new_name(folder: Path, now: datetime) -> Path:
@@ -81,13 +84,46 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
         if path.is_dir():
             for leftover in path.glob(".*.part"):  # killed before anything was written
                 leftover.unlink()
-        return _locked(RunDirectory.create(path, config)), []
+        return _created(path, config), []
     run = _locked(RunDirectory.open(path))
     try:
         return run, _events(run, config)
     except RunError:
         run.close()
         raise
+
+
+def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
+    """Return a new run directory; with a copy of the model, where the belief is over kernels."""
+    belief = _belief_of(config)
+    if belief.model is None:
+        return _locked(RunDirectory.create(path, config))
+    # A run that is begun anew has its copy there still.
+    belief = with_mark(belief, None if belief.model_mark is None else path)
+    run = _locked(RunDirectory.create(path, {**config, "belief": to_mapping(belief)}))
+    keep_model(belief, path)
+    return run
+
+
+def _belief_of(config: Mapping[str, Any]) -> BeliefConfig:
+    return from_mapping(BeliefConfig, config.get("belief"), path="belief")
+
+
+def give_back(run: RunDirectory | None, *, begun: bool) -> None:
+    """Give a run directory back that nothing came of.
+
+    Args:
+        run: the directory, None = none.
+        begun: it was made for this run, and is removed.
+    """
+    if run is None:
+        return
+    run.close()
+    if begun:
+        run.clear()
+        (run.path / MODEL).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            run.path.rmdir()
 
 
 def _locked(run: RunDirectory) -> RunDirectory:
@@ -106,7 +142,12 @@ def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
     if why := is_over(events):
         msg = f"run_dir: {path} holds a mission that is over ({why}); name another directory"
         raise _AnotherMission(msg)
-    other = sorted(differences(json_ready(run.config), json_ready(dict(config))))
+    config = dict(config)
+    if _belief_of(config).model is not None:
+        stored = run.config.get("belief")
+        if isinstance(stored, Mapping):
+            config["belief"] = to_mapping(as_begun(_belief_of(config), stored, path))
+    other = sorted(differences(json_ready(run.config), json_ready(config)))
     if other:
         msg = (
             f"run_dir: {path} holds a mission of another configuration; different: "

@@ -19,6 +19,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import differences
 from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim.driver import with_model_of
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.summary import RunSummary
 from gp_active_sensing.sim.world import World
@@ -87,6 +88,7 @@ def run_team(
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     out_dir = Path(out_dir)
+    scenario = with_model_of(scenario, out_dir if resume else None)
     if resume and (ended := _left_behind(scenario, out_dir)) is not None:
         return ended
     team = Rehearsal(scenario, parameters=_RUN | {"run_dir": str(out_dir)}, driver="sim")

@@ -41,6 +41,9 @@ __all__ = ["ExplicitExploration"]
 
 logger = logging.getLogger(__name__)
 
+_SAME = 1.0001
+"""Ratio of variances up to which they are the same."""
+
 
 @dataclass(frozen=True)
 class _Progress:
@@ -107,7 +110,7 @@ class ExplicitExploration:
     )
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Refuse a map with moves, and candidates with a length-scale for each feature.
+        """Refuse a map with moves, several kernels, and a length-scale for each feature.
 
         Raises:
             PlanningError: with the policies that can be taken instead.
@@ -117,6 +120,20 @@ class ExplicitExploration:
                 "policy ite reads pairs of places at a distance it chooses, so any place must be "
                 f"possible next; on map {topology.name!r} the probe obeys moves and cannot jump. "
                 "Take bal, ie or apgd, or a line or grid with `moves: free`"
+            )
+            raise PlanningError(msg)
+        if len({h.kernel for h in belief.hyperparameters}) > 1:
+            msg = (
+                "policy ite searches one sorted list of length-scales; the belief has several "
+                "kernels. Give belief.kernels: 1. Take bal, ie or apgd to keep them all"
+            )
+            raise PlanningError(msg)
+        variance = belief.covariance.variance(np.arange(belief.n))
+        uneven = bool((variance.max(axis=1) > _SAME * variance.min(axis=1)).any())
+        if uneven and len({h.length_scales for h in belief.hyperparameters}) > 1:
+            msg = (
+                "policy ite compares products of readings, which needs a field that varies as much "
+                "at one place as at another; the belief's kernel has a LIN. Take bal, ie or apgd"
             )
             raise PlanningError(msg)
         if any(len(h.length_scales) > 1 for h in belief.hyperparameters):

@@ -125,7 +125,8 @@ class _Prior:
         for start in range(0, len(locations), step):
             part = locations[start : start + step]
             latent = self._covariance.between(part, others)[self.live]
-            scale = self._covariance.variance(others)[self.live]
+            # A kernel may know the field at some place for certain.
+            scale = np.maximum(self._covariance.variance(others)[self.live], 1e-300)
             score = np.tensordot(self.weights, np.abs(latent) / np.sqrt(scale)[:, None], 1)
             score[others[None, :] == part[:, None]] = -1.0
             near = others[np.argpartition(-score, k - 1, axis=1)[:, :k]]

@@ -44,6 +44,7 @@ class Places:
         values, self._values = self._values, {}
         loop, recorder = self._parts.mission.loop, self._parts.recorder
         observed = loop.belief.observed
+        kernels = [h.kernel for h in loop.belief.hyperparameters]
         new = [place for place in values if observed[place] and not self._seen[place]]
         if not new:
             return
@@ -60,6 +61,7 @@ class Places:
                 "value": float(np.mean(values[place])),
                 "weights": loop.belief.weights.tolist(),
                 "length_scales": [list(h.length_scales) for h in loop.belief.hyperparameters],
+                **({"kernels": kernels} if any(kernels) else {}),
                 **errors,
                 "observed": count,
                 "readings": loop.counts["accepted"],

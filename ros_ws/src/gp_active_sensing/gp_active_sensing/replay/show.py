@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.console import most_probable, summary_lines
+from gp_active_sensing.console import believed, summary_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,12 +72,10 @@ class Showing:
 
 
 def _place_line(record: Mapping[str, Any]) -> str:
-    best, weight = most_probable(record["weights"], record["length_scales"])
-    scales = " × ".join(f"{scale:.4g}" for scale in best)
     parts = [
         f"place {record['stage']:>4}  {record['name']:<14}",
         f"read {record['value']:.2f}",
-        f"length-scale {scales} ({100 * weight:.0f} %)",
+        *believed(record),
     ]
     if record.get("rmspe") is not None:
         parts.append(f"RMSPE {record['rmspe']:.2f}")

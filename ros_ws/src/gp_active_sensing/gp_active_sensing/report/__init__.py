@@ -1,8 +1,9 @@
-"""Self-contained pages about a run, and about an experiment of many runs."""
+"""Self-contained pages about a run, an experiment of many runs, and a belief over kernels."""
 
 from __future__ import annotations
 
 from gp_active_sensing.report.comparison import write_comparison
+from gp_active_sensing.report.kernels import write_kernel_page
 from gp_active_sensing.report.page import write_report
 
-__all__ = ["write_comparison", "write_report"]
+__all__ = ["write_comparison", "write_kernel_page", "write_report"]

@@ -133,6 +133,9 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         metres = last.metres  # with the way to the end place
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
+    if last.kernels:
+        name, weight = max(last.kernels.items(), key=lambda item: item[1])
+        yield tile(name, f"kernel, weight {weight:.2f}")
     scale, weight = _most_probable(data, done)
     yield tile(scale, f"length-scale, weight {weight:.2f}")
     seconds = [float(r["plan_seconds"]) for r in data.records if r.get("plan_seconds") is not None]

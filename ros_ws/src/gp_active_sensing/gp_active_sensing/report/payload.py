@@ -56,6 +56,10 @@ def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
             "labels": [_group_label(scale_unit(data), group) for group in groups],
             "prior": _shares(done.prior, groups),
         },
+        "kernels": {
+            "labels": list(done.prior_kernels),
+            "prior": [round(weight, 4) for weight in done.prior_kernels.values()],
+        },
         "steps": [_step(data, step, groups, kept) for step in done.steps],
         "readings": _readings(done.steps),
         "maps": maps,
@@ -112,6 +116,7 @@ def _step(
         "n": step.number,
         "observed": step.observed,
         "weights": _shares(step.masses, groups),
+        **({"kernels": [round(w, 4) for w in step.kernels.values()]} if step.kernels else {}),
         "rmspe": _significant(step.rmspe),
         "nlpd": _significant(step.nlpd),
         "r": len(step.readings),

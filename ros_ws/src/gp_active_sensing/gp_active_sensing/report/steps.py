@@ -16,7 +16,7 @@ from gp_active_sensing.report.source import RunData
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
-__all__ = ["GROUPS", "Replay", "Step", "masses", "replay"]
+__all__ = ["GROUPS", "Replay", "Step", "kernel_masses", "masses", "replay"]
 
 GROUPS = 200
 """Steps of a run without decisions: its readings are gathered into at most so many."""
@@ -40,6 +40,7 @@ class Step:
         expected: mean and standard deviation, before it, of the reading at the chosen place (or
             where the probe went instead).
         masses: belief over the length-scales; the candidates may follow the readings.
+        kernels: belief over the kernels by their names, {} where there is one only.
         observed: number of places with a reading.
         rmspe, nlpd: of the map, None without a truth.
     """
@@ -53,6 +54,7 @@ class Step:
     readings: tuple[tuple[int, float, int], ...]
     expected: tuple[float, float] | None
     masses: Mapping[tuple[float, ...], float]
+    kernels: Mapping[str, float]
     observed: int
     rmspe: float | None
     nlpd: float | None
@@ -83,6 +85,7 @@ class Replay:
         truth: (m, n) noise-free field; (1, n) when it does not change, None when not known.
         belief: after the last reading.
         prior: belief over the length-scales before the first reading.
+        prior_kernels: belief over the kernels then, {} where there is one only.
         unused: readings of the journal that could not be used.
     """
 
@@ -94,6 +97,7 @@ class Replay:
     truth: FloatArray | None
     belief: Belief
     prior: Mapping[tuple[float, ...], float]
+    prior_kernels: Mapping[str, float]
     unused: int
 
 
@@ -141,6 +145,7 @@ def replay(data: RunData) -> Replay:
     by_number = {int(r["stage"]): r for r in data.records if isinstance(r.get("stage"), int)}
     again = _Again(data)
     prior = masses(again.belief, again.belief.prior_weights)
+    prior_kernels = kernel_masses(again.belief, again.belief.prior_weights)
     steps = []
     for index, chunk in enumerate(chunks):
         record: Mapping[str, Any] = {}
@@ -156,6 +161,7 @@ def replay(data: RunData) -> Replay:
         truth=np.array(again.truths) if again.truths else None,
         belief=again.belief,
         prior=prior,
+        prior_kernels=prior_kernels,
         unused=again.unused,
     )
 
@@ -203,6 +209,7 @@ class _Again:
             readings=_gathered(used),
             expected=expected,
             masses=masses(self.belief, self.belief.weights),
+            kernels=kernel_masses(self.belief, self.belief.weights),
             observed=int(self.belief.observed.sum()),
             rmspe=error,
             nlpd=score,
@@ -286,6 +293,14 @@ def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float
         key = tuple(candidate.length_scales)
         total[key] = total.get(key, 0.0) + weight
     return total
+
+
+def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
+    """Return weights (L,) by kernel; {} where all candidates have the same."""
+    total: dict[str, float] = {}
+    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
+        total[candidate.kernel] = total.get(candidate.kernel, 0.0) + weight
+    return {} if set(total) == {""} else total
 
 
 def _gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:

@@ -8,6 +8,7 @@ on a copy, so that no reading waits for a plan. All decisions are in `mission`, 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -140,7 +141,8 @@ class ActiveSensingNode(GuardedNode):
         self._results = Results(self, parts, config)
         inputs = Inputs(self, config, parts, self._results.health)
         self._commands = Commands(self, parts, self._results)
-        self._journal = JournalTopic(self, config, self._scenario, parts)
+        said = dataclasses.replace(config, belief=parts.belief)
+        self._journal = JournalTopic(self, said, self._scenario, parts)
         self._fleet = Fleet(self, parts, inputs, self._results, config.probes)
         self.parameters.checks["probes"] = self._fleet.refusal
 

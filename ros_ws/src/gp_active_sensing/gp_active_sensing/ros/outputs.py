@@ -139,13 +139,15 @@ def weights_message(
     """Return the belief over hyper-parameters; each dimension's label names one candidate.
 
     A dimension of size 1 a candidate is how labels fit into this message: entry i of ``data``
-    belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``.
+    belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``, of a
+    belief over kernels ``kernel=PER+SE length_scale=150 …``.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
         scales = "/".join(f"{ell:g}" for ell in candidate.length_scales)
+        kernel = f"kernel={candidate.kernel} " if candidate.kernel else ""
         label = (
-            f"length_scale={scales} signal_std={candidate.signal_std:g} "
+            f"{kernel}length_scale={scales} signal_std={candidate.signal_std:g} "
             f"noise_std={candidate.noise_std:g}"
         )
         message.layout.dim.append(MultiArrayDimension(label=label, size=1, stride=1))

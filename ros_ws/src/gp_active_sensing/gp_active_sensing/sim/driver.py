@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -10,11 +11,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from gp_active_sensing.belief import as_begun, keep_model, with_mark
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import start_event
 from gp_active_sensing.files import differences
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records import CONFIG, RunDirectory
 from gp_active_sensing.sim.mission import Mission
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.summary import RunSummary, summarise
@@ -22,7 +24,7 @@ from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import Clock
 from gp_active_sensing.versions import versions
 
-__all__ = ["OnStage", "run_name", "run_scenario"]
+__all__ = ["OnStage", "run_name", "run_scenario", "with_model_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +81,15 @@ def run_scenario(
 
         return run_team(scenario, out_dir, resume=resume, on_stage=on_stage, clock=clock)
     out_dir = Path(out_dir)
+    scenario = with_model_of(scenario, out_dir if resume else None)
     world = build_world(scenario)
-    loop = build_loop(scenario, world.topology, budget=world.budget, clock=clock)
+    loop = build_loop(
+        scenario,
+        world.topology,
+        budget=world.budget,
+        clock=clock,
+        run_dir=out_dir if resume else None,
+    )
     mission = Mission(scenario, world, loop)
     run, again = _directory(scenario, out_dir, resume)
     with run, closing(mission):
@@ -142,16 +151,42 @@ def _keep(run: RunDirectory, mission: Mission, record: Mapping[str, Any]) -> Non
     run.append_record(record)
 
 
+def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
+    """Return the scenario with what its belief's model holds, of a run that goes on that of then.
+
+    Args:
+        scenario: as given.
+        run_dir: of a run that may go on, None = a new one.
+
+    Raises:
+        ConfigError: a model that is not there.
+        RunError: a run directory that cannot be read.
+    """
+    belief = scenario.belief
+    if belief.model is None:
+        return scenario
+    if run_dir is not None and (run_dir / CONFIG).is_file():
+        stored = RunDirectory.open(run_dir).config.get("belief")
+        belief = as_begun(belief, stored if isinstance(stored, Mapping) else {}, run_dir)
+    return dataclasses.replace(scenario, belief=with_mark(belief, run_dir))
+
+
 def _directory(scenario: Scenario, out_dir: Path, resume: bool) -> tuple[RunDirectory, bool]:
     """Return the run directory, and whether it holds a run to go on with."""
     config = scenario.to_mapping()
+
+    def begun() -> RunDirectory:
+        run = RunDirectory.create(out_dir, config)
+        keep_model(scenario.belief, out_dir)
+        return run
+
     if not resume:
-        return RunDirectory.create(out_dir, config), False
+        return begun(), False
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         # Killed before anything was written.
         for leftover in out_dir.iterdir():
             leftover.unlink()
-        return RunDirectory.create(out_dir, config), False
+        return begun(), False
     run = RunDirectory.open(out_dir)
     stored = scenario_from_mapping(run.config, source=str(out_dir / "config.yaml"))
     different = sorted(differences(to_mapping(stored), config))

@@ -343,6 +343,7 @@ class Mission:
             value=sum(self._got) / len(self._got) if self._got else None,
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],
+            kernels=[h.kernel for h in belief.hyperparameters],
             rmspe=rmspe(mean, field, observed),
             nlpd=nlpd(mean, variance, field, observed),
             observed=int(observed.sum()),

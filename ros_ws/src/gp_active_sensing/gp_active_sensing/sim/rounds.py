@@ -208,6 +208,7 @@ class Rounds:
         errors = {
             "weights": loop.belief.weights.tolist(),
             "length_scales": [h.length_scales for h in loop.belief.hyperparameters],
+            "kernels": [h.kernel for h in loop.belief.hyperparameters],
             "rmspe": rmspe(mean, truth, loop.belief.observed),
             "nlpd": nlpd(mean, variance, truth, loop.belief.observed),
         }

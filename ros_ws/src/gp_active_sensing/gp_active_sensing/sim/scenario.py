@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _FILES = {
-    "belief": ("history",),
+    "belief": ("history", "model"),
     "map": ("file",),
     "field": ("file",),
     "traffic": ("net", "routes", "additional", "config"),

@@ -56,7 +56,8 @@ class RunSummary:
         rmse: root mean squared error over all places, observed ones included.
         regret: how far the search for the largest or smallest value stayed behind, see
             `regret_summary`; {} where nothing is looked for, or the truth is not known.
-        length_scales: the candidates with their final weights, most probable first.
+        length_scales: the candidates with their final weights, most probable first; of a belief
+            over kernels each with its kernel.
         planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
             {} without a stage.
         expert: what the questions to an expert came to (places asked, answered and unanswered when
@@ -198,14 +199,18 @@ def summarise(
 def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
     """Return each candidate length-scale with its weight, most probable first.
 
-    Candidates that differ in signal or noise only are added up.
+    Candidates that differ in signal or noise only are added up. Those of a belief over kernels have
+    their kernel with them.
     """
-    total: dict[tuple[float, ...], float] = {}
+    total: dict[tuple[str, tuple[float, ...]], float] = {}
     for candidate, weight in zip(belief.hyperparameters, belief.weights, strict=True):
-        key = tuple(candidate.length_scales)
+        key = candidate.kernel, tuple(candidate.length_scales)
         total[key] = total.get(key, 0.0) + float(weight)
     ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
-    return tuple({"length_scale": list(key), "weight": weight} for key, weight in ordered)
+    return tuple(
+        {**({"kernel": kernel} if kernel else {}), "length_scale": list(ell), "weight": weight}
+        for (kernel, ell), weight in ordered
+    )
 
 
 def _planning(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:

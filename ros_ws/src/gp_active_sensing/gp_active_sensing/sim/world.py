@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -181,6 +182,7 @@ def build_loop(
     *,
     budget: Budget | None = None,
     clock: Clock = time.monotonic,
+    run_dir: Path | None = None,
 ) -> SensingLoop:
     """Return the engine of a scenario, before its first reading.
 
@@ -189,6 +191,7 @@ def build_loop(
         topology: its map.
         budget: that of its world; None = found out again.
         clock: monotonic seconds.
+        run_dir: of a run that has a copy of its belief's model.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
@@ -199,7 +202,7 @@ def build_loop(
     check_end_comes(scenario, policy)
     return SensingLoop(
         topology,
-        belief_on(scenario.belief, topology, drift_of(policy)),
+        belief_on(scenario.belief, topology, drift_of(policy), run_dir=run_dir),
         policy,
         budget=scenario.budget.budget() if budget is None else budget,
         seed=scenario.seed,

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_of, belief_on, build_belief
 from gp_active_sensing.config import from_mapping, param_of, to_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
@@ -17,6 +17,7 @@ from gp_active_sensing.planning import Policy, build_policy, policies
 from gp_active_sensing.planning.base import check_fit
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+from tests.kernel_models import make_model
 
 MAPS = {
     "line": {"kind": "line", "count": 12, "spacing": 1.0, "moves": "free"},
@@ -24,17 +25,43 @@ MAPS = {
     "town": {"kind": "roads", "file": "town.geojson"},
     "town_relational": {"kind": "roads", "file": "town.geojson", "features": ["relational"]},
     "town_graph": {"kind": "roads", "file": "town.geojson", "anchor": 1.0},
+    "line_kernels": {"kind": "line", "count": 11, "spacing": 1.0, "moves": "free"},
+    "grid_kernels": {"kind": "grid", "columns": 4, "rows": 3, "spacing": 2.0, "neighbours": 8},
+    "line_linear": {"kind": "line", "count": 11, "spacing": 1.0, "moves": "free"},
 }
 SCALES = {"town": 300.0, "town_relational": 3.0, "town_graph": 300.0}
 """Middle of the length-scales; 2 elsewhere."""
 
 
-REFUSED = {("ite", name) for name in MAPS if name != "line"}
+REFUSED = {("ite", name) for name in MAPS if name not in ("line", "line_linear")}
 """Policies that say that they cannot plan on a map; they are tested on the others."""
+
+
+KERNELS = {
+    "line_kernels": ("SE", "LIN", "PER×RQ", "LIN×SE+PER"),
+    "grid_kernels": ("SE", "LIN", "PER×RQ", "LIN×SE+PER"),
+    "line_linear": ("LIN",),
+}
+"""Maps on which the belief is over kernels. Their variance differs from place to place; that of a
+LIN is 0 in the middle."""
+
+
+def learned(topology: Topology, names: tuple[str, ...]) -> Belief:
+    """Return a belief over kernels, about as probable as one another."""
+    X = topology.features
+    y = 30.0 + 7.0 * np.sin(1.3 * X[:, 0] + 0.4 * X[:, -1])
+    bounds = {name: -0.5 * k for k, name in enumerate(names)}
+    model = make_model(names, X, y, input_names=topology.feature_names, bounds=bounds)
+    return belief_of(model, BeliefConfig(model="made", scales=2), X, topology.feature_names)
 
 
 def make_world(name: str) -> tuple[Topology, Belief, int]:
     topology = build_topology(from_mapping(MapConfig, MAPS[name]))
+    if name in KERNELS:
+        belief = learned(topology, KERNELS[name])
+        for place in (0, 1, 2):
+            belief.observe(place, 30.0 + place)
+        return topology, belief, 1
     scale = SCALES.get(name, 2.0)
     config = BeliefConfig(
         kernel="graph_matern" if name == "town_graph" else "se",

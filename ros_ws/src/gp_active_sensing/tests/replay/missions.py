@@ -6,6 +6,7 @@ between: whatever happens, the bag has to give the same mission again.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -125,8 +126,9 @@ class Recorder:
         self.parts.recorder.listener = trace.event
         names = self.probes or ("",)
         topics = {n: {k: self._topic(n, k) for k in ("reading", "pose")} for n in names}
+        said = dataclasses.replace(self.settings, belief=self.parts.belief)
         setup = trace.setup(
-            config=to_mapping(self.settings), scenario=None, topics=topics, process="1", earlier=0
+            config=to_mapping(said), scenario=None, topics=topics, process="1", earlier=0
         )
         self._publish(setup)
         self._bodies = {n: _Body(10.0 * i, 0.0) for i, n in enumerate(names)}

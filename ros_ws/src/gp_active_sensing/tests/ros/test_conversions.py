@@ -260,6 +260,9 @@ def test_weights_are_labelled() -> None:
     assert labels[0] == "length_scale=150 signal_std=14 noise_std=2"
     assert labels[1].startswith("length_scale=3/4 ")
     assert list(message.data) == [0.75, 0.25]
+    kernels = [HyperParameters((29.4,), 2.2, 0.4, "LIN×RQ+PER")]
+    message = outputs.weights_message([1.0], kernels)
+    assert message.layout.dim[0].label.split()[:2] == ["kernel=LIN×RQ+PER", "length_scale=29.4"]
 
 
 def test_diagnostics_are_text() -> None:

@@ -20,14 +20,15 @@ NAME = "gp_active_sensing"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__version__", "errors", "types", "config", "registry", "resources"})
     | {"cache", "events", "files", "metrics", "records", "versions"},
-    frozenset({"topology", "kernels"}),
+    frozenset({"topology", "kernels", "selection"}),
     frozenset({"belief"}),
     frozenset({"planning"}),
     frozenset({"loop", "evidence", "promises", "joint", "readings", "expert"}),
     frozenset({"foresight"}),
     frozenset({"sim", "mission", "messages", "replay", "experiments", "report", "learning"}),
     frozenset({"ros"}),
-    frozenset({"cli", "cli_learn", "cli_maps", "cli_replay", "demo", "doctor", "__main__"}),
+    frozenset({"cli", "cli_kernel_options", "cli_kernels", "cli_learn", "cli_maps"})
+    | {"cli_model", "cli_replay", "demo", "doctor", "__main__"},
 )
 DRIVERS = 6
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -40,7 +41,13 @@ HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap"
 HEAVY += ("pyproj", "shapely", "networkx", "libsumo", "traci")
 
 
-TORCH = {ROOT / "learning" / "model.py"}
+TORCH = {ROOT / "learning" / "model.py"} | {
+    ROOT / "learning" / "vbks" / f"{name}.py"
+    for name in (
+        *("covariances", "exact", "gpytorch_kernels", "local_elbo", "optimiser", "state"),
+        *("svgp", "training"),
+    )
+}
 """What imports torch as it is imported; it is imported inside a function."""
 
 

@@ -60,7 +60,8 @@
    * spec: title, x (ascending numbers), xLabel, whole (x are whole numbers), series, unit, range
    * ([low, high] of y), fromZero, height, legend (entries of its own), heading(i), onPick(i).
    * series: {kind: line|band|bars|points, name, values | low, high, errors, colour, width, dash,
-   * opacity, flags and flagColour (bars), labels (points), quiet (not in the legend and box)}.
+   * opacity, flags and flagColour (bars), labels (points), xs (points at places of their own),
+   * quiet (not in the legend and box)}.
    */
   GPAS.chart = (host, spec) => {
     const figure = element('figure', 'chart', null, host);
@@ -104,7 +105,7 @@
     function points(root, s) {
       s.values.forEach((value, i) => {
         if (!known(value)) return;
-        const x = scale.xs[i] + (s.shift || 0);
+        const x = (s.xs ? scale.x(s.xs[i]) : scale.xs[i]) + (s.shift || 0);
         const y = scale.y(value);
         const error = s.errors ? s.errors[i] : null;
         if (known(error)) {
@@ -112,7 +113,7 @@
           const d = `M${x} ${low}V${top}M${x - 3} ${top}h6M${x - 3} ${low}h6`;
           svg('path', { d, stroke: s.colour, fill: 'none', 'stroke-width': 1.3 }, root);
         }
-        svg('circle', { cx: x, cy: y, r: s.size || 3, fill: s.colour }, root);
+        svg('circle', { cx: x, cy: y, r: s.size || 3, fill: s.colour, 'fill-opacity': s.opacity ?? 1 }, root);
         if (s.labels && s.labels[i]) {
           svg('text', { class: 'number', x, y: y - 7, 'text-anchor': 'middle' }, root, s.labels[i]);
         }
@@ -183,7 +184,7 @@
     }
 
     function lines(i) {
-      return spec.series.filter((s) => !s.quiet).map((s) => {
+      return spec.series.filter((s) => !s.quiet && !s.xs).map((s) => {
         const unit = s.unit ?? spec.unit;
         if (s.kind === 'band') return `${s.name}: ${s.text ? s.text(i) : `${GPAS.number(s.low[i])} to ${GPAS.withUnit(s.high[i], unit)}`}`;
         if (!known(s.values[i])) return null;

@@ -13,7 +13,7 @@
   }
 
   function charts(run, go) {
-    const { steps, unit, scales, colours } = run;
+    const { steps, unit, scales, kernels, colours } = run;
     const host = byId('charts');
     const staged = run.kind === 'stages';
     const word = staged ? 'stage' : 'readings';
@@ -33,7 +33,8 @@
       add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, range: settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
     if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', range: settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
-    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, colours));
+    if (kernels.labels.length > 1 && steps.length > 1) add(belief(steps, kernels, 'kernels', 'Belief over the kernel', colours));
+    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', 'Belief over the length-scale', colours));
     const [lower, upper] = [column('lower'), column('upper')];
     const bracket = run.valueUnit ? ` [${run.valueUnit}]` : '';
     if (has(lower)) {
@@ -91,19 +92,19 @@
     return Array.from({ length: count }, (_, i) => table[Math.round((i * (table.length - 1)) / Math.max(count - 1, 1))]);
   }
 
-  /** Areas on top of each other: the share of each length-scale. */
-  function belief(steps, scales, colours) {
-    const shades = scaleColours(scales.labels.length, colours.values);
+  /** Areas on top of each other: the share of each length-scale, or kernel. */
+  function belief(steps, parts, key, title, colours) {
+    const shades = scaleColours(parts.labels.length, colours.values);
     let below = steps.map(() => 0);
-    const series = scales.labels.map((name, k) => {
+    const series = parts.labels.map((name, k) => {
       const low = below;
-      const high = below.map((v, i) => v + steps[i].weights[k]);
+      const high = below.map((v, i) => v + steps[i][key][k]);
       below = high;
-      const text = (i) => `${(100 * steps[i].weights[k]).toFixed(0)} %`;
+      const text = (i) => `${(100 * steps[i][key][k]).toFixed(0)} %`;
       return { kind: 'band', name, low, high, colour: shades[k], opacity: 1, text };
     });
     return {
-      title: 'Belief over the length-scale', series, range: [0, 1.0001],
+      title, series, range: [0, 1.0001],
       legend: series.map((s) => ({ name: s.name, colour: s.colour })),
     };
   }
@@ -130,13 +131,14 @@
   }
 
   function start(run) {
-    const { steps, scales } = run;
+    const { steps, scales, kernels } = run;
     const last = steps.length - 1;
     const slider = byId('slider');
     const past = GPAS.history(run);
     const field = GPAS.field(byId('field'), run, past);
     const made = charts(run, (s) => go(s));
     const shades = scaleColours(scales.labels.length, run.colours.values);
+    const tints = scaleColours(kernels.labels.length, run.colours.values);
     const staged = run.kind === 'stages';
     let now = last;
     let timer = null;
@@ -152,7 +154,9 @@
       readout(run, step, now);
       field.show(now);
       made.forEach((chart) => chart.setCursor(now));
-      byId('belief').hidden = scales.labels.length < 2;
+      byId('belief').hidden = scales.labels.length < 2 && kernels.labels.length < 2;
+      byId('kernels').hidden = kernels.labels.length < 2;
+      if (kernels.labels.length > 1) GPAS.weights(byId('kernel-rows'), kernels.labels, step.kernels, kernels.prior, tints);
       GPAS.weights(byId('belief-rows'), scales.labels, step.weights, scales.prior, shades);
       byId('why').hidden = !staged;
       byId('why').parentElement.classList.toggle('alone', !staged);

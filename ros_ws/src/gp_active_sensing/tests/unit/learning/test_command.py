@@ -80,6 +80,7 @@ def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:
         ((str(few), "--map", "town"), "expected readings of 8 places or more"),
         ((str(speeds), "--map", "twon"), "Did you mean 'town'"),
         (("twon",), "Did you mean 'town'"),
+        (("town_sample",), "is a bag: learn length-scales from the run"),
         ((str(speeds), "--map", "town", "--value", "sped"), "Did you mean 'speed'"),
         ((str(speeds), "--map", "town", "--set", "belief.kernel=matern33"), "Did you mean"),
     ):

@@ -1,0 +1,130 @@
+"""Which file the belief over kernels of a run is in: the one that is named, or the run's own copy.
+
+A run directory keeps a copy, and its configuration a mark of what is in it, so that a run can be
+gone on with and shown after the file has moved or was written anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.belief.config import BeliefConfig
+from gp_active_sensing.errors import ConfigError, ResourceError
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.records import MODEL
+from gp_active_sensing.resources import find_resource
+from gp_active_sensing.selection import model_mark
+
+__all__ = ["as_begun", "keep_model", "model_path", "with_mark"]
+
+
+def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
+    """Return where the model of a belief is: a run's own copy, or the file that is named.
+
+    A copy that holds something else than the mark says is passed over.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    copy = None if run_dir is None else run_dir / MODEL
+    own = copy is not None and copy.is_file()
+    if copy is not None and own and config.model_mark in (None, _mark_of(copy)):
+        return copy
+    named = config.model or ""
+    try:
+        return find_resource("maps", named)
+    except ResourceError as error:
+        with contextlib.suppress(ResourceError):  # a path of another machine
+            return find_resource("maps", Path(named).name)
+        # What is installed of maps does not help here.
+        searched = str(error).partition("Searched:")[2]
+        msg = f"belief.model: no file {named!r}. Searched:{searched.rpartition(chr(10))[0]}"
+        if own:
+            msg += f"\n  {copy}, which is not the model that the run began with"
+        raise ConfigError(msg) from error
+
+
+def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig:
+    """Return the configuration with `model_mark` saying what is in the model's file.
+
+    Args:
+        config: of a belief; without a model it is returned as it is.
+        run_dir: of a run that may have a copy of its own.
+
+    Raises:
+        ConfigError: there is no such file, or another one than the mark says.
+    """
+    if config.model is None:
+        return config
+    path = model_path(config, run_dir)
+    mark = _mark_of(path)
+    if config.model_mark not in (None, mark):
+        msg = (
+            f"belief.model_mark: {path} is not the model that is meant: its mark is {mark}, "
+            f"expected {config.model_mark}; give the file of then (a run keeps a copy of its own, "
+            f"{MODEL}), or leave the mark out to take the one that is there"
+        )
+        raise ConfigError(msg)
+    return dataclasses.replace(config, model_mark=mark)
+
+
+def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
+    """Return the configuration to go on with a run: with the model that it began with.
+
+    The run has a copy, so that the file may have moved, or have been written anew. Another file is
+    another configuration.
+
+    Args:
+        config: as given now.
+        stored: the section `belief` of the run's configuration.
+        run_dir: of the run.
+
+    Raises:
+        ConfigError: no file, and no copy.
+    """
+    mark = stored.get("model_mark")
+    if config.model is None or config.model_mark is not None or not isinstance(mark, str):
+        return config
+    begun = dataclasses.replace(config, model=str(stored.get("model")), model_mark=mark)
+    if not (run_dir / MODEL).is_file():
+        return with_mark(config)
+    try:
+        same = _mark_of(model_path(config)) == mark
+    except ConfigError:
+        same = True  # gone since
+    return begun if same or config.model == begun.model else with_mark(config)
+
+
+def keep_model(config: BeliefConfig, run_dir: Path) -> None:
+    """Keep a copy of the model in a run directory, unless it has it already.
+
+    Raises:
+        ConfigError: there is no such file.
+        RunError: the copy cannot be written.
+    """
+    if config.model is None:
+        return
+    copy = run_dir / MODEL
+    if copy.is_file() and _mark_of(copy) == config.model_mark:
+        return
+    path = model_path(config)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    write_whole(copy, data)
+
+
+def _mark_of(path: Path) -> str:
+    try:
+        return model_mark(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"belief.model: {path}: cannot be read: {error.strerror or error}")

@@ -1,0 +1,126 @@
+"""Options of ``gp-active-sensing learn`` that are for kernels only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gp_active_sensing.learning.sources import Asked
+
+__all__ = ["KERNEL_OPTIONS", "KernelOptions", "kernel_options"]
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Options of `learn` that are for kernels only; None = not given."""
+
+    kernels: str | None
+    inputs: str | None
+    inducing: int | None
+    batch: int | None
+    iterations: int | None
+    restarts: int | None
+    hyperparameters: str | None
+    stages: str | None
+    top: int | None
+    refit: int | None
+    jobs: int | None
+    cluster: str | None
+    device: str | None
+    checkpoint: Path | None
+    resume: bool
+    earlier: Path | None
+    report: Path | None
+    reading_topic: str | None
+    reading_type: str | None
+    reading_field: str | None
+    pose_topic: str | None
+    pose_type: str | None
+
+    def asked(self, data: str, **said: Any) -> Asked:
+        """Return what the data are: these options, and those that `learn` always has."""
+        from gp_active_sensing.learning.sources import Asked
+
+        return Asked(
+            data,
+            inputs=tuple(name for word in (self.inputs or "").split(",") if (name := word.strip())),
+            reading_topic=self.reading_topic or "",
+            reading_type=self.reading_type or "",
+            reading_field=self.reading_field or "",
+            pose_topic=self.pose_topic or "",
+            pose_type=self.pose_type or "",
+            **said,
+        )
+
+
+_positive = click.IntRange(min=1)
+_file = click.Path(path_type=Path, dir_okay=False)
+_OPTIONS = (
+    click.option(
+        "--kernels",
+        metavar="SET",
+        help="Learn a belief over kernels: k144, k12, level2, base, or names such as SE+PER,LIN×RQ",
+    ),
+    click.option(
+        "--inputs",
+        metavar="COLUMNS",
+        help="Of a CSV file, such as x,y,hours; of a bag: some of x,y,hours. No map is used then.",
+    ),
+    click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
+    click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
+    click.option("--iterations", type=_positive, metavar="N", help="Steps at most, a stage."),
+    click.option("--restarts", type=_positive, metavar="N", help="Starting points of each kernel."),
+    click.option(
+        "--hyperparameters",
+        type=click.Choice(("full", "point")),
+        help="Believed in, or one value each.",
+    ),
+    click.option(
+        "--stages", metavar="SHARES", help="Of the rows, such as 0.1,0.3,1: the belief after each."
+    ),
+    click.option("--top", type=_positive, metavar="N", help="Kernels that the model keeps."),
+    click.option(
+        "--refit",
+        type=_positive,
+        metavar="N",
+        help="Fit the --top kernels (10) again, with N inducing points.",
+    ),
+    click.option("--jobs", type=_positive, metavar="N", help="Processes; default: 1."),
+    click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler."),
+    click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where to compute."),
+    click.option(
+        "--checkpoint",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Where the optimisation is kept; default: beside --out, until it is done.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on with what the checkpoint holds."),
+    click.option(
+        "--continue",
+        "earlier",
+        type=_file,
+        metavar="MODEL",
+        help="Go on from a model of some of these rows; by default with its kernels.",
+    ),
+    click.option("--report", type=_file, metavar="PAGE", help="Write a page about it, .html"),
+    click.option("--reading-topic", metavar="TOPIC", help="Of a bag; default: /reading."),
+    click.option("--reading-type", metavar="TYPE", help="Default: the topic's own."),
+    click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
+    click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
+    click.option("--pose-type", metavar="TYPE", help="Default: the topic's own."),
+)
+
+KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
+"""Names of the parameters that are for kernels only."""
+
+
+def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of kernels to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,277 @@
+"""The command ``gp-active-sensing learn --kernels …``: a belief over kernels, as a model file."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gp_active_sensing.cli_kernel_options import KernelOptions
+
+if TYPE_CHECKING:
+    from gp_active_sensing.learning.screening import Way
+    from gp_active_sensing.learning.sources import Asked
+    from gp_active_sensing.learning.vbks import VbksConfig
+    from gp_active_sensing.selection import KernelModel
+
+__all__ = ["learn_kernels"]
+
+_SECTION = "vbks."
+_KEPT = ("inducing", "batch", "hyperparameters", "whitened", "noise_floor", "prior_std", "centre")
+"""Settings of a model that go on with it."""
+
+
+def learn_kernels(
+    asked: Asked, options: KernelOptions, *, seed: int, out: Path | None, as_json: bool
+) -> None:
+    """Learn a belief over kernels and write the model.
+
+    Args:
+        asked: what the data are, overrides of the section ``vbks`` among them.
+        options: how.
+        seed: of every random draw.
+        out: file of the model; None = one of its own in the folder ``models``.
+        as_json: print plain data and nothing else.
+    """
+    import dataclasses
+    from time import monotonic
+
+    from rich.console import Console
+
+    from gp_active_sensing.errors import MissingDependencyError
+    from gp_active_sensing.learning.kernel_lines import SHOWN, model_lines, model_mapping
+    from gp_active_sensing.learning.kernel_show import show_learning
+    from gp_active_sensing.learning.screening import learn_model
+    from gp_active_sensing.learning.sources import gather_rows
+    from gp_active_sensing.selection import read_model, write_model
+
+    _check_usage(options)
+    earlier = None if options.earlier is None else read_model(options.earlier)
+    config, overrides = _settings(options, asked.overrides, seed, earlier)
+    way = _way(options)
+    expressions = _expressions(options.kernels, earlier)
+    file = _model_file(out, asked.data)
+    folder = options.checkpoint or file.with_name(f"{file.name}.checkpoint")
+    hint = _again(file, options)
+    say: Callable[[str], None] = (lambda line: None) if as_json else click.echo
+    with _working(folder, keep=options.checkpoint is not None, way=way):
+        origins = _origins(earlier)
+        rows = gather_rows(dataclasses.replace(asked, overrides=overrides), folder, origins)
+        say(
+            f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
+            f"{', '.join(rows.input_names)}; {len(expressions)} kernels"
+        )
+        for note in rows.notes:
+            click.echo(f"note: {note}", err=True)
+        began = monotonic()
+        console = Console(quiet=as_json, soft_wrap=True)
+        way = dataclasses.replace(way, checkpoint=folder)
+        try:
+            with show_learning(console) as show:
+                model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
+        except KeyboardInterrupt:
+            msg = f"interrupted; {hint}"
+            raise click.ClickException(msg) from None
+        except ImportError as error:
+            if isinstance(error, MissingDependencyError):
+                raise
+            msg = f"learning needs PyTorch and GPyTorch ({error}): "
+            msg += "pip install 'gp_active_sensing[learn]'"
+            raise MissingDependencyError(msg) from error
+        told = {
+            "recipe": dict(rows.recipe),
+            "notes": list(rows.notes),
+            "transform": rows.recipe.get("transform", "identity"),
+            "expressions": [str(e) for e in expressions],
+            "seconds": round(monotonic() - began, 1),
+        }
+        model = dataclasses.replace(model, settings=model.settings | told)
+        write_model(file, model)
+        if options.report is not None:
+            from gp_active_sensing.report.kernels import write_kernel_page
+
+            write_kernel_page(model, options.report, rows)
+    if as_json:
+        found = {"model": str(file)} | model_mapping(model)
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    say("")
+    for line in model_lines(model, SHOWN):
+        say(line)
+    say("")
+    say(f"  model    {file}")
+    if options.report is not None:
+        say(f"  report   {options.report}")
+    for what, line in _next(file, model, asked, report=options.report is not None):
+        say(f"  {what:<8} {line}")
+
+
+def _check_usage(options: KernelOptions) -> None:
+    """Refuse options that contradict each other."""
+    if options.jobs is not None and options.cluster is not None:
+        msg = "--jobs is for this machine; on a cluster each worker takes one group at a time"
+        raise click.UsageError(msg)
+    if options.earlier is not None and options.refit is not None:
+        msg = "a model that is continued keeps its inducing points: --continue goes without --refit"
+        raise click.UsageError(msg)
+    if options.report is not None and options.report.suffix.lower() != ".html":
+        msg = f"--report: expected a name that ends in .html, got {options.report.name!r}"
+        raise click.UsageError(msg)
+
+
+def _settings(
+    options: KernelOptions, overrides: Sequence[str], seed: int, earlier: KernelModel | None
+) -> tuple[VbksConfig, tuple[str, ...]]:
+    """Return the settings of VBKS, and the overrides that are not of them.
+
+    Those of an earlier model hold unless something else is said.
+    """
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.learning.vbks import VbksConfig
+    from gp_active_sensing.yaml_files import apply_overrides
+
+    names = ("inducing", "batch", "iterations", "restarts", "hyperparameters", "device")
+    before = {} if earlier is None else earlier.settings.get("vbks") or {}
+    said: dict[str, Any] = {name: before[name] for name in _KEPT if name in before}
+    said |= {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.stages is not None:
+        said["stages"] = _shares(options.stages)
+    own = [text for text in overrides if text.startswith(_SECTION)]
+    mapping = apply_overrides({"vbks": said | {"seed": seed}}, own)
+    rest = tuple(text for text in overrides if text not in own)
+    return from_mapping(VbksConfig, mapping["vbks"], path="vbks"), rest
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or found != sorted(set(found)) or not 0.0 < found[0] or found[-1] != 1.0:
+        msg = f"--stages: expected ascending shares that end with 1, such as 0.1,0.3,1; got {text}"
+        raise click.UsageError(msg)
+    return found
+
+
+def _way(options: KernelOptions) -> Way:
+    from gp_active_sensing.learning.screening import Way
+
+    return Way(
+        top=options.top,
+        refit=options.refit,
+        jobs=options.jobs or 1,
+        cluster=options.cluster,
+        resume=options.resume,
+    )
+
+
+def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any, ...]:
+    from gp_active_sensing.kernels.grammar import kernel_set
+
+    if kernels is not None:
+        return kernel_set(kernels)
+    assert earlier is not None
+    return tuple(fit.composite.expression for fit in earlier.fits)
+
+
+def _origins(earlier: KernelModel | None) -> dict[str, str]:
+    """Return from when an earlier model counts its hours."""
+    if earlier is None:
+        return {}
+    times = (earlier.settings.get("recipe") or {}).get("times") or {}
+    return {str(name): str(stamp) for name, stamp in times.items()}
+
+
+def _model_file(out: Path | None, data: str) -> Path:
+    """Return where the model goes."""
+    if out is not None:
+        if out.suffix.lower() != ".npz":
+            msg = f"--out: expected a name that ends in .npz (the model file), got {out.name!r}"
+            raise click.UsageError(msg)
+        if not out.absolute().parent.is_dir():
+            msg = f"--out: there is no folder {out.absolute().parent}"
+            raise click.UsageError(msg)
+        return out
+    stem = Path(data).stem or "model"
+    number, file = 1, Path(f"{stem}-kernels.npz")
+    while file.exists():
+        number += 1
+        file = Path(f"{stem}-kernels-{number}.npz")
+    return file
+
+
+def _again(file: Path, options: KernelOptions) -> str:
+    """Return how to go on after Ctrl-C."""
+    where = f"--out {file}"
+    if options.checkpoint is not None:
+        where += f" --checkpoint {options.checkpoint}"
+    return f"the same command with {where} --resume goes on"
+
+
+@contextmanager
+def _working(folder: Path, *, keep: bool, way: Way) -> Iterator[None]:
+    """Have a folder for rows and checkpoints; remove it at the end, unless something is left to do.
+
+    Args:
+        folder: which.
+        keep: it is the user's own, and stays.
+        way: whether it is to be resumed.
+
+    Raises:
+        RunError: there is nothing to resume, or something that would be overwritten.
+    """
+    from gp_active_sensing.errors import RunError
+    from gp_active_sensing.files import cannot
+
+    begun = folder.is_dir() and any(folder.rglob("signature.json"))
+    if way.resume and not begun:
+        msg = f"{folder}: there is nothing to resume; give the --out or --checkpoint of before"
+        raise RunError(msg)
+    if begun and not way.resume:
+        msg = (
+            f"{folder}: holds a learning that was begun; go on with --resume, or remove the "
+            "folder to begin anew"
+        )
+        raise RunError(msg)
+    there = folder.is_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot(folder, "make the folder", error) from error
+    try:
+        yield
+    except BaseException:
+        if not any(folder.rglob("signature.json")) and not there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        for part in folder.glob("rows-*.npy"):
+            part.unlink(missing_ok=True)
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _next(
+    file: Path, model: KernelModel, asked: Asked, *, report: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield what can be done with the model now."""
+    if not report:
+        yield "page", f"gp-active-sensing model report {file} --out {file.stem}.html"
+    recipe = model.settings["recipe"]
+    if recipe.get("kind") == "map":
+        # The section as a whole: a scenario's own kernel or length-scales would contradict it.
+        section: dict[str, str] = {"model": str(file)}
+        if recipe["transform"] != "identity":
+            section["transform"] = recipe["transform"]
+        inside = ", ".join(f"{key}: {value}" for key, value in section.items())
+        keys = [f"belief={{{inside}}}", *(key for key in asked.overrides if key.startswith("map."))]
+        given = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+        yield "use", f"gp-active-sensing run {recipe.get('scenario') or 'SCENARIO'} {given}"
+    else:
+        yield "predict", f"gp-active-sensing model predict {file} ROWS.csv --out predicted.csv"

@@ -1,0 +1,204 @@
+"""The commands ``gp-active-sensing model …``: look at a belief over kernels, and use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gp_active_sensing.topology import Topology
+
+__all__ = ["model"]
+
+_file = click.Path(path_type=Path, dir_okay=False)
+_model = click.argument("file", metavar="FILE", type=_file)
+
+
+@click.group()
+def model() -> None:
+    """Show, prune and predict with models that `learn --kernels` wrote."""
+
+
+@model.command()
+@_model
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Kernels that are listed; default: 12."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON: all of it.")
+def show(file: Path, top: int | None, as_json: bool) -> None:
+    """Say what the model FILE believes: kernels, noise, lengths, how the learning ended."""
+    from gp_active_sensing.learning.kernel_lines import SHOWN, model_lines, model_mapping
+    from gp_active_sensing.selection import read_model
+
+    found = read_model(file)
+    if as_json:
+        click.echo(json.dumps({"model": str(file)} | model_mapping(found), indent=2))
+        return
+    for line in model_lines(found, top or SHOWN):
+        click.echo(line)
+
+
+@model.command()
+@_model
+@click.argument("rows", metavar="ROWS", type=_file)
+@click.option("--out", type=_file, metavar="FILE", required=True, help="The table, .csv")
+@click.option("--scenario", metavar="NAME", help="ROWS has places of this one's map.")
+@click.option("--map", "map_file", metavar="FILE", help="ROWS has places of this road map.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Of the map, e.g. map.features=[relational]",
+)
+@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+def predict(
+    file: Path,
+    rows: Path,
+    out: Path,
+    scenario: str | None,
+    map_file: str | None,
+    overrides: tuple[str, ...],
+    place: str,
+) -> None:
+    """Write what the model FILE expects at ROWS, a CSV file with its inputs as columns.
+
+    The same table comes out with three columns more: mean and std of the field, and reading_std,
+    of a reading of it.
+    """
+    from rich.console import Console
+
+    from gp_active_sensing.learning.predict import predict_table
+    from gp_active_sensing.selection import read_model
+
+    topology = _map(scenario, map_file, overrides, place)
+    found = read_model(file)
+    console = Console(quiet=not Console().is_terminal)
+    with console.status("predicting") as status:
+        count, lacking = predict_table(
+            found,
+            rows,
+            out,
+            topology=topology,
+            place=place,
+            progress=lambda done: status.update(f"predicting: {done} rows"),
+        )
+    click.echo(f"written: {out}, {count} rows")
+    if lacking:
+        click.echo(f"note: {lacking} of them lack an input and have no prediction", err=True)
+
+
+def _map(
+    scenario: str | None, map_file: str | None, overrides: tuple[str, ...], place: str
+) -> Topology | None:
+    """Return the map that rows have places of, None = they have the inputs themselves."""
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.sim.scenario import load_scenario
+    from gp_active_sensing.topology import MapConfig, build_topology
+    from gp_active_sensing.yaml_files import apply_overrides
+
+    if scenario is not None and map_file is not None:
+        msg = "--scenario and --map: give one of them"
+        raise click.UsageError(msg)
+    if scenario is not None:
+        return build_topology(load_scenario(scenario, overrides=overrides).map)
+    if map_file is None:
+        if overrides or place:
+            msg = f"{'--set' if overrides else '--place'} needs --scenario or --map"
+            raise click.UsageError(msg)
+        return None
+    whole: dict[str, Any] = apply_overrides({"map": {"kind": "roads", "file": map_file}}, overrides)
+    return build_topology(from_mapping(MapConfig, whole["map"], path="map"))
+
+
+@model.command()
+@_model
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", required=True, help="Kernels that stay."
+)
+@click.option("--out", type=_file, metavar="FILE", required=True, help="The smaller model, .npz")
+def prune(file: Path, top: int, out: Path) -> None:
+    """Keep the most probable kernels of the model FILE; their local ELBOs are used again."""
+    from gp_active_sensing.selection import read_model, write_model
+
+    found = read_model(file)
+    kept = found.prune(top)
+    write_model(out, kept)
+    share = float(found.belief.probabilities[:top].sum())
+    click.echo(
+        f"written: {out}, {len(kept.fits)} of {len(found.fits)} kernels, which had {share:.3f} of "
+        "the belief"
+    )
+
+
+@model.command()
+@_model
+@click.option("--data", metavar="CSV", type=_file, help="Rows to be predicted and compared.")
+@click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option("--scenario", metavar="NAME", help="The rows have places of this one's map.")
+@click.option("--map", "map_file", metavar="FILE", help="The rows have places of this road map.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Of the map, e.g. map.features=[relational]",
+)
+@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
+def report(
+    file: Path,
+    data: Path | None,
+    value: str,
+    scenario: str | None,
+    map_file: str | None,
+    overrides: tuple[str, ...],
+    place: str,
+    out: Path,
+) -> None:
+    """Write a page about the model FILE; with --data also how well it predicts those rows."""
+    import tempfile
+
+    from gp_active_sensing.errors import ConfigError
+    from gp_active_sensing.learning.sources import Asked, gather_rows
+    from gp_active_sensing.report.kernels import write_kernel_page
+    from gp_active_sensing.selection import read_model
+
+    if data is None and (value or scenario or map_file or overrides or place):
+        msg = "--value, --scenario, --map, --set and --place are for --data"
+        raise click.UsageError(msg)
+    found = read_model(file)
+    if data is None:
+        write_kernel_page(found, out)
+        click.echo(str(out))
+        return
+    recipe = found.settings.get("recipe") or {}
+    transform = recipe.get("transform", "identity")
+    if transform != "identity":
+        overrides = (f"belief.transform={transform}", *overrides)
+    of_map = scenario is not None or map_file is not None
+    asked = Asked(
+        str(data),
+        inputs=() if of_map else found.input_names,
+        value=value or ("" if of_map else found.output_name),
+        place=place,
+        scale=float(recipe.get("scale", 1.0)),
+        scenario=scenario,
+        map_file=map_file,
+        overrides=overrides,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        rows = gather_rows(asked, Path(folder), recipe.get("times"))
+        if rows.input_names != found.input_names:
+            msg = (
+                f"the model's inputs are {', '.join(found.input_names)}, those of {data} "
+                f"{', '.join(rows.input_names)}; give the map it was learned on"
+            )
+            raise ConfigError(msg)
+        for note in rows.notes:
+            click.echo(f"note: {note}", err=True)
+        write_kernel_page(found, out, rows)
+    click.echo(str(out))

@@ -1,0 +1,163 @@
+"""Predictions of a model for the rows of a table, as another table."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.errors import ConfigError, ReadingError, suggest
+from gp_active_sensing.files import cannot
+from gp_active_sensing.learning.columns import check_column, listed
+from gp_active_sensing.learning.table import Table
+from gp_active_sensing.selection import KernelModel
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["COLUMNS", "predict_table"]
+
+COLUMNS = ("mean", "std", "reading_std")
+"""Of the field: mean and standard deviation; of a reading of it: standard deviation."""
+_PLACES = ("place", "id", "segment", "name", "edge", "location")
+
+
+def predict_table(
+    model: KernelModel,
+    source: Path,
+    out: Path,
+    *,
+    topology: Topology | None = None,
+    place: str = "",
+    progress: Callable[[int], None] = lambda rows: None,
+) -> tuple[int, int]:
+    """Write what a model expects at the rows of a CSV table: that table and three columns more.
+
+    The rows are read and written some at a time. One that lacks an input gets empty cells.
+
+    Args:
+        model: the model.
+        source: a table with the model's inputs as columns; or, with a map, with names of places.
+        out: file to be written.
+        topology: a map whose features are the model's inputs.
+        place: column with the names of its places; "" = a usual one.
+        progress: told how many rows are done.
+
+    Returns:
+        Number of rows, and of those among them without a prediction.
+
+    Raises:
+        ConfigError: a map that has other features.
+        ReadingError: a table, column, name or number that cannot be used.
+        RunError: the file cannot be written.
+    """
+    times = (model.settings.get("recipe") or {}).get("times") or {}
+    if out.exists() and source.exists() and out.samefile(source):
+        msg = f"{out}: is the table that is read; write to another file"
+        raise ConfigError(msg)
+    part = out.with_name(f".{out.name}.part")
+    rows = lacking = 0
+    with Table(source, times) as table:
+        chunks = (
+            _of_columns(model, table)
+            if topology is None
+            else _of_places(model, table, topology, place)
+        )
+        try:
+            with part.open("w", newline="", encoding="utf-8") as stream:
+                writer = csv.writer(stream, lineterminator="\n")
+                writer.writerow([*table.header, *_names(table.header)])
+                noise: float | None = None
+                for cells, X in chunks:
+                    if noise is None and np.isfinite(X).all(axis=1).any():
+                        noise = _noise(model, X)
+                    found = _predicted(model, X, noise or 0.0)
+                    writer.writerows(
+                        [*_padded(row, len(table.header)), *(_text(v) for v in values)]
+                        for row, values in zip(cells, found.tolist(), strict=True)
+                    )
+                    rows += len(cells)
+                    lacking += int(np.isnan(found[:, 0]).sum())
+                    progress(rows)
+                table.refuse_without(model.input_names)
+            os.replace(part, out)
+        except OSError as error:
+            raise cannot(out, "write", error) from error
+        finally:
+            part.unlink(missing_ok=True)
+    return rows, lacking
+
+
+def _of_columns(model: KernelModel, table: Table) -> Iterator[tuple[list[list[str]], FloatArray]]:
+    lacking = [name for name in model.input_names if name not in table.header]
+    if lacking:
+        hint = suggest(lacking[0], table.header)
+        msg = (
+            f"{table.path}: the model's inputs are {listed(model.input_names)}; there is no column "
+            f"{lacking[0]!r}.{hint} Got {listed(table.header)}"
+        )
+        if (model.settings.get("recipe") or {}).get("kind") == "map":
+            msg += ". Of places of a map: say which with --map or --scenario"
+        raise ReadingError("no_column", msg)
+    for X in table.chunks(model.input_names):
+        yield table.cells, X
+
+
+def _of_places(
+    model: KernelModel, table: Table, topology: Topology, place: str
+) -> Iterator[tuple[list[list[str]], FloatArray]]:
+    names = list(topology.feature_names)
+    if set(names) != set(model.input_names):
+        msg = (
+            f"map {topology.name!r} has the features {listed(names)}, the model's inputs are "
+            f"{listed(model.input_names)}; give the map, and the map.features, it was learned on"
+        )
+        raise ConfigError(msg)
+    features = topology.features[:, [names.index(name) for name in model.input_names]]
+    column = place or next((name for name in _PLACES if name in table.header), _PLACES[0])
+    check_column(table.path, table.header, column)
+    at, known = table.header.index(column), {name: k for k, name in enumerate(topology.names)}
+    for _ in table.chunks(()):
+        words = [(row[at] if at < len(row) else "").strip() for row in table.cells]
+        unknown = next((word for word in words if word not in known), None)
+        if unknown is not None:
+            hint = suggest(unknown, topology.names)
+            msg = f"{table.path}: {unknown!r} is no place of map {topology.name!r}.{hint}"
+            raise ReadingError("unknown_place", msg)
+        yield table.cells, features[[known[word] for word in words]]
+
+
+def _noise(model: KernelModel, X: FloatArray) -> float:
+    """Return the variance of a reading beyond that of the field: it is the same everywhere."""
+    one = X[np.isfinite(X).all(axis=1)][:1]
+    return float(model.predict(one, noisy=True)[1][0] - model.predict(one)[1][0])
+
+
+def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
+    """Return (m, 3) what `COLUMNS` names, in the unit of the readings; NaN without inputs."""
+    found = np.full((len(X), len(COLUMNS)), np.nan)
+    whole = np.isfinite(X).all(axis=1)
+    if whole.any():
+        transform = TRANSFORMS[str(model.settings.get("transform", "identity"))]
+        expected, variance = model.predict(X[whole])
+        mean, of_field = transform.moments(expected, variance)
+        _, of_reading = transform.moments(expected, variance + noise)
+        found[whole] = np.column_stack([mean, np.sqrt(of_field), np.sqrt(of_reading)])
+    return found
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    """Return names of the new columns that the table has not."""
+    return [f"model_{name}" if name in header else name for name in COLUMNS]
+
+
+def _padded(row: Sequence[str], width: int) -> list[str]:
+    return [*row[:width], *[""] * (width - len(row))]
+
+
+def _text(value: Any) -> str:
+    return f"{value:.9g}" if np.isfinite(value) else ""

@@ -1,0 +1,199 @@
+"""What kernels are to be learned from, found: a table, a scenario, a run or a bag -> `Rows`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.learning.job import Job, gather
+from gp_active_sensing.learning.read_bag import is_bag, read_bag
+from gp_active_sensing.learning.read_table import read_table, transformed
+from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.settings import Given
+from gp_active_sensing.yaml_files import apply_overrides
+
+__all__ = ["Asked", "gather_rows", "map_rows"]
+
+_TABLES = (".csv", ".tsv", ".txt")
+_TRANSFORM = "belief.transform"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user said about the data.
+
+    Args:
+        data: a CSV file, a run directory, a scenario or a bag.
+        inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
+        value: column with the values.
+        place: column with the names of places.
+        scale: factor on the values.
+        snap: farthest that a position may be from its place [m].
+        scenario, map_file: whose map.
+        overrides: ``a.b=value``.
+        reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
+    """
+
+    data: str
+    inputs: tuple[str, ...] = ()
+    value: str = ""
+    place: str = ""
+    scale: float = 1.0
+    snap: float = 50.0
+    scenario: str | None = None
+    map_file: str | None = None
+    overrides: tuple[str, ...] = ()
+    reading_topic: str = ""
+    reading_type: str = ""
+    reading_field: str = ""
+    pose_topic: str = ""
+    pose_type: str = ""
+
+    @property
+    def of_bag(self) -> dict[str, str]:
+        """What is said that only a bag has."""
+        names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
+        return {name: text for name in names if (text := getattr(self, name))}
+
+
+def gather_rows(
+    asked: Asked, folder: Path | None = None, origins: Mapping[str, str] | None = None
+) -> Rows:
+    """Read the rows that are asked for.
+
+    With a map (of the scenario, the run, the bag's own mission, or the one that is named) the
+    inputs are the features of the place of each reading; with `inputs` they are what is named.
+
+    Args:
+        asked: what the user said.
+        folder: where a long log is kept, see `Store`; None = in memory.
+        origins: stamps from which hours are counted, by input: those of an earlier model.
+
+    Raises:
+        ActiveSensingError: something that cannot be found or used; the message says what to do.
+    """
+    path = Path(asked.data)
+    named = asked.scenario is not None or asked.map_file is not None
+    if asked.inputs and named:
+        msg = (
+            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
+            "are: give one or the other"
+        )
+        raise ConfigError(msg)
+    if is_bag(asked.data):
+        return _of_bag(asked, folder, origins)
+    if asked.of_bag:
+        option = next(iter(asked.of_bag)).replace("_", "-")
+        msg = f"--{option} is for a bag, and {asked.data} is none"
+        raise ConfigError(msg)
+    if asked.inputs:
+        if path.is_dir() or not (path.is_file() or path.suffix.lower() in _TABLES):
+            msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
+            raise ConfigError(msg)
+        if asked.place:
+            msg = "--place is for a map; with --inputs the columns themselves are the inputs"
+            raise ConfigError(msg)
+        return read_table(
+            path,
+            asked.inputs,
+            asked.value,
+            scale=asked.scale,
+            transform=transform_of(asked.overrides),
+            folder=folder,
+            origins=origins,
+        )
+    if path.suffix.lower() in _TABLES and not named:
+        msg = (
+            f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
+            "map the places are of, with --scenario or --map"
+        )
+        raise ConfigError(msg)
+    job = gather(
+        asked.data,
+        scenario=asked.scenario,
+        map_file=asked.map_file,
+        overrides=asked.overrides,
+        place=asked.place,
+        value=asked.value,
+        scale=asked.scale,
+        snap=asked.snap,
+    )
+    rows = map_rows(job, asked.value or "value")
+    table = path.is_dir() or named or path.suffix.lower() in _TABLES
+    scenario = asked.scenario or ("" if table else asked.data)
+    return replace(rows, recipe={**rows.recipe, "scale": asked.scale, "scenario": scenario})
+
+
+def map_rows(job: Job, output_name: str = "value") -> Rows:
+    """Return the readings of a map's places, with the features of the places as inputs."""
+    topology, readings, transform = job.topology, job.readings, job.config.transform
+    values = transformed(readings.values, transform, readings.source)
+    recipe = {"kind": "map", "map": topology.name, "times": {}, "transform": transform}
+    return Rows(
+        topology.features[readings.places],
+        values,
+        tuple(topology.feature_names),
+        output_name,
+        readings.source,
+        recipe=recipe,
+    ).checked()
+
+
+def transform_of(overrides: Sequence[str]) -> str:
+    """Return the transform that overrides ask for, where there is no scenario to override.
+
+    Raises:
+        ConfigError: another key than `belief.transform`, or another word than a transform.
+    """
+    for text in overrides:
+        key = text.partition("=")[0].strip()
+        if key != _TRANSFORM:
+            msg = f"{key}: without a map only {_TRANSFORM} and vbks.… can be set"
+            raise ConfigError(msg)
+    word = apply_overrides({}, overrides).get("belief", {}).get("transform", "identity")
+    if word not in TRANSFORMS:
+        hint = suggest(str(word), TRANSFORMS)
+        msg = f"{_TRANSFORM}: expected one of {', '.join(TRANSFORMS)}, got {word!r}.{hint}"
+        raise ConfigError(msg)
+    return str(word)
+
+
+def _of_bag(asked: Asked, folder: Path | None, origins: Mapping[str, str] | None) -> Rows:
+    if asked.place or asked.value:
+        msg = f"--{'place' if asked.place else 'value'} is for a table, and {asked.data} is a bag"
+        raise ConfigError(msg)
+    given = Given(
+        scenario=asked.scenario or "",
+        map_file=asked.map_file or "",
+        overrides=asked.overrides,
+        reading_topic=asked.reading_topic,
+        reading_type=asked.reading_type,
+        reading_field=asked.reading_field,
+        pose_topic=asked.pose_topic,
+        pose_type=asked.pose_type,
+    )
+    if asked.inputs:
+        transform = [text for text in asked.overrides if text.startswith("belief.")]
+        return read_bag(
+            asked.data,
+            asked.inputs,
+            replace(given, overrides=tuple(t for t in asked.overrides if t not in transform)),
+            scale=asked.scale,
+            transform=transform_of(transform),
+            folder=folder,
+            origins=origins,
+        )
+    if asked.scale != 1.0:
+        given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
+    with tempfile.TemporaryDirectory(dir=folder, prefix="bag-") as inside:
+        run = Path(inside) / "run"
+        # As the node would have taken it in: every reading at its place on the map.
+        replay_bag(asked.data, run, given, belief_only=True)
+        rows = map_rows(gather(str(run)))
+    source = f"bag {asked.data} on map {rows.recipe['map']!r}"
+    return replace(rows, source=source)

@@ -1,0 +1,94 @@
+"""Where the optimisation of a group of kernels is, on disk; without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing.selection.model import KernelFit
+from gp_active_sensing.types import FloatArray
+
+if TYPE_CHECKING:
+    from gp_active_sensing.learning.vbks.training import Finished
+
+__all__ = ["read_checkpoint", "write_checkpoint"]
+
+_VERSION = 1
+_ARRAYS = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
+
+
+def write_checkpoint(
+    path: Path, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray], finished: Finished
+) -> None:
+    """Write a checkpoint whole, or leave the one that is there.
+
+    Args:
+        path: of the file.
+        facts: plain data.
+        arrays: of the state.
+        finished: what has come of the group so far.
+    """
+    head = {
+        "version": _VERSION,
+        "facts": dict(facts),
+        "dropped": finished.dropped,
+        "bounds": finished.bounds,
+        "fits": {
+            name: {
+                "dimensions": fit.composite.dimensions,
+                "bound": fit.bound,
+                "whitened": fit.whitened,
+                "noise_floor": fit.noise_floor,
+                "iterations": fit.iterations,
+                "outcome": fit.outcome,
+            }
+            for name, fit in finished.fits.items()
+        },
+    }
+    kept = dict(arrays)
+    for name, fit in finished.fits.items():
+        kept |= {f"fit.{name}.{part}": getattr(fit, part) for part in _ARRAYS}
+    # NaN and infinity stand for bounds that there are none of: Python's own reader takes them.
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as stream:
+        np.savez(stream, head=text, **kept)  # type: ignore[arg-type]
+    os.replace(part, path)
+
+
+def read_checkpoint(
+    path: Path, names: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, FloatArray], Finished]:
+    """Return what `write_checkpoint` was given.
+
+    Raises:
+        ConfigError: not such a file, or one of other kernels.
+    """
+    from gp_active_sensing.learning.vbks.training import Finished
+
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        head = json.loads(arrays.pop("head").tobytes().decode())
+        facts = dict(head["facts"])
+        if head["version"] != _VERSION or facts["names"] != list(names):
+            msg = "it is of other kernels or another version"
+            raise ValueError(msg)
+        fits = {}
+        for name, said in head["fits"].items():
+            parts = {part: arrays.pop(f"fit.{name}.{part}") for part in _ARRAYS}
+            composite = Composite(parse(name), said.pop("dimensions"))
+            fits[name] = KernelFit(composite=composite, **said, **parts)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        msg = f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin anew"
+        raise ConfigError(msg) from error
+    return facts, arrays, Finished(fits, dict(head["dropped"]), dict(head["bounds"]))

@@ -1,0 +1,108 @@
+"""Settings of VBKS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
+
+__all__ = ["Progress", "VbksConfig"]
+
+
+@dataclass(frozen=True)
+class VbksConfig:
+    """How a belief over kernels is learned. [Teng2020, Sec. 4]."""
+
+    inducing: int = param(64, help="inducing variables of each kernel, M", low=1, high=5000)
+    batch: int = param(
+        512, help="rows of a mini-batch; from all rows on, each step sees all", low=1
+    )
+    iterations: int = param(2000, help="steps at most, in each stage", low=1)
+    rate: float = param(0.02, help="step of Adam, of logarithms and scaled inputs", above=0.0)
+    natural_rate: float | None = param(
+        None,
+        help="step of the natural gradient of q(u); null = the largest up to a half with which q(u) "
+        "remembers four rows an inducing variable",
+        above=0.0,
+        high=1.0,
+    )
+    hyperparameters: str = param(
+        "full",
+        help="q(θ): full, a Gaussian with full covariance; point, one value (C_θ = 0)",
+        choices=("full", "point"),
+    )
+    whitened: bool = param(
+        False, help="q(θ)q(v) with u = chol(K)v in place of the paper's q(θ)q(u)"
+    )
+    learn_inducing: bool = param(True, help="move the inducing inputs, each kernel its own")
+    restarts: int = param(3, help="starting points of each kernel; the best goes on", low=1)
+    noise_floor: float = param(
+        1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
+    )
+    prior_std: float = param(
+        1.0, help="s of p(g) = N(0, s²I): how far the kernel belief may leave uniform", above=0.0
+    )
+    samples: int = param(2000, help="of q(g), for the kernel belief", low=1)
+    theta_samples: int = param(16, help="of q(θ), for local ELBOs and predictions", low=2)
+    evaluate_every: int = param(100, help="steps between estimates of the bound", low=1)
+    tolerance: float = param(
+        1e-3, help="gain of the bound that counts as one", unit="nat a row", low=0.0
+    )
+    patience: int = param(
+        3,
+        help="estimates without a gain after which the step is divided by four; at the third time "
+        "a kernel has converged",
+        low=1,
+    )
+    stages: tuple[float, ...] = param(
+        (1.0,), help="shares of the rows after which the belief is recorded", min_items=1, above=0.0
+    )
+    shuffle: bool = param(True, help="stages take rows in random order, else in that of the log")
+    centre: bool = param(
+        True, help="False: inputs and outputs are scaled and not shifted; 0 means something"
+    )
+    memory: float = param(1.0, help="of one group of kernels, about", unit="GB", above=0.0)
+    device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
+    dtype: str = param("float64", help="precision", choices=("float64", "float32"))
+    seed: int = param(0, help="of rows, starts and samples", low=0)
+
+    def natural_step(self, inducing: int) -> float:
+        """Return the step of the natural gradient of q(u) with so many inducing variables."""
+        if self.natural_rate is not None:
+            return self.natural_rate
+        return min(0.5, self.batch / (4.0 * inducing))
+
+    def __post_init__(self) -> None:
+        problems = []
+        if list(self.stages) != sorted(set(self.stages)) or self.stages[-1] != 1.0:
+            problems.append(
+                f"stages: expected ascending shares that end with 1, got {list(self.stages)}"
+            )
+        if problems:
+            raise ConfigError(problems)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the learning is.
+
+    Args:
+        kernels: names of those of one group, which are optimised together.
+        finished: kernels that are done, in all groups.
+        total: kernels in all groups.
+        stage, stages: which share of the rows, from 1.
+        iteration, iterations: steps in this stage, done and at most.
+        rows: used in this stage.
+        bounds: estimates of the local ELBOs of `kernels` [nat]; NaN of a dropped one.
+    """
+
+    kernels: tuple[str, ...]
+    finished: int
+    total: int
+    stage: int
+    stages: int
+    iteration: int
+    iterations: int
+    rows: int
+    bounds: tuple[float, ...]

@@ -1,0 +1,205 @@
+"""Composite kernels in torch, many at once: one tensor for all leaves of a kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import Expression, Leaf, Product, Sum
+
+__all__ = ["Covariances", "shape_of"]
+
+_LEAST = 1e-20
+"""Squared distance below which a Matérn kernel has no slope: that of its root is infinite at 0."""
+
+
+def shape_of(expression: Expression) -> str:
+    """Return the expression without names: kernels of one shape are joined by one operation."""
+    if isinstance(expression, Leaf):
+        return "k"
+    inside = [shape_of(part) for part in expression.parts]
+    if isinstance(expression, Sum):
+        return "+".join(inside)
+    return "".join(f"({s})" if "+" in s else s for s in inside)
+
+
+@dataclass(frozen=True)
+class _Leaves:
+    """Leaves of one kind: of which kernels, and where their parameters are in θ."""
+
+    kernels: Any  # (l,)
+    lengths: Any  # (l, d)
+    periods: Any  # (l, d)
+    alphas: Any  # (l,)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Kernels of one shape: rows first … last, their leaves (k, j) in the stack, their scales."""
+
+    expression: Expression
+    first: int
+    last: int
+    leaves: Any  # (k, leaves of each)
+    scales: Any  # (k, scales of each)
+
+
+class Covariances:
+    """Covariances of K kernels under K vectors θ, with derivatives.
+
+    θ is (K, P), P the most parameters of one, the rest padding that nothing depends on. Kernels
+    must come in the order of `order`: those of one shape follow one another.
+
+    Args:
+        composites: the kernels, all of the same dimensions.
+        device: of torch.
+    """
+
+    def __init__(self, composites: Sequence[Composite], device: Any) -> None:
+        self.composites = tuple(composites)
+        self._d = composites[0].dimensions
+        found: dict[str, list[tuple[int, int]]] = {}
+        for k, composite in enumerate(composites):
+            for j, base in enumerate(composite.leaves):
+                found.setdefault(base, []).append((k, j))
+        order = [base for base in ("PER", "SE", "RQ", "MAT12", "MAT32", "MAT52") if base in found]
+        self._bases = [*order, *(["LIN"] if "LIN" in found else [])]
+        self._leaves = {base: self._of_kind(found[base], device) for base in self._bases}
+        place: dict[tuple[int, int], int] = {}
+        for base in self._bases:
+            for where in found[base]:
+                place[where] = len(place)
+        self._shapes: list[_Shape] = []
+        start = 0
+        for k in range(len(composites)):
+            here = shape_of(composites[k].expression)
+            after = shape_of(composites[k + 1].expression) if k + 1 < len(composites) else ""
+            if here != after:
+                rows = range(start, k + 1)
+                leaves = [[place[r, j] for j in range(len(composites[r].leaves))] for r in rows]
+                scales = [composites[r].where("scale").tolist() for r in rows]
+                self._shapes.append(
+                    _Shape(
+                        composites[start].expression,
+                        start,
+                        k + 1,
+                        torch.tensor(leaves, device=device),
+                        torch.tensor(scales, device=device),
+                    )
+                )
+                start = k + 1
+
+    def _of_kind(self, where: Sequence[tuple[int, int]], device: Any) -> _Leaves:
+        lengths, periods, alphas = [], [], []
+        for k, j in where:
+            composite = self.composites[k]
+            lengths.append(composite.where("length_scale", j))
+            periods.append(composite.where("period", j))
+            alphas.append(composite.where("alpha", j))
+        kernels = torch.tensor([k for k, _ in where], device=device)
+
+        def tensor(rows: list[Any]) -> Any:
+            return torch.tensor(np.array(rows, dtype=np.int64), device=device)
+
+        return _Leaves(kernels, tensor(lengths), tensor(periods), tensor(alphas))
+
+    @staticmethod
+    def order(composites: Sequence[Composite]) -> list[int]:
+        """Return the order of kernels that this class wants: by shape."""
+        return sorted(range(len(composites)), key=lambda k: shape_of(composites[k].expression))
+
+    def between(self, theta: Any, A: Any, B: Any) -> Any:
+        """Return the (K, n, m) covariances.
+
+        Args:
+            theta: (K, P).
+            A: (K, n, d) inputs of each kernel.
+            B: (K, m, d), or (1, m, d) the same for all.
+        """
+        parts = []
+        for base in self._bases:
+            leaf = self._leaves[base]
+            here = self._warped(base, leaf, theta, A)
+            there = here if B is A else self._warped(base, leaf, theta, B)
+            product = here @ there.transpose(1, 2)
+            if base == "LIN":
+                parts.append(product)
+                continue
+            square = (here * here).sum(2)[:, :, None] + (there * there).sum(2)[:, None, :]
+            square = (square - 2.0 * product).clamp_min(0.0)
+            parts.append(_correlation(base, square, self._alphas(base, leaf, theta)))
+        return self._joined(theta, torch.cat(parts) if len(parts) > 1 else parts[0])
+
+    def variance(self, theta: Any, X: Any) -> Any:
+        """Return the (K, m) prior variances at X (K, m, d) or (1, m, d)."""
+        parts = []
+        for base in self._bases:
+            leaf = self._leaves[base]
+            if base == "LIN":
+                parts.append((self._warped(base, leaf, theta, X) ** 2).sum(2))
+            else:
+                parts.append(X.new_ones((len(leaf.kernels), X.shape[1])))
+        return self._joined(theta, torch.cat(parts))
+
+    def _warped(self, base: str, leaf: _Leaves, theta: Any, X: Any) -> Any:
+        """Return inputs (l, n, d or 2d) of each leaf, such that r² is their squared distance."""
+        rows = leaf.kernels[:, None]
+        inverse = torch.exp(-theta[rows, leaf.lengths])[:, None, :]
+        own = X if X.shape[0] == 1 else X[leaf.kernels]
+        if base != "PER":
+            return own * inverse
+        angle = own * (2.0 * math.pi * torch.exp(-theta[rows, leaf.periods]))[:, None, :]
+        return torch.cat([torch.cos(angle) * inverse, torch.sin(angle) * inverse], dim=2)
+
+    def _alphas(self, base: str, leaf: _Leaves, theta: Any) -> Any:
+        if base != "RQ":
+            return None
+        return torch.exp(theta[leaf.kernels[:, None], leaf.alphas])[:, :, None]
+
+    def _joined(self, theta: Any, stack: Any) -> Any:
+        """Return the sums and products (K, …) of the leaves in the stack (l, …)."""
+        ones = (1,) * (stack.dim() - 1)
+        joined = []
+        for shape in self._shapes:
+            rows = torch.arange(shape.first, shape.last, device=stack.device)[:, None]
+            scale = torch.exp(2.0 * theta[rows, shape.scales])
+            parts = [stack[column] for column in shape.leaves.unbind(1)]
+            scales = [s.reshape(-1, *ones) for s in scale.unbind(1)]
+            joined.append(_evaluate(shape.expression, iter(parts), iter(scales), factor=False))
+        return torch.cat(joined) if len(joined) > 1 else joined[0]
+
+
+def _evaluate(expression: Expression, parts: Any, scales: Any, *, factor: bool) -> Any:
+    """Return the value of an expression; scales are used in the order that `Composite` has."""
+    if isinstance(expression, Leaf):
+        return next(parts) if factor else next(scales) * next(parts)
+    product = isinstance(expression, Product)
+    own = product and not any(isinstance(part, Sum) for part in expression.parts)
+    total = next(scales) if own else None
+    for part in expression.parts:
+        value = _evaluate(part, parts, scales, factor=product)
+        if total is None:
+            total = value
+        else:
+            total = total * value if product else total + value
+    return total
+
+
+def _correlation(base: str, square: Any, alpha: Any) -> Any:
+    """Return the correlation at squared scaled distances; see `correlation_of_square`."""
+    if base in ("SE", "PER"):
+        return torch.exp(-0.5 * square)
+    if base == "RQ":
+        return torch.exp(-alpha * torch.log1p(square / (2.0 * alpha)))
+    r = torch.sqrt(square.clamp_min(_LEAST))
+    if base == "MAT12":
+        return torch.exp(-r)
+    s = math.sqrt(3.0 if base == "MAT32" else 5.0) * r
+    near = 1.0 + s if base == "MAT32" else 1.0 + s + s * s / 3.0
+    return near * torch.exp(-s)

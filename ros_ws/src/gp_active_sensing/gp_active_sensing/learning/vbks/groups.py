@@ -1,0 +1,125 @@
+"""Groups of kernels: made to fit the memory, optimised one after the other, or side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.learning.vbks.config import Progress
+from gp_active_sensing.learning.vbks.covariances import Covariances
+from gp_active_sensing.learning.vbks.data import Data
+from gp_active_sensing.learning.vbks.training import Finished, Group, Training, memory_of
+from gp_active_sensing.selection.model import KernelFit
+
+__all__ = ["partition", "train_all", "train_group"]
+
+
+def partition(
+    composites: Sequence[Composite],
+    data: Data,
+    earlier: Mapping[str, KernelFit],
+    jobs: int,
+    checkpoint: Path | None,
+    *,
+    resume: bool,
+) -> list[Group]:
+    """Return groups of kernels of like shape, none of which needs more than the memory.
+
+    Args:
+        composites: the kernels.
+        data: what from.
+        earlier: fits to begin with.
+        jobs: processes: there are at least so many groups.
+        checkpoint: directory.
+        resume: whether its files are used.
+    """
+    config = data.config
+    ordered = [composites[k] for k in Covariances.order(composites)]
+    most = config.memory * 1e9 / max(jobs, 1)
+    size = max(1, math.ceil(len(ordered) / max(jobs, 1)))
+    while size > 1:
+        need = max(
+            memory_of(ordered[k : k + size], config.inducing, config.batch)
+            for k in range(0, len(ordered), size)
+        )
+        if need * config.restarts <= most:
+            break
+        size = max(1, size // 2)
+    groups = []
+    for number, first in enumerate(range(0, len(ordered), size)):
+        names = tuple(c.name for c in ordered[first : first + size])
+        file = None if checkpoint is None else checkpoint / f"group-{number:03d}.npz"
+        known = {name: earlier[name] for name in names if name in earlier}
+        groups.append(Group(names, data, known, file, resume))
+    return groups
+
+
+def train_group(
+    group: Group, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None
+) -> Finished:
+    """Optimise one group, here and now.
+
+    Args:
+        group: what.
+        progress: told now and then.
+        threads: of torch; None = as they are.
+    """
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    wanted = group.data.config.device
+    there = torch.cuda.is_available() if wanted == "auto" else wanted == "cuda"
+    device = torch.device("cuda" if there else "cpu")
+    return Training(group, device, progress).run()
+
+
+def train_all(
+    groups: Sequence[Group],
+    *,
+    jobs: int,
+    cluster: str | None,
+    progress: Callable[[Progress], None] | None,
+) -> Finished:
+    """Optimise all groups; on several cores or machines where that is asked for.
+
+    Raises:
+        MissingDependencyError: joblib or dask.distributed is not installed.
+    """
+    total = sum(len(group.names) for group in groups)
+    whole = Finished()
+    done = 0
+
+    def tell(said: Progress) -> None:
+        if progress is not None:
+            progress(dataclasses.replace(said, finished=done, total=total))
+
+    if cluster is None and jobs <= 1:
+        for group in groups:
+            _join(whole, train_group(group, tell))
+            done += len(group.names)
+        return whole
+    from gp_active_sensing.learning.vbks.workers import on_cluster, on_cores
+
+    results: Any = on_cores(groups, jobs) if cluster is None else on_cluster(groups, cluster)
+    for k, finished in results:
+        _join(whole, finished)
+        done += len(groups[k].names)
+        config = groups[k].data.config
+        stages = len(config.stages)
+        names = groups[k].names
+        bounds = tuple(finished.bounds[name][-1] for name in names)
+        rows = groups[k].data.rows_of(stages - 1)
+        steps = config.iterations
+        tell(Progress(names, 0, 0, stages, stages, steps, steps, rows, bounds))
+    return whole
+
+
+def _join(whole: Finished, part: Finished) -> None:
+    whole.fits.update(part.fits)
+    whole.dropped.update(part.dropped)
+    whole.bounds.update(part.bounds)

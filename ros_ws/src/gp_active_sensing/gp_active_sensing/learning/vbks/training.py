@@ -1,0 +1,501 @@
+"""The optimisation of a group of kernels: starts, stages, plateaus, faults; it can be resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing.learning.vbks.checkpoint import read_checkpoint, write_checkpoint
+from gp_active_sensing.learning.vbks.config import Progress
+from gp_active_sensing.learning.vbks.covariances import Covariances
+from gp_active_sensing.learning.vbks.data import Data, inducing_inputs
+from gp_active_sensing.learning.vbks.optimiser import Optimiser
+from gp_active_sensing.learning.vbks.state import State, begin
+from gp_active_sensing.selection.model import KernelFit
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["Finished", "Group", "Training"]
+
+_CUTS = 3
+"""Divisions of the step after which a plateau is the end."""
+_DIVISOR = 4.0
+_FAULTS = 3
+"""Bounds that are not finite after which a start is given up."""
+_STARTS = 0.2
+"""Share of the steps that all starts take before the best of each kernel goes on alone."""
+_FULL_RATE = 0.1
+"""Factor of the step where q(θ) is no point: it is near its best, and narrow."""
+_POINT = 0.7
+"""Share of the steps until which q(θ) is a point."""
+_SAMPLE = 2048
+"""Rows that a bound is estimated from, or four for an inducing input."""
+_ESTIMATES = 4
+"""Samples of θ in such an estimate."""
+_PASSED = 1_000_000
+"""Rows times samples of θ of the last, exact bound, about."""
+_BLOCK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Kernels that are optimised together.
+
+    Args:
+        names: of the kernels.
+        data: what from.
+        earlier: fits to begin with, by name.
+        checkpoint: file, None = none is written.
+        resume: go on from it, where it is there.
+    """
+
+    names: tuple[str, ...]
+    data: Data
+    earlier: Mapping[str, KernelFit]
+    checkpoint: Path | None = None
+    resume: bool = False
+
+
+@dataclass
+class Finished:
+    """What came of a group.
+
+    Args:
+        fits: by name.
+        dropped: why, by name.
+        bounds: (stages,) local ELBOs of each kernel, by name; NaN once it is dropped.
+    """
+
+    fits: dict[str, KernelFit] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    bounds: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass
+class _Row:
+    """What is told of one start of a kernel."""
+
+    kernel: int
+    start: int
+    iterations: int = 0
+    outcome: str = ""
+    trace: list[list[float]] = field(default_factory=list)
+
+
+class Training:
+    """Optimises a group.
+
+    Args:
+        group: what.
+        device: of torch.
+        progress: told now and then.
+    """
+
+    def __init__(
+        self, group: Group, device: Any, progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        config = group.data.config
+        self.group, self.config, self.data = group, config, group.data
+        self._device, self._progress = device, progress
+        self._dtype = torch.float64 if config.dtype == "float64" else torch.float32
+        dimensions = group.data.rows.inputs.shape[1]
+        made = [Composite(parse(name), dimensions) for name in group.names]
+        self._composites = [made[k] for k in Covariances.order(made)]
+        self._names = [c.name for c in self._composites]
+        self._size = max(c.size for c in self._composites)
+        self._full = self._entered = False
+        self._rows: list[_Row] = []
+        self._done: list[State] = []
+        self._stage = self._phase = self._step = 0
+        self._finished = Finished(bounds={name: [] for name in self._names})
+        self.state: State
+        self._optimiser: Optimiser
+
+    def run(self) -> Finished:
+        """Return what came of it."""
+        if not self._resumed():
+            self._begin()
+        while self._stage < len(self.config.stages):
+            phases = self._phases()
+            while self._phase < len(phases):
+                phase, limit = phases[self._phase]
+                self._optimise(limit, phase)
+                if phase == "starts":
+                    self._choose()
+                else:
+                    self._gather()
+                self._phase += 1
+                self._step = max(self._step, limit) if self._phase < len(phases) else self._step
+                self._entered = False
+            self._conclude()
+        return self._finished
+
+    def _phases(self) -> list[tuple[str, int]]:
+        """Return what a stage consists of, and the number of the step that each part ends with.
+
+        q(θ) is a point while it is far from its best: samples of it only add noise there.
+        """
+        steps = self.config.iterations
+        several = self._stage == 0 and len(self._rows) > len(self._names)
+        phases = [("starts", max(1, round(_STARTS * steps)))] if several else []
+        if self.config.hyperparameters == "point":
+            return [*phases, ("point", steps)]
+        return [*phases, ("point", max(1, round(_POINT * steps))), ("full", steps)]
+
+    # -- beginning -----------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        config = self.config
+        known = self.group.earlier
+        self._rows = [
+            _Row(k, number)
+            for k, name in enumerate(self._names)
+            for number in range(1 if name in known else config.restarts)
+        ]
+        starts = [(row.kernel, row.start) for row in self._rows]
+        Z = inducing_inputs(self.data, config.inducing)
+        self.state = begin(self._composites, starts, Z, config, self._device, self._dtype, known)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what computes with the rows of the state as they are now."""
+        chosen = [self._composites[self._row(i).kernel] for i in range(len(self.state.number))]
+        if chosen:
+            self._optimiser = Optimiser(
+                chosen, self.config, self._device, self._dtype, width=self._size
+            )
+            self._optimiser.full = self._full
+
+    def _row(self, i: int) -> _Row:
+        return self._rows[int(self.state.number[i])]
+
+    # -- the steps -----------------------------------------------------------------------------
+
+    def _optimise(self, limit: int, phase: str) -> None:
+        """Take steps up to number `limit` of the stage, or until all kernels have converged."""
+        self._full = self._optimiser.full = phase == "full"
+        stage, every = self._stage, self.config.evaluate_every
+        rows, whole = self.data.rows_of(stage), self.data.whole(stage)
+        sample = self.data.sample(stage, max(_SAMPLE, 4 * self.state.inducing.shape[1]))
+        if not self._entered:
+            if self._full:
+                self._widen(sample)
+            self._estimate(sample, first=True)
+            self._entered = True
+        batches = self.data.batches(stage, self._step)
+        etas = self._etas()
+        while self._step < limit and len(self.state.number):
+            X, y = next(batches)
+            self._optimiser.step(self.state, X, y, next(etas), rows, whole=whole)
+            self._step += 1
+            for i in range(len(self.state.number)):
+                self._row(i).iterations += 1
+            if self._step % every == 0 or self._step == limit:
+                if self._estimate(sample):
+                    etas = self._etas()
+                self._checkpoint()
+
+    def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
+        """Turn the point q(θ) into a Gaussian that fits the bound's curvature."""
+        weight = self.data.rows_of(self._stage) / len(sample[1])
+        for count in (0, _ESTIMATES):
+            etas = (
+                self._fixed_etas(count)
+                if count
+                else self._optimiser.tensor(np.zeros((1, len(self.state.number), self._size)))
+            )
+            total = self._optimiser.total(self.state, [sample], weight, etas)
+            self._optimiser.settle(self.state, *sample, weight, total)
+
+    def _etas(self) -> Iterator[Any]:
+        """Yield (K, P) standard normal numbers; those of a kernel do not depend on the others."""
+        rows = [self._row(i) for i in range(len(self.state.number))]
+        step = self._step
+        while True:
+            block = np.zeros((_BLOCK, len(rows), self._size))
+            if self._full:
+                for i, row in enumerate(rows):
+                    rng = self._rng(row, self._stage, step // _BLOCK)
+                    width = self._composites[row.kernel].size
+                    block[:, i, :width] = rng.standard_normal((_BLOCK, width))
+            for eta in block[step % _BLOCK :]:
+                yield self._optimiser.tensor(eta)
+            step += _BLOCK - step % _BLOCK
+
+    def _rng(self, row: _Row, *more: int) -> np.random.Generator:
+        name = zlib.crc32(self._names[row.kernel].encode())
+        return np.random.default_rng([self.config.seed, name, row.start, *more])
+
+    def _fixed_etas(self, count: int) -> Any:
+        """Return (S, K, P) numbers in opposite pairs, always the same; zeros for a point."""
+        rows = [self._row(i) for i in range(len(self.state.number))]
+        if not self._full:
+            return self._optimiser.tensor(np.zeros((1, len(rows), self._size)))
+        half = np.zeros(((count + 1) // 2, len(rows), self._size))
+        for i, row in enumerate(rows):
+            width = self._composites[row.kernel].size
+            half[:, i, :width] = self._rng(row, 0xE7A).standard_normal((len(half), width))
+        return self._optimiser.tensor(np.concatenate([half, -half]))
+
+    # -- estimates -----------------------------------------------------------------------------
+
+    def _estimate(self, sample: tuple[FloatArray, FloatArray], *, first: bool = False) -> bool:
+        """Estimate the bounds, and see what follows; return whether kernels have left."""
+        state, config = self.state, self.config
+        rows = self.data.rows_of(self._stage)
+        total = self._optimiser.total(
+            state, [sample], rows / len(sample[1]), self._fixed_etas(_ESTIMATES)
+        )
+        bound = self._optimiser.bound(state, total)
+        finite = torch.isfinite(bound)
+        if first:
+            # The best q(u) for what the sample says: mini-batches take over from there.
+            state.precision, state.linear = total.precision, total.linear
+            state.stale.zero_()
+            state.cuts.zero_()
+            state.best.fill_(-math.inf)
+            state.rate.fill_(config.rate * (_FULL_RATE if self._full else 1.0))
+        gained = bound > state.best + config.tolerance * rows
+        better = bound > state.best
+        for variable, kept in zip(state.variables, state.kept, strict=True):
+            kept[better] = variable[better]
+        state.best = torch.where(better, bound, state.best)
+        state.stale = torch.where(gained, torch.zeros_like(state.stale), state.stale + 1)
+        self._recover(~finite)
+        if not first:
+            self._slow_down(finite & (state.stale >= config.patience))
+        for i, value in enumerate(bound.tolist()):
+            row = self._row(i)
+            row.trace.append([float(row.iterations), float(rows), value])
+        self._tell(bound)
+        return self._leave(bound, first=first)
+
+    def _recover(self, bad: Any) -> None:
+        """Put kernels whose bound is not finite back to where it was, with a smaller step."""
+        if not bool(bad.any()):
+            return
+        state = self.state
+        for variable, kept in zip(state.variables, state.kept, strict=True):
+            variable[bad] = kept[bad]
+        for moment in state.moments:
+            moment[bad] = 0.0
+        state.precision[bad] = torch.eye(
+            state.precision.shape[1], dtype=self._dtype, device=self._device
+        )
+        state.linear[bad] = 0.0
+        state.rate[bad] /= _DIVISOR
+        state.faults[bad] += 1
+
+    def _slow_down(self, flat: Any) -> None:
+        state = self.state
+        state.rate[flat] /= _DIVISOR
+        state.cuts[flat] += 1
+        state.stale[flat] = 0
+
+    def _leave(self, bound: Any, *, first: bool) -> bool:
+        """Let kernels go that have converged or were given up; return whether any did."""
+        state = self.state
+        converged = state.cuts >= _CUTS
+        given_up = state.faults >= _FAULTS
+        if first:
+            given_up = given_up & ~torch.isfinite(bound)
+        leaving = converged | given_up
+        if not bool(leaving.any()):
+            return False
+        for i in torch.nonzero(leaving).flatten().tolist():
+            row = self._row(i)
+            if bool(given_up[i]):
+                row.outcome = (
+                    f"dropped: its bound was not finite {_FAULTS} times, "
+                    f"last at step {row.iterations}"
+                )
+                state.best[i] = -math.inf
+            else:
+                row.outcome = (
+                    f"converged: the bound rose by less than {self.config.tolerance:g} nat a row "
+                    f"in {self.config.patience} estimates, with three sizes of the step"
+                )
+        self._done.append(state.cut(leaving))
+        self.state = state.cut(~leaving)
+        self._prepare()
+        return True
+
+    def _gather(self) -> None:
+        """Bring the kernels that have left back, in their order."""
+        parts = [*self._done, self.state]
+        values: dict[str, Any] = {}
+        for item in dataclasses.fields(State):
+            several = [getattr(part, item.name) for part in parts]
+            if isinstance(several[0], tuple):
+                values[item.name] = tuple(torch.cat(v) for v in zip(*several, strict=True))
+            else:
+                values[item.name] = torch.cat(several)
+        whole = State(**values)
+        self.state = whole.cut(torch.argsort(whole.number))
+        self._done = []
+        self._prepare()
+
+    def _choose(self) -> None:
+        """Go on with the best start of each kernel."""
+        self._gather()
+        best: dict[int, int] = {}
+        bounds = self.state.best.tolist()
+        for i, bound in enumerate(bounds):
+            k = self._row(i).kernel
+            if k not in best or bound > bounds[best[k]]:
+                best[k] = i
+        self.state = self.state.cut(torch.tensor(sorted(best.values()), device=self._device))
+        self.state.cuts.zero_()
+        self.state.stale.zero_()
+        self.state.rate.fill_(self.config.rate)
+        for row in self._rows:
+            row.outcome = "" if row.outcome.startswith("converged") else row.outcome
+        self._prepare()
+        self._leave(self.state.best, first=True)
+
+    # -- the end of a stage --------------------------------------------------------------------
+
+    def _conclude(self) -> None:
+        """Compute the bounds of all rows of the stage exactly, and q(u) with them."""
+        self._gather()
+        state, config = self.state, self.config
+        rows = self.data.rows_of(self._stage)
+        for variable, kept in zip(state.variables, state.kept, strict=True):
+            variable.copy_(kept)
+        count = max(2, min(config.theta_samples, _PASSED // rows))
+        total = self._optimiser.total(
+            state, self.data.everything(self._stage), 1.0, self._fixed_etas(count)
+        )
+        bound = self._optimiser.bound(state, total)
+        state.precision, state.linear = total.precision, total.linear
+        last = self._stage + 1 == len(config.stages)
+        mean, root = self._optimiser.moments(total)
+        alive = torch.isfinite(bound) & (state.faults < _FAULTS)
+        for i, value in enumerate(bound.tolist()):
+            row = self._row(i)
+            name = self._names[row.kernel]
+            if not bool(alive[i]):
+                self._finished.bounds[name].append(math.nan)
+                self._finished.dropped[name] = row.outcome or "dropped: its bound is not finite"
+                continue
+            self._finished.bounds[name].append(value)
+            row.trace.append([float(row.iterations), float(rows), value])
+            if last:
+                outcome = row.outcome or f"stopped at the limit of {config.iterations} steps"
+                self._finished.fits[name] = self._fit(i, value, mean[i], root[i], outcome)
+            row.outcome = ""
+        for name in self._finished.dropped:
+            found = self._finished.bounds[name]
+            found.extend([math.nan] * (self._stage + 1 - len(found)))
+        self.state = state.cut(alive)
+        self._prepare()
+        self._stage += 1
+        self._phase = self._step = 0
+        self._entered = False
+        self._checkpoint()
+
+    def _fit(self, i: int, bound: float, mean: Any, root: Any, outcome: str) -> KernelFit:
+        row = self._row(i)
+        composite = self._composites[row.kernel]
+        size = composite.size
+
+        def array(tensor: Any) -> FloatArray:
+            return np.array(tensor.detach().cpu().numpy(), dtype=np.float64)
+
+        theta_root = array(self._optimiser.root(self.state)[i])[:size, :size]
+        return KernelFit(
+            composite,
+            bound,
+            array(self.state.mean[i])[:size],
+            theta_root,
+            array(self.state.inducing[i]),
+            array(mean),
+            array(root),
+            self._optimiser.whitened,
+            self.config.noise_floor,
+            row.iterations,
+            outcome,
+            np.array(row.trace),
+        )
+
+    # -- telling, and going on -----------------------------------------------------------------
+
+    def _tell(self, bound: Any) -> None:
+        if self._progress is None:
+            return
+        best = {name: math.nan for name in self._names}
+        for i, value in enumerate(bound.tolist()):
+            name = self._names[self._row(i).kernel]
+            best[name] = value if not best[name] >= value else best[name]
+        for part in self._done:
+            for number, value in zip(part.number.tolist(), part.best.tolist(), strict=True):
+                name = self._names[self._rows[number].kernel]
+                best[name] = value if not best[name] >= value else best[name]
+        self._progress(
+            Progress(
+                tuple(self._names),
+                0,
+                len(self._names),
+                self._stage + 1,
+                len(self.config.stages),
+                self._step,
+                self.config.iterations,
+                self.data.rows_of(self._stage),
+                tuple(best.values()),
+            )
+        )
+
+    def _checkpoint(self) -> None:
+        if self.group.checkpoint is None:
+            return
+        arrays = {f"state.{k}": v for k, v in self.state.arrays().items()}
+        for n, part in enumerate(self._done):
+            arrays |= {f"done{n}.{k}": v for k, v in part.arrays().items()}
+        facts = {
+            "names": list(self._names),
+            "rows": [dataclasses.asdict(row) for row in self._rows],
+            "done": len(self._done),
+            "stage": self._stage,
+            "step": self._step,
+            "phase": self._phase,
+            "entered": self._entered,
+            "full": self._full,
+        }
+        write_checkpoint(self.group.checkpoint, facts, arrays, self._finished)
+
+    def _resumed(self) -> bool:
+        """Take up where a checkpoint is; return whether there is one."""
+        path = self.group.checkpoint
+        if path is None or not self.group.resume or not path.exists():
+            return False
+        facts, arrays, finished = read_checkpoint(path, self._names)
+        self._finished = finished
+        self._rows = [_Row(**row) for row in facts["rows"]]
+        self._stage, self._step = facts["stage"], facts["step"]
+        self._phase, self._entered = facts["phase"], facts["entered"]
+        self._full = facts["full"]
+
+        def part(prefix: str) -> State:
+            own = {k[len(prefix) + 1 :]: v for k, v in arrays.items() if k.startswith(prefix + ".")}
+            return State.from_arrays(own, self._device)
+
+        self.state = part("state")
+        self._done = [part(f"done{n}") for n in range(facts["done"])]
+        self._prepare()
+        return True
+
+
+def memory_of(composites: Sequence[Composite], inducing: int, batch: int) -> float:
+    """Return about how many bytes the optimisation of kernels needs at once."""
+    leaves = sum(len(c.leaves) for c in composites)
+    blocks = inducing**2 + inducing * min(batch, 100_000)
+    return 8.0 * (8.0 * leaves + 14.0 * len(composites)) * blocks

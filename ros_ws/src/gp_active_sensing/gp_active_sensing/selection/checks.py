@@ -1,0 +1,157 @@
+"""What a model file says, taken out entry by entry, each checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["Damaged", "Entries"]
+
+_LARGEST = 1e100
+"""Size of a number whose square is still finite."""
+
+
+class Damaged(ValueError):
+    """What is wrong with the contents of a file."""
+
+
+class Entries:
+    """Named entries that were read.
+
+    Args:
+        entries: by name.
+        where: before the names, in messages.
+    """
+
+    def __init__(self, entries: Any, where: str) -> None:
+        if not isinstance(entries, Mapping):
+            msg = f"{where}: expected an object, got {type(entries).__name__}"
+            raise Damaged(msg)
+        self._entries = entries
+        self._where = f"{where}." if where else ""
+        self._used: set[str] = set()
+
+    def _get(self, key: str) -> Any:
+        if key not in self._entries:
+            msg = f"{self._where}{key}: is missing"
+            raise Damaged(msg)
+        self._used.add(key)
+        return self._entries[key]
+
+    def _expected(self, key: str, what: str) -> Damaged:
+        shown = repr(self._entries[key])
+        return Damaged(f"{self._where}{key}: expected {what}, got {shown[:60]}")
+
+    def all_used(self) -> None:
+        """Refuse entries that nobody asked for."""
+        for key in self._entries:
+            if key not in self._used:
+                msg = f"{self._where}{key}: is no entry of a model"
+                raise Damaged(msg)
+
+    def number(self, key: str, *, low: float = -math.inf, above: float = -math.inf) -> float:
+        """Return a finite number."""
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._expected(key, "a number")
+        if not (abs(value) <= _LARGEST and value >= low and value > above):
+            raise self._expected(key, f"a number within ±{_LARGEST:g}, at least {low:g}")
+        return float(value)
+
+    def whole(self, key: str) -> int:
+        """Return a whole number that is not negative."""
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self._expected(key, "a whole number, not negative")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._get(key)
+        if not isinstance(value, bool):
+            raise self._expected(key, "true or false")
+        return value
+
+    def text(self, key: str, most: int = 1 << 20) -> str:
+        """Return text of at most so many characters."""
+        value = self._get(key)
+        if not isinstance(value, str) or len(value) > most:
+            raise self._expected(key, f"text of at most {most} characters")
+        return value
+
+    def items(self, key: str, least: int = 0) -> list[Any]:
+        """Return a list of at least so many."""
+        value = self._get(key)
+        if not isinstance(value, list) or len(value) < least:
+            raise self._expected(key, f"a list of at least {least}")
+        return value
+
+    def texts(self, key: str, least: int = 0) -> list[str]:
+        """Return a list of words, no two equal."""
+        value = self.items(key, least)
+        if not all(isinstance(v, str) for v in value) or len(set(value)) != len(value):
+            raise self._expected(key, "a list of different words")
+        return value
+
+    def pairs(self, key: str) -> list[tuple[str, str]]:
+        """Return a list of pairs of words."""
+        found = []
+        for value in self.items(key):
+            if (
+                not isinstance(value, list)
+                or len(value) != 2
+                or not all(isinstance(v, str) for v in value)
+            ):
+                raise self._expected(key, "a list of pairs of words")
+            found.append((value[0], value[1]))
+        return found
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return an object."""
+        value = self._get(key)
+        if not isinstance(value, dict):
+            raise self._expected(key, "an object")
+        return value
+
+    def length(self, key: str) -> int:
+        """Return the number of rows of an array."""
+        value = self._get(key)
+        if value.ndim < 1:
+            msg = f"{self._where}{key}: expected rows, got a single number"
+            raise Damaged(msg)
+        return len(value)
+
+    def array(
+        self,
+        key: str,
+        shape: tuple[int, ...],
+        *,
+        low: float = -_LARGEST,
+        high: float = _LARGEST,
+        above: float = -math.inf,
+        missing: bool = False,
+    ) -> FloatArray:
+        """Return an array of this shape with finite numbers within limits.
+
+        Args:
+            key: its name.
+            shape: expected.
+            low: least value.
+            high: largest.
+            above: below every value.
+            missing: NaN may stand for a number that there is none of.
+        """
+        value: FloatArray = self._get(key)
+        if value.shape != shape:
+            msg = f"{self._where}{key}: expected shape {shape}, got {value.shape}"
+            raise Damaged(msg)
+        good = (value >= low) & (value <= high) & (value > above)
+        if not np.all(good | np.isnan(value) if missing else good):
+            msg = f"{self._where}{key}: expected finite numbers of {low:g} … {high:g}"
+            raise Damaged(msg)
+        return value

@@ -1,0 +1,199 @@
+"""The local ELBO of VBKS by brute force: dense matrices, quadrature over f and over θ.
+
+Slow and plain; nothing is shared with the package but the kernel's own covariance.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.types import FloatArray
+
+JITTER = 1e-6
+
+
+@dataclass(frozen=True)
+class Task:
+    """A small problem, in normalised units.
+
+    Args:
+        composite: the kernel.
+        X: (n, d) inputs.
+        y: (n,) outputs.
+        Z: (M, d) inducing inputs.
+        floor: of the noise.
+    """
+
+    composite: Composite
+    X: FloatArray
+    y: FloatArray
+    Z: FloatArray
+    floor: float = 1e-3
+
+    def noise(self, theta: FloatArray) -> float:
+        """Return σ_n²."""
+        return self.floor**2 + math.exp(2.0 * theta[0])
+
+    def of_inducing(self, theta: FloatArray) -> FloatArray:
+        """Return the prior covariance of u (M, M), jitter and all."""
+        K = self.composite.covariance(theta, self.Z, self.Z)
+        return K + JITTER * K.diagonal().mean() * np.eye(len(K))
+
+
+@dataclass(frozen=True)
+class Q:
+    """q(θ) = N(mean, root rootᵀ) and q(v) = N(centre, spread); v is u where not whitened."""
+
+    mean: FloatArray
+    root: FloatArray
+    centre: FloatArray
+    spread: FloatArray
+    whitened: bool
+
+
+def normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights that integrate against the standard normal density."""
+    nodes, weights = hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+def cube(mean: FloatArray, root: FloatArray, count: int) -> Iterator[tuple[float, FloatArray]]:
+    """Yield weights and values of θ that integrate against N(mean, root rootᵀ).
+
+    Only columns of `root` that are not zero are integrated over.
+    """
+    columns = np.flatnonzero(root.any(axis=0))
+    nodes, weights = normal_nodes(count)
+    for chosen in itertools.product(range(count), repeat=len(columns)):
+        weight = math.prod(float(weights[c]) for c in chosen)
+        yield weight, mean + root[:, columns] @ nodes[list(chosen)]
+
+
+def kl(m1: FloatArray, S1: FloatArray, m2: FloatArray, S2: FloatArray) -> float:
+    """Return KL[N(m1, S1) ‖ N(m2, S2)] from the definition."""
+    inverse = np.linalg.inv(S2)
+    away = m2 - m1
+    logs = np.linalg.slogdet(S2)[1] - np.linalg.slogdet(S1)[1]
+    return float(0.5 * (np.trace(inverse @ S1) + away @ inverse @ away - len(m1) + logs))
+
+
+def of_f(task: Task, theta: FloatArray, q: Q) -> tuple[FloatArray, FloatArray]:
+    """Return means and variances (n,) of f under p(f|u,θ)q(u), by full matrices."""
+    K_uu = task.of_inducing(theta)
+    K_xu = task.composite.covariance(theta, task.X, task.Z)
+    K_xx = task.composite.covariance(theta, task.X, task.X)
+    L = np.linalg.cholesky(K_uu) if q.whitened else np.eye(len(K_uu))
+    centre, spread = L @ q.centre, L @ q.spread @ L.T
+    A = K_xu @ np.linalg.inv(K_uu)
+    covariance = K_xx - A @ K_xu.T + A @ spread @ A.T
+    return A @ centre, covariance.diagonal()
+
+
+def data_term(task: Task, theta: FloatArray, q: Q, nodes: int = 20) -> float:
+    """Return E[log p(y|f)], each f(x) integrated over by quadrature."""
+    mean, variance = of_f(task, theta, q)
+    z, w = normal_nodes(nodes)
+    noise = task.noise(theta)
+    f = mean[:, None] + np.sqrt(np.maximum(variance, 0.0))[:, None] * z
+    logs = -0.5 * (np.log(2.0 * math.pi * noise) + (task.y[:, None] - f) ** 2 / noise)
+    return float((logs @ w).sum())
+
+
+def price_of_u(task: Task, theta: FloatArray, q: Q) -> float:
+    """Return KL[q(v) ‖ p(v)], or KL[q(u) ‖ p(u|θ)]."""
+    M = len(task.Z)
+    prior = np.eye(M) if q.whitened else task.of_inducing(theta)
+    return kl(q.centre, q.spread, np.zeros(M), prior)
+
+
+def local_elbo(task: Task, q: Q, nodes: int = 12) -> float:
+    """Return the local ELBO. [Teng2020, Eq. 9].
+
+    Of a point (root = 0) log p(θ) stands in place of KL[q(θ) ‖ p(θ)].
+    """
+    mean, std = task.composite.prior
+    if q.root.any():
+        price = kl(q.mean, q.root @ q.root.T, mean, np.diag(std**2))
+    else:
+        price = -log_prior(task.composite, q.mean)
+    inner = sum(
+        weight * (data_term(task, theta, q) - price_of_u(task, theta, q))
+        for weight, theta in cube(q.mean, q.root, nodes)
+    )
+    return inner - price
+
+
+def log_prior(composite: Composite, theta: FloatArray) -> float:
+    """Return log p(θ)."""
+    mean, std = composite.prior
+    z = (theta - mean) / std
+    return float((-0.5 * z**2 - np.log(std) - 0.5 * math.log(2.0 * math.pi)).sum())
+
+
+def log_marginal(task: Task, theta: FloatArray) -> float:
+    """Return log p(y|θ) of the exact Gaussian process."""
+    C = task.composite.covariance(theta, task.X, task.X)
+    C = C + task.noise(theta) * np.eye(len(C))
+    logs = np.linalg.slogdet(2.0 * math.pi * C)[1]
+    return float(-0.5 * (logs + task.y @ np.linalg.solve(C, task.y)))
+
+
+def collapsed_bound(task: Task, theta: FloatArray) -> tuple[float, float]:
+    """Return the bound at the best q(u) of one θ, and tr(K - Q)/σ². [Titsias2009].
+
+    ``log N(y; 0, Q + σ² I) - tr(K - Q) / 2σ²`` with ``Q = K_xu K_uu⁻¹ K_ux``; without log p(θ).
+    """
+    K_xu = task.composite.covariance(theta, task.X, task.Z)
+    Q = K_xu @ np.linalg.solve(task.of_inducing(theta), K_xu.T)
+    noise = task.noise(theta)
+    lost = float((task.composite.variance(theta, task.X) - Q.diagonal()).sum()) / noise
+    C = Q + noise * np.eye(len(Q))
+    logs = np.linalg.slogdet(2.0 * math.pi * C)[1]
+    return float(-0.5 * (logs + task.y @ np.linalg.solve(C, task.y) + lost)), lost
+
+
+def log_evidence(task: Task, nodes: int) -> float:
+    """Return log p(y), θ integrated over its prior, for a kernel with noise, scale and a length.
+
+    Even nodes over seven standard deviations, since the likelihood may be narrow against the
+    prior. One eigendecomposition a length gives all noises and scales.
+    """
+    mean, std = task.composite.prior
+    assert [p.kind for p in task.composite.parameters] == ["noise", "scale", "length_scale"]
+    z = np.linspace(-7.0, 7.0, nodes)
+    noise = task.floor**2 + np.exp(2.0 * (mean[0] + std[0] * z))
+    scale = np.exp(2.0 * (mean[1] + std[1] * z))
+    logs = []
+    for at in z:
+        theta = np.array([0.0, 0.0, mean[2] + std[2] * at])
+        values, vectors = np.linalg.eigh(task.composite.covariance(theta, task.X, task.X))
+        square = (vectors.T @ task.y) ** 2
+        spectrum = np.maximum(values, 0.0) * scale[:, None, None] + noise[None, :, None]
+        each = (np.log(2.0 * math.pi * spectrum) + square / spectrum).sum(axis=2)
+        prior = z[:, None] ** 2 + z[None, :] ** 2 + at * at
+        logs.append(np.logaddexp.reduce(-0.5 * (each + prior), axis=None))
+    step = math.log((z[1] - z[0]) / math.sqrt(2.0 * math.pi))
+    return float(np.logaddexp.reduce(logs)) + 3.0 * step
+
+
+def sampled_evidence(task: Task, thetas: FloatArray, logs: FloatArray) -> tuple[float, float]:
+    """Return an estimate of log p(y) by importance sampling, and its standard error.
+
+    Args:
+        task: the problem.
+        thetas: (S, P) samples of a density.
+        logs: (S,) its logarithm there.
+    """
+    found = np.array([log_marginal(task, t) + log_prior(task.composite, t) for t in thetas]) - logs
+    top = found.max()
+    weights = np.exp(found - top)
+    return top + math.log(weights.mean()), float(weights.std() / weights.mean()) / math.sqrt(
+        len(found)
+    )

@@ -1,0 +1,74 @@
+"""A recorded mission whose belief was over kernels, once more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.records import MODEL
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.settings import Given
+from gp_active_sensing.selection import write_model
+from tests.kernel_models import make_model, rows
+from tests.replay.missions import Recorder
+
+
+def write(path: Path, seed: int = 0) -> Path:
+    X, y = rows(seed)
+    bounds = {"SE": 0.0, "LIN": -0.4, "PER+SE": -0.8}
+    return write_model(path, make_model(tuple(bounds), 0.4 * X, y - 10.0, bounds=bounds))
+
+
+def recorded(model: Path, folder: Path) -> Path:
+    config: dict[str, Any] = {"belief": {"model": str(model), "kernels": 3, "scales": 2}}
+    return Recorder(1, config=config, seconds=30.0).run().bag(folder / "bag")
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write(tmp_path / "yesterday.npz")
+
+
+def test_the_decisions_come_out_again(model: Path, tmp_path: Path) -> None:
+    bag = recorded(model, tmp_path)
+    done = replay_bag(bag, tmp_path / "again")
+    comparison = done.summary["replay"]["comparison"]
+    assert comparison["differences"] == []
+    assert comparison["decisions"] == comparison["decisions_equal"] > 4
+    assert (tmp_path / "again" / MODEL).read_bytes() == model.read_bytes()
+    record = records_of(tmp_path / "again")[-1]
+    assert set(record["kernels"]) == {"SE", "LIN", "PER+SE"}
+
+
+def test_another_model_in_its_place_is_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bag = recorded(model, tmp_path)
+    first = model.read_bytes()
+    write(model, seed=4)
+    with pytest.raises(ConfigError, match="is not the model that is meant"):
+        replay_bag(bag, tmp_path / "again")
+    # The one of then, kept elsewhere under its name.
+    model.unlink()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / model.name).write_bytes(first)
+    monkeypatch.setenv("GPAS_DATA", str(tmp_path / "kept"))
+    done = replay_bag(bag, tmp_path / "again")
+    assert done.summary["replay"]["comparison"]["differences"] == []
+
+
+def test_only_learning_shows_the_kernels(model: Path, tmp_path: Path) -> None:
+    bag = recorded(model, tmp_path)
+    replay_bag(bag, tmp_path / "learnt", Given(), belief_only=True)
+    record = records_of(tmp_path / "learnt")[-1]
+    assert len(record["kernels"]) == len(record["weights"]) == 5

@@ -1,0 +1,260 @@
+"""A belief from a model of kernels: candidates, weights, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, belief_of, belief_on, build_belief
+from gp_active_sensing.belief.learned import candidates_of
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.selection import KernelModel, model_mark, write_model
+from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.types import FloatArray
+from tests.kernel_models import make_model, rows
+
+NAMES = ("SE", "LIN", "PER+SE", "LIN×RQ", "RQ")
+BOUNDS = {"SE": 0.0, "LIN": -0.5, "PER+SE": -1.0, "LIN×RQ": -2.0, "RQ": -9.0}
+
+
+@pytest.fixture(scope="module")
+def model() -> KernelModel:
+    return make_model(NAMES, *rows(), bounds=BOUNDS)
+
+
+@pytest.fixture
+def path(model: KernelModel, tmp_path: Path) -> Path:
+    return write_model(tmp_path / "yesterday.npz", model)
+
+
+@pytest.fixture(scope="module")
+def grid() -> Topology:
+    return make_grid(6, 5, 18.0)
+
+
+def with_spread(model: KernelModel, std: float) -> KernelModel:
+    fits = tuple(
+        dataclasses.replace(fit, theta_root=std * np.eye(fit.composite.size)) for fit in model.fits
+    )
+    return dataclasses.replace(model, fits=fits)
+
+
+def test_candidates_are_pairs_of_kernel_and_length(path: Path, grid: Topology) -> None:
+    belief = belief_on(BeliefConfig(model=str(path), scales=3), grid)
+    found = [(h.kernel, round(h.length_scales[0], 1)) for h in belief.hyperparameters]
+    assert [kernel for kernel, _ in found] == (
+        ["SE"] * 3 + ["LIN"] + ["PER+SE"] * 3 + ["LIN×RQ"] * 3
+    )
+    lengths = [ell for kernel, ell in found if kernel == "SE"]
+    assert lengths[1] / lengths[0] == pytest.approx(2.0, rel=0.01)
+    assert dict(found)["LIN"] == 90.0  # it has none: the extent of the map
+
+
+def test_weights_start_from_those_of_the_kernels(
+    model: KernelModel, path: Path, grid: Topology
+) -> None:
+    belief = belief_on(BeliefConfig(model=str(path)), grid)
+    share = model.belief.probabilities[:4] / model.belief.probabilities[:4].sum()
+    for name, expected in zip(model.names, share, strict=False):
+        mine = np.array([h.kernel == name for h in belief.hyperparameters])
+        assert belief.weights[mine].sum() == pytest.approx(expected)
+    of_se = belief.weights[:5] / belief.weights[:5].sum()
+    assert of_se == pytest.approx(of_se[::-1])
+    assert of_se[2] / of_se[0] == pytest.approx(math.exp(2.0))  # two standard deviations away
+
+
+@pytest.mark.parametrize(("std", "reach"), [(0.0, 2.0), (0.1, 2.0), (0.6, math.exp(1.2)), (5, 8)])
+def test_lengths_reach_two_standard_deviations_within_limits(
+    model: KernelModel, grid: Topology, std: float, reach: float
+) -> None:
+    spread = with_spread(model, std)
+    inputs = model.scaling.inputs(grid.features)
+    groups = candidates_of(spread, inputs, kernels=4, scales=5, extent=90.0)
+    lengths = [h.length_scales[0] for h in groups[0].hyperparameters]
+    assert lengths[-1] / lengths[2] == pytest.approx(reach)
+    assert np.diff(np.log(lengths)) == pytest.approx([math.log(reach) / 2.0] * 4)
+
+
+def test_signal_noise_and_mean_are_in_the_unit_of_the_readings(
+    model: KernelModel, path: Path, grid: Topology
+) -> None:
+    belief = belief_on(BeliefConfig(model=str(path)), grid)
+    scale = model.scaling.output_scale
+    se = belief.hyperparameters[0]
+    assert se.signal_std == pytest.approx(scale)
+    assert se.noise_std == pytest.approx(scale * math.hypot(0.2, 1e-3))
+    assert belief.scale_known
+    everywhere = belief.covariance.variance(np.arange(grid.n))
+    for h, variance in zip(belief.hyperparameters, everywhere, strict=True):
+        assert h.signal_std**2 == pytest.approx(variance.mean())
+    mean, _ = belief.predict()
+    assert mean == pytest.approx(np.full(grid.n, model.scaling.output_shift))
+    assert belief.mean.std.tolist() == [scale]
+
+
+def test_the_mean_may_be_given_and_is_known_where_outputs_were_not_shifted(
+    model: KernelModel, grid: Topology
+) -> None:
+    def made(config: BeliefConfig, model: KernelModel) -> FloatArray:
+        return belief_of(model, config, grid.features, grid.feature_names).mean.std
+
+    assert made(BeliefConfig(model="m", mean_std=7.0), model).tolist() == [7.0]
+    centred = dataclasses.replace(model, settings={**model.settings, "vbks": {"centre": False}})
+    assert made(BeliefConfig(model="m"), centred).size == 0
+
+
+def test_readings_tell_kernels_apart(grid: Topology) -> None:
+    """On a plane the linear kernel gains, on waves the others."""
+    # As probable beforehand, and of about the same size on this map.
+    model = make_model(("SE", "LIN"), *rows(), bounds={"SE": 0.0, "LIN": 0.0})
+    gained = {}
+    for kind in ("plane", "waves"):
+        belief = belief_of(model, BeliefConfig(model="m"), grid.features, grid.feature_names)
+        x, y = model.scaling.inputs(grid.features).T
+        truth = 0.7 * x - 0.5 * y if kind == "plane" else np.sin(3.0 * x) + np.cos(2.0 * y)
+        before = belief.weights[[h.kernel == "LIN" for h in belief.hyperparameters]].sum()
+        for place in range(0, grid.n, 2):
+            belief.observe(place, 20.0 + model.scaling.output_scale * float(truth[place]))
+        after = belief.weights[[h.kernel == "LIN" for h in belief.hyperparameters]].sum()
+        gained[kind] = after - before
+    assert gained["plane"] > 0.2
+    assert gained["waves"] < -0.2
+
+
+def test_features_in_another_order_are_put_in_order(model: KernelModel, grid: Topology) -> None:
+    turned = belief_of(model, BeliefConfig(model="m"), grid.features[:, ::-1], ("y", "x"))
+    straight = belief_of(model, BeliefConfig(model="m"), grid.features, ("x", "y"))
+    everywhere = np.arange(grid.n)
+    assert np.array_equal(
+        turned.covariance.between(everywhere, everywhere),
+        straight.covariance.between(everywhere, everywhere),
+    )
+
+
+def test_other_features_are_refused(model: KernelModel, path: Path) -> None:
+    config = BeliefConfig(model=str(path))
+    with pytest.raises(ConfigError, match=r"learned with the inputs x, y, and the map's features"):
+        build_belief(config, np.zeros((3, 2)), ("x", "hours"))
+    with pytest.raises(ConfigError, match=r"inputs x, y, and the map's features are x; learn it"):
+        belief_on(config, make_line(5, 1.0))
+    with pytest.raises(ConfigError, match="features must be finite, place 1 has others"):
+        build_belief(config, np.array([[0.0, 0.0], [np.nan, 0.0]]), ("x", "y"))
+
+
+def test_another_transform_is_refused(path: Path, grid: Topology) -> None:
+    with pytest.raises(ConfigError, match="give `transform: identity`"):
+        belief_on(BeliefConfig(model=str(path), transform="log"), grid)
+
+
+def test_a_log_model_goes_with_a_log_belief(grid: Topology) -> None:
+    X, y = rows()
+    model = make_model(("SE",), X, np.log(y), settings={"transform": "log"})
+    config = BeliefConfig(model="m", transform="log")
+    mean, _ = belief_of(model, config, grid.features, grid.feature_names).predict()
+    assert mean.min() > 0.0
+    with pytest.raises(ConfigError, match="give `transform: log`"):
+        belief_of(model, BeliefConfig(model="m"), grid.features, grid.feature_names)
+
+
+def test_a_map_elsewhere_is_said(
+    model: KernelModel, grid: Topology, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        belief_of(model, BeliefConfig(model="m"), grid.features, grid.feature_names)
+        assert not caplog.records
+        belief_of(model, BeliefConfig(model="m"), grid.features + 1e4, grid.feature_names)
+    assert "is it of this map?" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"length_scales": [1.0]}, "length_scales: comes from belief.model; leave it out, or set"),
+        (
+            {"noise_std": [1.0]},
+            "noise_std: comes from belief.model; leave it out, or set it to nul",
+        ),
+        ({"kernel": "matern32"}, "kernel: comes from belief.model; leave it out, or set it to se"),
+        ({"mean": "linear"}, "mean: comes from belief.model"),
+        ({"mean_value": 2.0}, "mean_value: comes from belief.model; .* set it to 0.0"),
+        ({"kernels": 0}, "kernels: must be 1 or more"),
+        ({"scales": 2.5}, "scales: expected a whole number"),
+    ],
+)
+def test_keys_that_do_not_go_with_a_model(path: Path, keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        from_mapping(BeliefConfig, {"model": str(path), **keys}, path="belief")
+
+
+def test_keys_of_a_model_without_one() -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_mapping(BeliefConfig, {"kernels": 2, "model_mark": "abc"}, path="belief")
+    assert len(caught.value.problems) == 2
+    assert "give its file as belief.model" in caught.value.problems[0]
+
+
+def test_configurations_survive_being_written(path: Path) -> None:
+    config = BeliefConfig(model=str(path), kernels=2, scales=3, model_mark=model_mark(path))
+    assert from_mapping(BeliefConfig, to_mapping(config)) == config
+
+
+def test_files_that_are_not_there_or_no_model(grid: Topology, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"belief.model: no file 'nowhere.npz'. Searched:"):
+        belief_on(BeliefConfig(model="nowhere.npz"), grid)
+    other = tmp_path / "text.npz"
+    other.write_text("no model")
+    with pytest.raises(ConfigError, match=r"belief.model: .*text.npz: is damaged or cut short"):
+        belief_on(BeliefConfig(model=str(other)), grid)
+
+
+def test_a_path_of_another_machine_is_looked_up_by_its_name(
+    path: Path, grid: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPAS_DATA", str(path.parent))
+    belief = belief_on(BeliefConfig(model="/elsewhere/yesterday.npz"), grid)
+    assert len(belief.hyperparameters) == 16
+
+
+def test_a_mark_that_does_not_fit_is_refused(path: Path, grid: Topology) -> None:
+    right = BeliefConfig(model=str(path), model_mark=model_mark(path))
+    assert belief_on(right, grid).n == grid.n
+    wrong = BeliefConfig(model=str(path), model_mark="0123456789abcdef")
+    with pytest.raises(ConfigError, match=r"model_mark: .* is not the model that is meant"):
+        belief_on(wrong, grid)
+
+
+def test_one_kernel_and_one_length(path: Path, grid: Topology) -> None:
+    belief = belief_on(BeliefConfig(model=str(path), kernels=1, scales=1), grid)
+    assert [h.kernel for h in belief.hyperparameters] == ["SE"]
+    assert belief.weights.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        {"kind": "injection", "doubling": 50.0},
+        {"kind": "injection", "rate": 0.05},
+        {"kind": "weights", "time_scale": 50.0},
+        {"kind": "kernel", "time_scale": 50.0},
+        {"kind": "window", "window": 100.0},
+        {"kind": "restart", "window": 100.0},
+    ],
+    ids=lambda drift: str(drift["kind"]),
+)
+def test_readings_age_under_it(model: KernelModel, grid: Topology, drift: dict[str, Any]) -> None:
+    config = from_mapping(BeliefConfig, {"model": "m", "drift": drift})
+    belief = belief_of(model, config, grid.features, grid.feature_names)
+    for place in (0, 7, 12, 29):
+        belief.observe(place, 20.0 + place / 5.0, seconds=float(place))
+    soon = belief.predict()[1]
+    belief.advance(1000.0)
+    later = belief.predict()[1]
+    assert np.isfinite(later).all()
+    assert later[7] > 1.2 * soon[7]

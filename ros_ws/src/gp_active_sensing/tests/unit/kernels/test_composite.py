@@ -1,0 +1,315 @@
+"""Composite kernels: parameters, covariance against a direct evaluation, lengths and units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import K12, MATERN, Expression, Leaf, Sum, parse, sentences
+
+LEVEL3 = sentences(3)
+OTHERS = (
+    *(parse(name) for name in MATERN),
+    parse("MAT12×LIN+MAT52"),
+    parse("(SE+PER)×(LIN+RQ)"),
+    parse("((SE+PER)×LIN+RQ)×MAT32"),
+    parse("(SE×PER+LIN)×SE"),
+)
+
+
+def drawn(composite: Composite, seed: int) -> np.ndarray:
+    mean, std = composite.prior
+    return mean + std * np.random.default_rng([3, seed]).normal(size=composite.size)
+
+
+# -- a direct evaluation, point by point, from the equations ----------------------------------
+
+
+def leaf_value(base: str, x: np.ndarray, z: np.ndarray, own: dict[str, list[float]]) -> float:
+    lengths = own["length_scale"]
+    square = sum(((a - b) / ell) ** 2 for a, b, ell in zip(x, z, lengths, strict=True))
+    r = math.sqrt(square)
+    if base == "SE":
+        return math.exp(-square / 2)
+    if base == "RQ":
+        (alpha,) = own["alpha"]
+        return (1 + square / (2 * alpha)) ** -alpha
+    if base == "LIN":
+        return sum(a * b / ell**2 for a, b, ell in zip(x, z, lengths, strict=True))
+    if base == "PER":
+        parts = zip(x, z, lengths, own["period"], strict=True)
+        return math.exp(
+            -2 * sum((math.sin(math.pi * (a - b) / p) / e) ** 2 for a, b, e, p in parts)
+        )
+    if base == "MAT12":
+        return math.exp(-r)
+    if base == "MAT32":
+        return (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)
+    return (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
+
+
+def has_sum(expression: Expression) -> bool:
+    return isinstance(expression, Sum) or (
+        not isinstance(expression, Leaf) and any(has_sum(part) for part in expression.parts)
+    )
+
+
+def value(
+    expression: Expression, values: Iterator[float], scales: Iterator[float], inside: bool = False
+) -> float:
+    """Return the kernel's value: every additive term times its variance.
+
+    A term is a leaf, or a product without sums, that is a summand or the whole.
+    """
+    if isinstance(expression, Leaf):
+        return next(values) * (1.0 if inside else next(scales))
+    if isinstance(expression, Sum):
+        return sum(value(part, values, scales) for part in expression.parts)
+    factor = 1.0
+    if not inside and not any(isinstance(part, Sum) for part in expression.parts):
+        factor = next(scales)
+    return factor * math.prod(value(part, values, scales, inside=True) for part in expression.parts)
+
+
+def direct(composite: Composite, theta: np.ndarray, x: np.ndarray, z: np.ndarray) -> float:
+    numbers = np.exp(theta)
+    own: list[dict[str, list[float]]] = [{} for _ in composite.leaves]
+    scales = []
+    for parameter, number in zip(composite.parameters, numbers, strict=True):
+        if parameter.kind == "scale":
+            scales.append(number**2)
+        elif parameter.kind != "noise":
+            own[parameter.leaf].setdefault(parameter.kind, []).append(float(number))
+    values = [leaf_value(base, x, z, o) for base, o in zip(composite.leaves, own, strict=True)]
+    return value(composite.expression, iter(values), iter(scales))
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_covariance_is_that_of_the_equations(d: int) -> None:
+    rng = np.random.default_rng(d)
+    X, Z = rng.normal(size=(3, d)), rng.normal(size=(2, d))
+    for seed, expression in enumerate((*LEVEL3, *OTHERS)):
+        composite = Composite(expression, d)
+        theta = drawn(composite, seed)
+        stated = np.array([[direct(composite, theta, x, z) for z in Z] for x in X])
+        np.testing.assert_allclose(
+            composite.covariance(theta, X, Z),
+            stated,
+            rtol=1e-9,
+            atol=1e-12,
+            err_msg=str(expression),
+        )
+        np.testing.assert_allclose(
+            composite.variance(theta, X),
+            [direct(composite, theta, x, x) for x in X],
+            rtol=1e-12,
+            err_msg=str(expression),
+        )
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_gram_matrices_are_symmetric_and_positive_semidefinite(d: int) -> None:
+    X = np.random.default_rng(d).normal(size=(20, d))
+    X[7] = X[3]  # the same place twice
+    for seed, expression in enumerate((*LEVEL3, *OTHERS)):
+        composite = Composite(expression, d)
+        theta = drawn(composite, seed)
+        K = composite.covariance(theta, X, X)
+        size = np.abs(K).max()
+        np.testing.assert_allclose(K, K.T, rtol=0, atol=1e-12 * size)
+        assert np.linalg.eigvalsh(K).min() > -1e-7 * size, expression
+        np.testing.assert_allclose(
+            K.diagonal(), composite.variance(theta, X), rtol=0, atol=1e-7 * size
+        )
+
+
+def test_the_true_kernels_of_the_paper() -> None:
+    """[Teng2020, App. E]: the paper's own formulas, with the parameters it states."""
+    x, z = np.array([[-1.7]]), np.array([[2.4]])
+    composite = Composite(parse("(PER+RQ)×LIN"), 1)
+    kinds = [(p.kind, p.leaf) for p in composite.parameters]
+    stated = {("noise", -1): 1.0, ("scale", 0): 0.1, ("scale", 1): 0.1}
+    stated |= {("length_scale", 0): 2.0, ("period", 0): 2 * math.pi}
+    stated |= {("length_scale", 1): 3.0, ("alpha", 1): 1.0, ("length_scale", 2): 5.0}
+    theta = np.log([stated[kind] for kind in kinds])
+    r = 4.1
+    per = 0.1**2 * math.exp(-2 * math.sin(math.pi * r / (2 * math.pi)) ** 2 / 2**2)
+    rq = 0.1**2 / (1 + r**2 / (2 * 3**2))
+    lin = -1.7 * 2.4 / 5**2
+    assert composite.covariance(theta, x, z).item() == pytest.approx((per + rq) * lin, rel=1e-12)
+
+
+def test_scales_are_of_additive_terms() -> None:
+    counts = {
+        "SE": 1,
+        "SE×PER": 1,
+        "SE×PER×LIN": 1,
+        "SE+PER": 2,
+        "SE×PER+LIN": 2,
+        "SE+PER+LIN": 3,
+        "(SE+PER)×LIN": 2,
+        "(SE+PER)×(LIN+RQ)": 4,
+        "((SE+PER)×LIN+RQ)×SE": 3,
+    }
+    for name, count in counts.items():
+        assert len(Composite(parse(name), 2).where("scale")) == count, name
+
+
+def test_the_layout_of_theta() -> None:
+    composite = Composite(parse("PER×RQ+LIN"), 2)
+    assert [(p.kind, p.leaf, p.dimension) for p in composite.parameters] == [
+        ("noise", -1, -1),
+        ("scale", 0, -1),
+        ("scale", 1, -1),
+        ("length_scale", 0, 0),
+        ("length_scale", 0, 1),
+        ("period", 0, 0),
+        ("period", 0, 1),
+        ("length_scale", 1, 0),
+        ("length_scale", 1, 1),
+        ("alpha", 1, -1),
+        ("length_scale", 2, 0),
+        ("length_scale", 2, 1),
+    ]
+    assert composite.size == 12
+    assert composite.where("length_scale", 1).tolist() == [7, 8]
+    assert composite.where("period").tolist() == [5, 6]
+    assert composite.where("alpha", 0).tolist() == []
+    mean, std = composite.prior
+    assert mean.shape == std.shape == (12,)
+    assert (std > 0).all()
+    assert mean[0] < 0.0, "less noise than signal is expected"
+
+
+@pytest.mark.parametrize("name", ["SE", "LIN", "PER", "RQ", *(str(k) for k in K12), "LIN×LIN×SE"])
+def test_the_free_parameters_are_what_data_can_tell_apart(name: str) -> None:
+    """The rank of how covariance and noise change with θ, by differences; d = 1."""
+    composite = Composite(parse(name), 1)
+    X = np.linspace(-2.0, 3.0, 12)[:, None]
+
+    def whole(theta: np.ndarray) -> np.ndarray:
+        noise = np.exp(2.0 * theta[0]) * np.eye(len(X))
+        return (composite.covariance(theta, X, X) + noise).ravel()
+
+    theta = 0.3 * drawn(composite, 1)
+    steps = 1e-5 * np.eye(composite.size)
+    slopes = np.array([(whole(theta + s) - whole(theta - s)) / 2e-5 for s in steps])
+    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
+    singular = np.linalg.svd(slopes, compute_uv=False)
+    assert (singular > 1e-7).sum() == composite.free
+    assert composite.free == composite.size - composite.leaves.count("LIN")
+
+
+def test_stretched_moves_the_field_s_lengths_only() -> None:
+    """A field that is stretched has the covariance that the old one has at shrunk inputs."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(6, 2)), rng.normal(size=(5, 2))
+    for seed, expression in enumerate(e for e in (*LEVEL3, *OTHERS) if "LIN" not in str(e)):
+        composite = Composite(expression, 2)
+        theta = drawn(composite, seed)
+        before = theta.copy()
+        np.testing.assert_allclose(
+            composite.covariance(composite.stretched(theta, 2.5), X, Z),
+            composite.covariance(theta, X / 2.5, Z / 2.5),
+            rtol=1e-9,
+            atol=1e-12,
+            err_msg=str(expression),
+        )
+        np.testing.assert_array_equal(theta, before)
+    composite = Composite(parse("LIN×SE+PER"), 1)
+    theta = drawn(composite, 1)
+    moved = np.flatnonzero(composite.stretched(theta, 3.0) - theta)
+    kinds = [
+        (composite.leaves[p.leaf], p.kind) for i, p in enumerate(composite.parameters) if i in moved
+    ]
+    assert sorted(kinds) == [("PER", "period"), ("SE", "length_scale")]
+
+
+def test_other_units_of_the_inputs() -> None:
+    """Inputs in other units and lengths in these units: the same covariance, LIN and all."""
+    unit = np.array([60.0, 0.001])
+    rng = np.random.default_rng(4)
+    X, Z = rng.normal(size=(4, 2)), rng.normal(size=(3, 2))
+    for seed, expression in enumerate((*LEVEL3, *OTHERS)):
+        composite = Composite(expression, 2)
+        theta = drawn(composite, seed)
+        other = theta.copy()
+        for i, parameter in enumerate(composite.parameters):
+            if parameter.kind in ("length_scale", "period") and not (
+                parameter.kind == "length_scale" and composite.leaves[parameter.leaf] == "PER"
+            ):
+                other[i] += math.log(unit[parameter.dimension])
+        np.testing.assert_allclose(
+            composite.covariance(other, unit * X, unit * Z),
+            composite.covariance(theta, X, Z),
+            rtol=1e-8,
+            atol=1e-10,
+        )
+
+
+def test_typical_length() -> None:
+    unit = np.array([1.0, 1.0])
+
+    def of(name: str, values: dict[tuple[str, int], list[float]]) -> float | None:
+        composite = Composite(parse(name), 2)
+        theta = np.zeros(composite.size)
+        for (kind, leaf), numbers in values.items():
+            theta[composite.where(kind, leaf)] = np.log(numbers)
+        return composite.typical_length(theta, unit)
+
+    assert of("SE", {("length_scale", 0): [2.0, 8.0]}) == pytest.approx(4.0)
+    assert of("LIN", {("length_scale", 0): [2.0, 8.0]}) is None
+    assert of("LIN×LIN+LIN", {}) is None
+    assert of("LIN+SE", {("length_scale", 1): [9.0, 9.0]}) == pytest.approx(9.0)
+    both = {("length_scale", 0): [1.0, 1.0], ("length_scale", 1): [16.0, 16.0]}
+    assert of("RQ+SE", both) == pytest.approx(4.0)
+    periodic = {("length_scale", 0): [0.5, 0.5], ("period", 0): [10.0, 10.0]}
+    assert of("PER", periodic) == pytest.approx(0.5 * 10.0 / (2.0 * math.pi))
+
+
+def test_the_typical_length_of_a_periodic_leaf_is_that_near_0() -> None:
+    """As an SE of that length, to second order."""
+    composite = Composite(parse("PER"), 1)
+    theta = np.log([0.1, 1.0, 0.7, 5.0])
+    length = composite.typical_length(theta, np.ones(1))
+    assert length is not None
+    h = 1e-3 * length
+    near = composite.covariance(theta, np.zeros((1, 1)), np.array([[h]])).item()
+    assert (1.0 - near) == pytest.approx(0.5 * (h / length) ** 2, rel=1e-4)
+
+
+def test_the_typical_length_follows_unit_and_stretch() -> None:
+    unit = np.array([3.0, 12.0])
+    for seed, expression in enumerate((*LEVEL3, *OTHERS)):
+        composite = Composite(expression, 2)
+        theta = drawn(composite, seed)
+        plain = composite.typical_length(theta, np.ones(2))
+        if plain is None:
+            assert set(composite.leaves) == {"LIN"}
+            continue
+        assert composite.typical_length(theta, unit) == pytest.approx(6.0 * plain)
+        longer = composite.typical_length(composite.stretched(theta, 1.7), np.ones(2))
+        assert longer == pytest.approx(1.7 * plain)
+
+
+def test_one_place_twice_has_correlation_one() -> None:
+    """MAT12 has the root of a rounded square: no more than its rounding is lost."""
+    X = np.array([[0.1, 1e3], [0.1, 1e3]])
+    for name in ("SE", "PER", "RQ", *MATERN):
+        composite = Composite(parse(name), 2)
+        K = composite.covariance(np.zeros(composite.size), X, X)
+        np.testing.assert_allclose(K, 1.0, atol=2e-4 if name == "MAT12" else 1e-8)
+
+
+def test_large_and_small_parameters_give_no_nan() -> None:
+    X = np.array([[0.0], [1e-3], [1.0], [50.0]])
+    for expression in (*LEVEL3, *OTHERS):
+        composite = Composite(expression, 1)
+        for size in (-12.0, 12.0):
+            with np.errstate(all="raise", under="ignore"):
+                K = composite.covariance(np.full(composite.size, size), X, X)
+            assert np.isfinite(K).all(), expression

@@ -1,0 +1,244 @@
+"""The grammar of kernels: which expressions there are, when two are one, names there and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.grammar import (
+    BASES,
+    K12,
+    KERNEL_SETS,
+    MATERN,
+    Expression,
+    Leaf,
+    Sum,
+    add,
+    kernel_set,
+    leaves,
+    multiply,
+    parse,
+    sentences,
+)
+
+
+def form(expression: Expression) -> str:
+    """Return an expression with a, b, c for its base kernels."""
+    if isinstance(expression, Leaf):
+        return "a"
+    inside = [form(part) for part in expression.parts]
+    if isinstance(expression, Sum):
+        return "+".join(sorted(inside))
+    return "*".join(sorted(f"({s})" if "+" in s else s for s in inside))
+
+
+def canonical(expression: Expression) -> object:
+    """Return what is the same for two expressions that differ by order only; by brute force."""
+    if isinstance(expression, Leaf):
+        return expression.base
+    inside = Counter(canonical(part) for part in expression.parts)
+    return (type(expression).__name__, frozenset(inside.items()))
+
+
+def test_counts_by_form() -> None:
+    """As [Teng2020, Sec. 6.1] counts them: 4, then 10 + 10, then 20 + 20 + 40 + 40."""
+    assert len(sentences(1)) == 4
+    assert Counter(map(form, sentences(2))) == {"a": 4, "a+a": 10, "a*a": 10}
+    found = sentences(3)
+    assert Counter(map(form, found)) == {
+        "a": 4,
+        "a+a": 10,
+        "a*a": 10,
+        "a+a+a": 20,
+        "a*a*a": 20,
+        "a+a*a": 40,
+        "(a+a)*a": 40,
+    }
+    assert len(found) == len(set(found)) == 144
+    assert found[:24] == sentences(2)
+    assert found[:4] == sentences(1) == tuple(Leaf(base) for base in BASES)
+
+
+def brackets(level: int, bases: tuple[str, ...]) -> set[object]:
+    """Return all expressions of exactly so many base kernels, by all binary trees."""
+    made: dict[int, list[Expression]] = {1: [Leaf(base) for base in bases]}
+    for size in range(2, level + 1):
+        made[size] = [
+            join(a, b)
+            for left in range(1, size)
+            for a, b in product(made[left], made[size - left])
+            for join in (add, multiply)
+        ]
+    return {canonical(expression) for expression in made[level]}
+
+
+@pytest.mark.parametrize(("level", "bases"), [(2, BASES), (3, BASES), (4, ("SE", "LIN"))])
+def test_nothing_is_missing_up_to_order(level: int, bases: tuple[str, ...]) -> None:
+    """All ways to put brackets, without the canonical order; at level 4 (a+b)×(c+d) is none.
+
+    A kernel is grown by one base kernel at a time at any part, so a product of two sums with two
+    terms each is the only kind at level 4 that needs two sentences joined.
+    """
+    grown = {canonical(e) for e in sentences(level, bases) if len(leaves(e)) == level}
+    everything = brackets(level, bases)
+    assert grown <= everything
+    missing = everything - grown
+    if level < 4:
+        assert missing == set()
+    else:
+        squares = [add(*(Leaf(b) for b in pair)) for pair in product(bases, repeat=2)]
+        flat = [multiply(*(Leaf(b) for b in pair)) for pair in product(bases, repeat=2)]
+        joined = {canonical(multiply(a, b)) for a, b in product(squares, repeat=2)}
+        joined |= {canonical(add(a, b)) for a, b in product(flat, repeat=2)}
+        assert missing <= joined
+
+
+def test_one_sentence_each() -> None:
+    """Up to order every expression is there once."""
+    found = sentences(3)
+    assert len({canonical(e) for e in found}) == 144
+    level4 = sentences(4)
+    assert len({canonical(e) for e in level4}) == len(level4)
+
+
+def test_equal_up_to_commutativity_and_associativity_only() -> None:
+    assert parse("SE+PER") == parse("PER+SE")
+    assert parse("SE×(PER×LIN)") == parse("(LIN×SE)×PER")
+    assert parse("SE+(PER+RQ)") == parse("RQ+(SE+PER)")
+    assert parse("(RQ+PER)×LIN") == parse("LIN×(PER+RQ)")
+    assert hash(parse("SE+PER×LIN")) == hash(parse("LIN×PER+SE"))
+    assert parse("SE×SE") != parse("SE"), "an SE again, and yet another sentence"
+    assert parse("PER+PER+SE") != parse("PER+SE")
+    assert parse("(PER+RQ)×LIN") != parse("PER×LIN+RQ×LIN"), "equal as functions, not as sentences"
+    assert parse("PER×LIN+SE") != parse("(PER+SE)×LIN") != parse("(LIN+SE)×PER")
+
+
+def test_the_twelve_kernels_of_the_paper() -> None:
+    """[Teng2020, Table 1], letter by letter and in its order."""
+    assert [str(k) for k in K12] == [
+        "LIN+RQ",
+        "LIN×RQ+LIN",
+        "LIN×RQ+PER",
+        "PER+RQ+SE",
+        "PER+LIN+RQ",
+        "PER+PER+SE",
+        "PER×SE+SE",
+        "PER×RQ+SE",
+        "PER×LIN+SE",
+        "PER×LIN×SE",
+        "PER×LIN×RQ",
+        "(PER+RQ)×LIN",
+    ]
+    assert set(K12) < set(sentences(3))
+
+
+def test_names_are_read_back() -> None:
+    for expression in (*sentences(3), *sentences(4, ("SE", "LIN", "MAT32"))):
+        assert parse(str(expression)) == expression
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from([Leaf(base) for base in (*BASES, *MATERN)]),
+    lambda inner: st.builds(
+        lambda parts, join: join(*parts),
+        st.lists(inner, min_size=2, max_size=3),
+        st.sampled_from([add, multiply]),
+    ),
+    max_leaves=9,
+)
+
+
+@given(EXPRESSIONS)
+def test_any_name_is_read_back(expression: Expression) -> None:
+    assert parse(str(expression)) == expression
+    assert str(parse(str(expression))) == str(expression)
+
+
+@given(EXPRESSIONS, st.randoms(use_true_random=False))
+def test_the_order_does_not_matter(expression: Expression, random: object) -> None:
+    def shuffled(e: Expression) -> str:
+        if isinstance(e, Leaf):
+            return e.base.lower()
+        inside = [f"({shuffled(part)})" for part in e.parts]
+        random.shuffle(inside)  # type: ignore[attr-defined]
+        return ("+" if isinstance(e, Sum) else "*").join(inside)
+
+    text = shuffled(expression)
+    assert parse(text) == expression
+    assert str(parse(text)) == str(expression)
+
+
+@given(EXPRESSIONS, EXPRESSIONS)
+def test_equal_exactly_when_equal_by_brute_force(a: Expression, b: Expression) -> None:
+    assert (a == b) == (canonical(a) == canonical(b))
+
+
+def test_parts_of_the_same_bases_have_one_order() -> None:
+    """PER+LIN+RQ and PER×LIN+RQ have the same base kernels; a product has them in one order."""
+    assert parse("(PER+LIN+RQ)×(PER×LIN+RQ)") == parse("(PER×LIN+RQ)×(PER+LIN+RQ)")
+    assert parse("PER×(LIN+RQ)×SE+(PER+LIN)×RQ×SE") == parse("(PER+LIN)×RQ×SE+PER×(LIN+RQ)×SE")
+
+
+@pytest.mark.parametrize("text", ["se*per + lin", "SE · PER+LIN", "lin+ Se×per ", "((SE)×PER)+LIN"])
+def test_other_ways_to_write_it(text: str) -> None:
+    assert parse(text) == parse("PER×SE+LIN")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "missing at the end"),
+        ("SE+", "missing at the end"),
+        ("SE×", "missing at the end"),
+        ("+SE", "expected a base kernel before '\\+'"),
+        ("SE+×PER", "expected a base kernel before '×'"),
+        ("(SE+PER", "a bracket is not closed"),
+        ("SE)", "what does '\\)' stand for"),
+        ("()", "expected a base kernel before '\\)'"),
+        ("SE PER", "what does 'PER' stand for"),
+        ("SE(PER)", "what does '\\(' stand for"),
+        ("RBF", "unknown base kernel 'RBF'.*Known: PER, LIN, RQ, SE, MAT12"),
+        ("MAT33", "Did you mean 'MAT32'"),
+    ],
+)
+def test_what_is_no_kernel(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        parse(text)
+
+
+def test_deep_brackets_are_an_error_or_a_kernel_never_a_crash() -> None:
+    assert parse("(" * 50 + "SE" + ")" * 50) == Leaf("SE")
+    with pytest.raises(ConfigError, match="expected 200 names and signs at most, got 100001"):
+        parse("(" * 100_000 + "SE")
+
+
+def test_levels() -> None:
+    assert sentences(1, ("MAT32",)) == (Leaf("MAT32"),)
+    assert len(sentences(2, ("SE", "MAT32"))) == 2 + 3 + 3
+    assert sentences(2, ("SE", "SE")) == sentences(2, ("SE",))
+    with pytest.raises(ConfigError, match="level: expected 1 or more, got 0"):
+        sentences(0)
+    with pytest.raises(ConfigError, match="unknown base kernel 'RBF'"):
+        sentences(2, ("RBF",))
+
+
+def test_sets() -> None:
+    assert kernel_set("base") == sentences(1)
+    assert kernel_set("level2") == sentences(2)
+    assert kernel_set("K12") == K12
+    assert kernel_set("k144") == sentences(3)
+    assert kernel_set("k12, mat32, rq+lin") == (*K12, Leaf("MAT32")), "LIN+RQ is one of them"
+    assert kernel_set("SE,") == (Leaf("SE"),)
+    assert kernel_set("SE+PER,PER+SE") == (parse("PER+SE"),)
+    assert set(KERNEL_SETS) == {"base", "level2", "k12", "k144"}
+
+
+@pytest.mark.parametrize("text", ["", " , ", "k13", "SE,foo", "SE+,PER"])
+def test_sets_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"kernels: .*k144"):
+        kernel_set(text)

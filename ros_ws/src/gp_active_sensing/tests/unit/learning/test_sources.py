@@ -1,0 +1,166 @@
+"""From what a user names to rows: tables, scenarios, runs and bags."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError, ReadingError, ReplayError
+from gp_active_sensing.learning.sources import Asked, gather_rows
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import build_topology
+
+
+def table(tmp_path: Path, header: str, lines: list[str]) -> str:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([header, *lines]), encoding="utf-8")
+    return str(path)
+
+
+def test_columns_of_a_table(tmp_path: Path) -> None:
+    log = table(tmp_path, "x,hours,temp", [f"{k},{k / 2},{10 + k % 4}" for k in range(12)])
+    found = gather_rows(Asked(log, inputs=("x", "hours"), value="temp"))
+    assert found.input_names == ("x", "hours")
+    logged = gather_rows(
+        Asked(log, inputs=("x",), overrides=("belief.transform=log",), value="temp")
+    )
+    assert logged.outputs == pytest.approx(np.log(found.outputs))
+
+
+def test_places_of_a_map(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    log = table(tmp_path, "id,speed", [f"{name},{k % 7}" for k, name in enumerate(town.names[:30])])
+    found = gather_rows(Asked(log, map_file="town", scale=3.6))
+    assert found.input_names == ("x", "y")
+    assert (found.inputs == town.features[:30]).all()
+    assert found.outputs[:3] == pytest.approx([0.0, 3.6, 7.2])
+    assert found.recipe["map"] == "town"
+    assert found.recipe["scale"] == 3.6
+    embedded = gather_rows(Asked(log, map_file="town", overrides=("map.features=[relational]",)))
+    assert embedded.input_names[0] == "mds_1"
+    assert len(gather_rows(Asked("town"))) == town.n
+
+
+def test_a_transform_of_the_scenario() -> None:
+    plain = gather_rows(Asked("town", overrides=("sensor.noise_std=0", "sensor.dropout=0")))
+    logged = gather_rows(
+        Asked(
+            "town",
+            overrides=("sensor.noise_std=0", "sensor.dropout=0", "belief.transform=log"),
+        )
+    )
+    assert logged.recipe["transform"] == "log"
+    assert np.exp(logged.outputs) == pytest.approx(plain.outputs)
+
+
+def test_a_run(tmp_path: Path) -> None:
+    scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
+    run_scenario(scenario, tmp_path / "run")
+    found = gather_rows(Asked(str(tmp_path / "run")))
+    assert len(np.unique(found.inputs, axis=0)) == 12
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "say which columns are the inputs, such as --inputs x,y,hours, or whose map"),
+        ({"inputs": ("x",), "map_file": "town"}, "give one or the other"),
+        ({"inputs": ("x",), "place": "id"}, "--place is for a map"),
+        ({"inputs": ("x",), "overrides": ("map.anchor=1",)}, r"map.anchor: without a map only"),
+        ({"inputs": ("x",), "overrides": ("belief.transform=lg",)}, "Did you mean 'log'"),
+        ({"inputs": ("x",), "reading_topic": "/t"}, r"--reading-topic is for a bag, and .*log"),
+    ],
+)
+def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], message: str) -> None:
+    log = table(tmp_path, "x,temp", [f"{k},{k % 4}" for k in range(12)])
+    with pytest.raises(ConfigError, match=message):
+        gather_rows(Asked(log, **asked))
+
+
+def test_inputs_of_what_is_no_table() -> None:
+    with pytest.raises(ConfigError, match="--inputs are columns of a CSV file or a bag, and town"):
+        gather_rows(Asked("town", inputs=("x",)))
+
+
+# -- bags ----------------------------------------------------------------------------------------
+
+START = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def boat(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A boat that goes east at 1 m/s and reads once a second; its last reading has no pose."""
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    from tests.replay.bags import write_bag
+    from tests.replay.missions import odometry, temperature
+
+    messages: list[tuple[str, int, Any]] = []
+    for step in range(20):
+        stamp = START + step * SECOND
+        messages.append(("/boat/odom", stamp, odometry(stamp, float(step), 2.0)))
+        value = math.nan if step == 7 else 10.0 + step % 5
+        later = stamp + SECOND // 4
+        messages.append(("/boat/temp", later, temperature(later, value)))
+    later = START + 60 * SECOND
+    messages.append(("/boat/temp", later, temperature(later, 3.0)))
+    return str(write_bag(tmp_path_factory.mktemp("boat") / "bag", messages))
+
+
+TOPICS = {"reading_topic": "/boat/temp", "pose_topic": "/boat/odom"}
+
+
+def test_a_bag_without_a_map(boat: str) -> None:
+    found = gather_rows(Asked(boat, inputs=("x", "hours"), scale=2.0, **TOPICS))
+    assert found.input_names == ("x", "hours")
+    # Between two poses, at the reading's own time; the first hour begins with the first reading.
+    assert found.inputs[:3, 0] == pytest.approx([0.25, 1.25, 2.25])
+    assert found.inputs[:3, 1] == pytest.approx([0.0, 1 / 3600, 2 / 3600])
+    assert found.outputs[:3] == pytest.approx([20.0, 22.0, 24.0])
+    assert len(found) == 19
+    assert found.notes[0] == "1 left out: readings that are no finite number"
+    assert found.notes[1] == "1 left out: readings without a pose within 1 s (pose.max_age)"
+    assert found.notes[2] == "hours are counted since 2023-11-14T22:13:20.250000+00:00"
+    later = gather_rows(Asked(boat, inputs=("hours",), **TOPICS), None, found.recipe["times"])
+    assert later.inputs[:, 0] == pytest.approx(found.inputs[:, 1])
+
+
+def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
+    grid = ("map.kind=grid", "map.columns=20", "map.rows=3", "map.spacing=1")
+    found = gather_rows(Asked(boat, overrides=grid, **TOPICS), tmp_path)
+    assert found.input_names == ("x", "y")
+    # Places, not positions: the reading at 0.25 m belongs to the place at 0 m.
+    assert set(found.inputs[:, 0].tolist()) <= {float(k) for k in range(20)}
+    assert set(found.inputs[:, 1].tolist()) == {2.0}
+    assert found.source == f"bag {boat} on map 'grid'"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_shipped_bag() -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    found = gather_rows(Asked("town_sample"))
+    assert found.input_names == ("x", "y")
+    raw = gather_rows(Asked("town_sample", inputs=("x", "y")))
+    assert len(raw) == len(found) == 12
+    assert sorted(raw.outputs) == pytest.approx(sorted(found.outputs))
+
+
+def test_bags_that_cannot_be_used(boat: str) -> None:
+    with pytest.raises(ConfigError, match=r"a bag has x, y, hours, not 'hour'\. Did you mean"):
+        gather_rows(Asked(boat, inputs=("hour",), **TOPICS))
+    with pytest.raises(ConfigError, match=r"each once; got 'x,x'"):
+        gather_rows(Asked(boat, inputs=("x", "x"), **TOPICS))
+    with pytest.raises(ReplayError, match=r"has no topic /reading \(reading\).*--reading-topic"):
+        gather_rows(Asked(boat, inputs=("x",)))
+    with pytest.raises(ConfigError, match=r"no map: .*--scenario"):
+        gather_rows(Asked(boat, **TOPICS))
+    with pytest.raises(ConfigError, match=r"--value is for a table"):
+        gather_rows(Asked(boat, inputs=("x",), value="temp", **TOPICS))
+    with pytest.raises(ConfigError, match=r"pose.type: tf cannot be read"):
+        gather_rows(Asked(boat, inputs=("x",), overrides=("pose.type=tf",), **TOPICS))
+    with pytest.raises(ReadingError, match=r"expected 8 rows or more .* got 0"):
+        gather_rows(Asked(boat, inputs=("x",), overrides=("pose.max_age=1e-3",), **TOPICS))

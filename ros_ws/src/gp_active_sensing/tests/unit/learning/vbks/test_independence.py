@@ -1,0 +1,228 @@
+"""Kernels are optimised each alone: what others there are, how, and where does not matter."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.grammar import Expression, parse
+from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
+from gp_active_sensing.selection.model import KernelFit, KernelModel
+
+pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+
+SMALL = VbksConfig(
+    inducing=6, batch=16, iterations=60, restarts=2, evaluate_every=20, theta_samples=4
+)
+KERNELS = tuple(parse(name) for name in ("SE", "RQ", "PER", "LIN+SE", "LIN×PER"))
+
+
+def rows(n: int = 48, d: int = 1, seed: int = 0) -> Rows:
+    rng = np.random.default_rng([9, seed])
+    X = rng.uniform(-5.0, 5.0, size=(n, d))
+    y = np.sin(1.3 * X[:, 0]) + 0.2 * X[:, -1] + 0.1 * rng.normal(size=n)
+    return Rows(X, y, tuple("xyz"[:d]), "v", "made rows")
+
+
+def learned(expressions: Any, config: VbksConfig = SMALL, **options: Any) -> dict[str, KernelFit]:
+    model = select_kernels(rows(), expressions, config, **options)
+    return {fit.name: fit for fit in model.fits}
+
+
+def same(a: KernelFit, b: KernelFit, tolerance: float = 0.0) -> None:
+    """Assert that two fits are equal, to the bit or nearly so."""
+    assert a.name == b.name
+    assert a.iterations == b.iterations
+    for field in ("bound", "theta_mean", "theta_root", "inducing", "mean", "root", "trace"):
+        one, other = np.asarray(getattr(a, field)), np.asarray(getattr(b, field))
+        if tolerance:
+            size = tolerance * max(1.0, float(np.abs(one).max()))
+            np.testing.assert_allclose(one, other, rtol=0, atol=size, err_msg=f"{a.name} {field}")
+        else:
+            np.testing.assert_array_equal(one, other, err_msg=f"{a.name} {field}")
+
+
+@pytest.fixture(scope="module")
+def together(gpytorch_or_skip: None) -> dict[str, KernelFit]:
+    return learned(KERNELS)
+
+
+def test_the_same_again(together: dict[str, KernelFit]) -> None:
+    again = learned(KERNELS)
+    for name, fit in together.items():
+        same(fit, again[name])
+
+
+def test_the_order_of_the_kernels_does_not_matter(together: dict[str, KernelFit]) -> None:
+    for order in ([4, 2, 0, 3, 1], [1, 0, 3, 4, 2]):
+        found = learned([KERNELS[k] for k in order])
+        for name, fit in together.items():
+            same(fit, found[name])
+
+
+def test_a_kernel_twice_is_there_once() -> None:
+    assert set(learned([KERNELS[0], KERNELS[1], KERNELS[0]])) == {"SE", "RQ"}
+
+
+def test_alone_or_among_others(together: dict[str, KernelFit]) -> None:
+    """Batched matrices may be multiplied in another order: equal but for rounding that grew."""
+    for expression in (KERNELS[0], KERNELS[3]):
+        alone = learned([expression])[str(expression)]
+        same(alone, together[str(expression)], tolerance=1e-5)
+
+
+def test_groups_that_fit_the_memory(together: dict[str, KernelFit]) -> None:
+    found = learned(KERNELS, dataclasses.replace(SMALL, memory=1e-9))
+    for name, fit in together.items():
+        same(fit, found[name], tolerance=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_give_what_one_gives(together: dict[str, KernelFit]) -> None:
+    pytest.importorskip("joblib")
+    found = learned(KERNELS, jobs=2)
+    assert list(found) == list(together)
+    for name, fit in together.items():
+        same(fit, found[name], tolerance=1e-5)
+
+
+@pytest.fixture
+def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """RQ has a covariance that is no number, from some evaluation on."""
+    from gp_active_sensing.learning.vbks import covariances
+
+    right = covariances._correlation
+    after = [0]
+    count = [0]
+
+    def wrong(base: str, square: Any, alpha: Any) -> Any:
+        found = right(base, square, alpha)
+        if base == "RQ":
+            count[0] += 1
+            if count[0] > after[0]:
+                return found * float("nan")
+        return found
+
+    monkeypatch.setattr(covariances, "_correlation", wrong)
+    return after
+
+
+@pytest.mark.parametrize("after", [0, 40, 200])
+def test_a_kernel_that_diverges_is_dropped_and_the_others_stay(
+    after: int,
+    together: dict[str, KernelFit],
+    broken_rq: list[int],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken_rq[0] = after
+    with caplog.at_level(logging.WARNING):
+        model = select_kernels(rows(), KERNELS, SMALL)
+    assert set(model.names) == set(together) - {"RQ"}
+    ((name, why),) = model.dropped
+    assert name == "RQ"
+    assert "not finite" in why
+    assert "RQ" in caplog.text
+    for fit in model.fits:
+        same(fit, together[fit.name])
+    k = model.history.names.index("RQ")
+    assert np.isnan(model.history.bounds[-1, k])
+    assert model.history.probabilities[-1, k] == 0.0
+    np.testing.assert_allclose(model.belief.probabilities.sum(), 1.0)
+    mean, variance = model.predict(rows().inputs)
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+
+
+def test_a_kernel_that_recovers_is_kept(
+    together: dict[str, KernelFit], broken_rq: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a number once, in the middle: the others as they were, and RQ not lost."""
+    from gp_active_sensing.learning.vbks import covariances
+
+    broken = covariances._correlation
+    broken_rq[0] = 10**9
+    seen = [0]
+
+    def once(base: str, square: Any, alpha: Any) -> Any:
+        found = broken(base, square, alpha)
+        if base == "RQ":
+            seen[0] += 1
+            if seen[0] == 50:
+                return found * float("nan")
+        return found
+
+    monkeypatch.setattr(covariances, "_correlation", once)
+    found = learned(KERNELS)
+    assert set(found) == set(together)
+    assert np.isfinite(found["RQ"].bound)
+    for name, fit in together.items():
+        if name != "RQ":
+            same(fit, found[name])
+
+
+def test_all_kernels_dropped_is_an_error(broken_rq: list[int]) -> None:
+    with pytest.raises(ConfigError, match="no kernel could be learned from made rows"):
+        select_kernels(rows(), [parse("RQ")], SMALL)
+
+
+def test_no_kernels_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="at least one"):
+        select_kernels(rows(), [], SMALL)
+
+
+def test_one_kernel_only() -> None:
+    model = select_kernels(rows(), [parse("SE")], SMALL)
+    assert model.names == ("SE",)
+    np.testing.assert_allclose(model.belief.probabilities, [1.0])
+    np.testing.assert_allclose(model.belief.softmax, [1.0])
+
+
+def test_single_precision_is_near_double() -> None:
+    kernels: list[Expression] = [parse("SE"), parse("LIN+SE")]
+    whole = dataclasses.replace(SMALL, batch=64, iterations=80, restarts=1)
+    double = learned(kernels, whole)
+    single = learned(kernels, dataclasses.replace(whole, dtype="float32"))
+    for name, fit in double.items():
+        assert single[name].bound == pytest.approx(fit.bound, abs=0.05 * len(rows()))
+        assert single[name].theta_mean.dtype == np.float64
+    model = select_kernels(rows(), kernels, dataclasses.replace(whole, dtype="float32"))
+    mean, variance = model.predict(rows().inputs)
+    assert np.isfinite(mean).all()
+    assert (variance > 0).all()
+
+
+def test_progress_is_told() -> None:
+    told: list[Progress] = []
+    select_kernels(rows(), KERNELS[:2], SMALL, progress=told.append)
+    assert {t.total for t in told} == {2}
+    assert told[-1].iteration <= SMALL.iterations
+    assert all(t.stages == 1 and t.stage == 1 and t.rows == 48 for t in told)
+    assert all(set(t.kernels) <= {"SE", "RQ"} for t in told)
+    steps = [t.iteration for t in told]
+    assert steps == sorted(steps)
+
+
+def test_the_belief_and_the_history_are_of_all_kernels() -> None:
+    config = dataclasses.replace(SMALL, stages=(0.25, 0.5, 1.0), iterations=20)
+    model: KernelModel = select_kernels(rows(), KERNELS, config)
+    history = model.history
+    assert history.rows.tolist() == [12.0, 24.0, 48.0]
+    assert set(history.names) == set(map(str, KERNELS))
+    np.testing.assert_allclose(history.probabilities.sum(axis=1), 1.0)
+    np.testing.assert_allclose(history.softmax.sum(axis=1), 1.0)
+    for fit, q, soft in zip(
+        model.fits, model.belief.probabilities, model.belief.softmax, strict=True
+    ):
+        k = history.names.index(fit.name)
+        assert history.bounds[-1, k] == fit.bound
+        assert history.softmax[-1, k] == pytest.approx(soft)
+        assert history.probabilities[-1, k] == pytest.approx(q, abs=0.01)
+    bounds = [fit.bound for fit in model.fits]
+    assert bounds == sorted(bounds, reverse=True)
+    assert model.rows == 48

@@ -1,0 +1,111 @@
+"""The belief over kernels: what it does not depend on, extremes, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.selection import kernel_belief
+
+
+def test_one_kernel_is_certain() -> None:
+    found = kernel_belief([-123.0], prior_std=2.0)
+    assert found.probabilities.tolist() == [1.0]
+    assert found.errors.tolist() == [0.0]
+    assert found.softmax.tolist() == [1.0]
+    assert found.elbo == pytest.approx(-123.0)
+    assert found.root.tolist() == [[2.0]]
+    assert found.correlations.tolist() == [[1.0]]
+
+
+def test_what_the_prior_does_to_two_kernels() -> None:
+    """The figures that the documentation gives."""
+    of_best = [
+        kernel_belief([0.0, -20.0], prior_std=s, samples=50_000).probabilities[0]
+        for s in (0.5, 1.0, 2.0)
+    ]
+    assert of_best == pytest.approx([0.805, 0.92, 0.972], abs=0.005)
+
+
+def test_equal_bounds_give_equal_probabilities() -> None:
+    found = kernel_belief([7.0] * 5)
+    assert found.probabilities == pytest.approx([0.2] * 5, abs=5.0 * found.errors.max())
+    assert found.mean == pytest.approx([0.0] * 5, abs=1e-6)
+
+
+def test_the_order_of_the_kernels_has_no_consequence() -> None:
+    bounds = np.array([-3.0, 0.0, -12.0, -0.5, -80.0])
+    turned = np.array([3, 0, 4, 2, 1])
+    one, other = kernel_belief(bounds), kernel_belief(bounds[turned])
+    assert np.array_equal(one.probabilities[turned], other.probabilities)
+    assert np.array_equal(one.mean[turned], other.mean)
+    covariance = one.root @ one.root.T
+    assert other.root @ other.root.T == pytest.approx(covariance[np.ix_(turned, turned)], abs=1e-12)
+    assert one.elbo == other.elbo
+    assert np.array_equal(
+        one.correlations[np.ix_(turned, turned)].round(9), other.correlations.round(9)
+    )
+
+
+def test_a_constant_added_to_all_bounds_changes_nothing() -> None:
+    bounds = np.array([-3.0, 0.0, -12.0])
+    one, other = kernel_belief(bounds), kernel_belief(bounds - 2.0**20)
+    assert np.array_equal(one.probabilities, other.probabilities)
+    assert other.elbo == pytest.approx(one.elbo - 2.0**20, abs=1e-6)
+
+
+def test_a_large_set_with_bounds_far_apart() -> None:
+    rng = np.random.default_rng(0)
+    bounds = 3000.0 * rng.standard_normal(144) - 50_000.0
+    found = kernel_belief(bounds)
+    best = int(bounds.argmax())
+    assert int(found.probabilities.argmax()) == best
+    assert found.probabilities[best] > 0.99
+    assert found.probabilities.sum() == pytest.approx(1.0)
+    # The prior costs ½ m² of the best kernel's g and little else; far more is a worse optimum.
+    assert bounds[best] - 120.0 < found.elbo < bounds[best]
+    assert np.linalg.eigvalsh(found.root @ found.root.T)[0] > 0.0
+
+
+def test_the_seed_has_next_to_no_consequence() -> None:
+    """There is an optimum for each of several kernels: the best is found whatever the points."""
+    bounds = 500.0 * np.random.default_rng(3).standard_normal(40)
+    found = [kernel_belief(bounds, seed=seed) for seed in range(3)]
+    assert [f.elbo for f in found] == pytest.approx([found[0].elbo] * 3, abs=0.05)
+    assert [f.probabilities.max() for f in found] == pytest.approx(
+        [found[0].probabilities.max()] * 3, abs=0.01
+    )
+
+
+def test_of_a_hundred_nearly_equal_kernels_none_is_believed_in() -> None:
+    rng = np.random.default_rng(1)
+    found = kernel_belief(rng.standard_normal(144))
+    assert found.probabilities.max() < 0.02
+    assert found.probabilities.min() > 0.003
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e6, 1e9])
+def test_bounds_of_any_size_are_stable(scale: float) -> None:
+    found = kernel_belief(np.array([0.0, -1.0, -2.0, -3.0]) * scale)
+    assert found.probabilities[0] > 0.97
+    assert -200.0 < found.elbo < 0.0
+    assert np.all(np.isfinite(found.root))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "options", "words"),
+    [
+        ([], {}, "one or more kernels"),
+        ([0.0, math.nan], {}, "all finite"),
+        ([0.0, -math.inf], {}, "all finite"),
+        ([[0.0], [1.0]], {}, "one or more kernels"),
+        ([0.0], {"prior_std": 0.0}, "standard deviation"),
+        ([0.0], {"prior_std": math.nan}, "standard deviation"),
+        ([0.0], {"samples": 1}, "at least 2 samples"),
+    ],
+)
+def test_refused(bounds: list[float], options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        kernel_belief(bounds, **options)  # type: ignore[arg-type]

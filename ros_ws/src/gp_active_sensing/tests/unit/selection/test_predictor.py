@@ -1,0 +1,178 @@
+"""The predictor: moments against sampling, the average over kernels, pruning."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.selection import JITTER, KernelModel
+from gp_active_sensing.selection.predictor import drawn, moments
+from tests.kernel_models import make_fit, make_model, rows
+
+NAMES = ("SE", "LIN×RQ", "PER+SE")
+BOUNDS = {"SE": -1.0, "LIN×RQ": -1.5, "PER+SE": -2.5}
+
+
+@pytest.fixture(scope="module")
+def model() -> KernelModel:
+    return make_model(NAMES, *rows(), bounds=BOUNDS, theta_std=0.15)
+
+
+def test_without_a_spread_of_theta_it_is_the_sparse_gaussian_process() -> None:
+    """Against the joint Gaussian of q(u) and p(f | u), written out."""
+    X, y = rows(n=30)
+    Z, z = X / 50.0 - 1.0, (y - y.mean()) / y.std()
+    fit = make_fit("LIN×SE+PER", Z, z, theta_std=0.0, inducing=9)
+    new = np.random.default_rng(1).normal(size=(7, 2))
+    k, theta, U = fit.composite, fit.theta_mean, fit.inducing
+    K = k.covariance(theta, U, U)
+    K += JITTER * K.diagonal().mean() * np.eye(len(U))
+    L = np.linalg.cholesky(K)
+    mean_u, cov_u = L @ fit.mean, L @ fit.root @ fit.root.T @ L.T
+    A = k.covariance(theta, new, U) @ np.linalg.inv(K)
+    expected = k.covariance(theta, new, new) - A @ (K - cov_u) @ A.T
+    mean, variance = moments(fit, new, noisy=False, samples=8, seed=0)
+    assert mean == pytest.approx(A @ mean_u, abs=1e-9)
+    assert variance == pytest.approx(expected.diagonal(), abs=1e-7)
+    _, noisy = moments(fit, new, noisy=True, samples=8, seed=0)
+    noise = fit.noise_floor**2 + math.exp(2.0 * theta[0])
+    assert noisy - variance == pytest.approx(np.full(7, noise))
+
+
+def test_an_unwhitened_fit_says_the_same() -> None:
+    X, y = rows(n=30)
+    fit = make_fit("SE", X / 50.0 - 1.0, (y - y.mean()) / y.std(), theta_std=0.0)
+    K = fit.composite.covariance(fit.theta_mean, fit.inducing, fit.inducing)
+    L = np.linalg.cholesky(K + JITTER * K.diagonal().mean() * np.eye(len(K)))
+    plain = dataclasses.replace(fit, whitened=False, mean=L @ fit.mean, root=L @ fit.root)
+    new = np.random.default_rng(1).normal(size=(5, 2))
+    for one, other in zip(
+        moments(fit, new, noisy=True, samples=8, seed=0),
+        moments(plain, new, noisy=True, samples=8, seed=0),
+        strict=True,
+    ):
+        assert one == pytest.approx(other, abs=1e-8)
+
+
+def test_moments_against_brute_sampling(model: KernelModel) -> None:
+    """Kernel, θ, u and f are drawn one after the other, as the model says they come about."""
+    X = np.array([[20.0, 30.0], [55.0, 60.0], [120.0, 10.0]])
+    Z = model.scaling.inputs(X)
+    rng = np.random.default_rng(7)
+    which = rng.choice(len(model.fits), size=20_000, p=model.belief.probabilities)
+    values = np.empty((len(which), len(X)))
+    for draw, number in enumerate(which):
+        fit = model.fits[number]
+        theta = fit.theta_mean + fit.theta_root @ rng.standard_normal(fit.composite.size)
+        U = fit.inducing
+        K = fit.composite.covariance(theta, U, U)
+        L = np.linalg.cholesky(K + JITTER * K.diagonal().mean() * np.eye(len(K)))
+        u = L @ (fit.mean + fit.root @ rng.standard_normal(len(U)))
+        A = np.linalg.solve(L, fit.composite.covariance(theta, U, Z))
+        rest = fit.composite.variance(theta, Z) - (A * A).sum(axis=0)
+        noise = fit.noise_floor**2 + math.exp(2.0 * theta[0])
+        spread = np.sqrt(np.maximum(rest, 0.0) + noise)
+        values[draw] = A.T @ np.linalg.solve(L, u) + spread * rng.standard_normal(len(X))
+    scaling = model.scaling
+    values = scaling.output_shift + scaling.output_scale * values
+    mean, variance = model.predict(X, noisy=True, samples=512)
+    error = values.std(axis=0) / math.sqrt(len(values))
+    # 512 samples of θ have an error of their own, a sixth of that of the draws.
+    assert np.all(np.abs(mean - values.mean(axis=0)) < 4.5 * error)
+    assert variance == pytest.approx(values.var(axis=0), rel=0.06)
+
+
+def test_the_average_is_that_of_the_kernels(model: KernelModel) -> None:
+    X = np.array([[20.0, 30.0], [55.0, 60.0]])
+    each = [model.predict(X, kernels=[k]) for k in range(3)]
+    means, variances = (np.array([pair[i] for pair in each]) for i in (0, 1))
+    q = model.belief.probabilities
+    mean, variance = model.predict(X)
+    assert mean == pytest.approx(q @ means)
+    assert variance == pytest.approx(q @ (variances + means**2) - mean**2)
+    some, _ = model.predict(X, kernels=[0, 2])
+    assert some == pytest.approx((q[0] * means[0] + q[2] * means[2]) / (q[0] + q[2]))
+
+
+def test_rows_do_not_depend_on_those_beside_them(
+    model: KernelModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(2).uniform(0.0, 100.0, (50, 2))
+    whole = model.predict(X)
+    monkeypatch.setattr("gp_active_sensing.selection.predictor._BLOCK", 40)  # three rows at a time
+    pieces = model.predict(X)
+    assert whole[0] == pytest.approx(pieces[0], rel=1e-12)
+    assert whole[1] == pytest.approx(pieces[1], rel=1e-10)
+
+
+def test_no_rows(model: KernelModel) -> None:
+    mean, variance = model.predict(np.empty((0, 2)))
+    assert mean.shape == variance.shape == (0,)
+
+
+def test_samples_of_theta_are_balanced_and_of_the_seed(model: KernelModel) -> None:
+    fit = model.fits[0]
+    thetas = drawn(fit, 10, 0)
+    assert thetas.shape == (10, fit.composite.size)
+    assert thetas.mean(axis=0) == pytest.approx(fit.theta_mean)
+    assert np.array_equal(thetas, drawn(fit, 10, 0))
+    assert not np.array_equal(thetas, drawn(fit, 10, 1))
+    point = dataclasses.replace(fit, theta_root=np.zeros_like(fit.theta_root))
+    assert drawn(point, 10, 0).tolist() == [fit.theta_mean.tolist()]
+
+
+def test_far_from_all_rows_the_prior_is_left(model: KernelModel) -> None:
+    fit = model.fits[0]
+    assert fit.name == "SE"
+    mean, variance = model.predict(np.array([[1e5, 1e5]]), kernels=[0])
+    assert mean == pytest.approx(model.scaling.output_shift)
+    scale = fit.theta_mean[1]
+    expected = np.exp(2.0 * (scale + 0.15**2)) * model.scaling.output_scale**2
+    assert variance == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "words"),
+    [
+        (np.zeros((3, 1)), {}, r"\(m, 2\) with the columns x, y, got shape \(3, 1\)"),
+        (np.zeros(2), {}, r"expected inputs"),
+        (np.array([[0.0, 0.0], [np.nan, 1.0]]), {}, "row 1 has"),
+        (np.zeros((1, 2)), {"kernels": []}, "some of the kernels"),
+        (np.zeros((1, 2)), {"kernels": [3]}, "some of the kernels 0 … 2"),
+    ],
+)
+def test_refused(model: KernelModel, X: np.ndarray, options: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        model.predict(X, **options)
+
+
+def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
+    pruned = model.prune(2)
+    assert pruned.names == model.names[:2]
+    assert [fit.bound for fit in pruned.fits] == [fit.bound for fit in model.fits[:2]]
+    assert pruned.belief.probabilities.sum() == pytest.approx(1.0)
+    assert pruned.belief.mean.shape == (2,)
+    # With fewer kernels there is less doubt, so it is not only scaled up.
+    assert pruned.belief.softmax[0] == pytest.approx(1.0 / (1.0 + math.exp(-0.5)))
+    assert pruned.dropped[-1][0] == model.names[2]
+    assert "pruned" in pruned.dropped[-1][1]
+    assert pruned.history is model.history
+    assert model.prune(5) is model
+    with pytest.raises(ValueError, match="at least one kernel"):
+        model.prune(0)
+    alone = model.prune(1)
+    assert alone.belief.probabilities.tolist() == [1.0]
+    assert alone.predict(np.zeros((1, 2)))[0] == pytest.approx(
+        model.predict(np.zeros((1, 2)), kernels=[0])[0]
+    )
+
+
+def test_correlations_of_g(model: KernelModel) -> None:
+    found = model.belief.correlations
+    assert found.shape == (3, 3)
+    assert found.diagonal().tolist() == [1.0] * 3
+    assert found == pytest.approx(found.T)
+    assert np.linalg.eigvalsh(found)[0] > 0.0

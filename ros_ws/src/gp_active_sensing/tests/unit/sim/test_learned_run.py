@@ -1,0 +1,307 @@
+"""Runs whose belief is over kernels: records, resuming after the model moved, report, replay."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from gp_active_sensing.belief import BeliefConfig, with_mark
+from gp_active_sensing.cli import _cli
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.console import stage_line, summary_lines
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.experiments import read_experiment
+from gp_active_sensing.experiments.trial import run_trial
+from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.run_dirs import choose_run
+from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.records import MODEL, RunDirectory
+from gp_active_sensing.report import write_report
+from gp_active_sensing.report.payload import build_payload
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.report.steps import replay
+from gp_active_sensing.selection import model_mark, write_model
+from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
+from tests.kernel_models import make_model, rows
+from tests.unit.sim.scenarios import GRID, mapping
+
+NAMES = ("SE", "LIN", "PER+SE")
+BOUNDS = {"SE": 0.0, "LIN": -0.4, "PER+SE": -0.8}
+
+
+def write(path: Path, seed: int = 0) -> Path:
+    X, y = rows(seed)
+    return write_model(path, make_model(NAMES, 0.35 * X, y, bounds=BOUNDS))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write(tmp_path / "yesterday.npz")
+
+
+def learned(model: Path | str, **sections: Any) -> Scenario:
+    given = mapping(GRID, **sections)
+    given["belief"] = {"model": str(model), "kernels": 3, "scales": 3}
+    return scenario_from_mapping(given)
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
+
+
+def cut_off(run: Path, out: Path) -> Path:
+    """Copy a run as a kill in its middle would have left it."""
+    shutil.copytree(run, out)
+    for name in ("summary.json", "report.html"):
+        (out / name).unlink(missing_ok=True)
+    journal = (out / "journal.jsonl").read_bytes()
+    (out / "journal.jsonl").write_bytes(journal[: len(journal) // 2])
+    return out
+
+
+def plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in r.items() if k != "plan_seconds"} for r in records]
+
+
+def test_the_records_say_the_kernels(model: Path, tmp_path: Path) -> None:
+    summary = run_scenario(learned(model), tmp_path / "run").to_mapping()
+    records = records_of(tmp_path / "run")
+    assert records[0]["kernels"] == ["SE"] * 3 + ["LIN"] + ["PER+SE"] * 3
+    assert len(records[0]["length_scales"]) == len(records[0]["weights"]) == 7
+    assert {entry["kernel"] for entry in summary["length_scales"]} == set(NAMES)
+    assert sum(entry["weight"] for entry in summary["length_scales"]) == pytest.approx(1.0)
+    of_kernels: dict[str, float] = {}
+    for kernel, weight in zip(records[-1]["kernels"], records[-1]["weights"], strict=True):
+        of_kernels[kernel] = of_kernels.get(kernel, 0.0) + weight
+    best = max(of_kernels, key=lambda name: of_kernels[name])
+    assert f"kernel {best} ({100 * of_kernels[best]:.0f} %)" in stage_line(records[-1])
+    lines = "\n".join(summary_lines(summary))
+    assert f"kernel            {best} with weight {of_kernels[best]:.2f}" in lines
+    assert "length-scale" in lines
+
+
+def test_other_runs_have_no_such_key(tmp_path: Path) -> None:
+    run_scenario(scenario_from_mapping(mapping(GRID)), tmp_path / "run")
+    records = records_of(tmp_path / "run")
+    assert "kernels" not in records[0]
+    assert "kernel" not in stage_line(records[0])
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
+    assert "kernel" not in summary["length_scales"][0]
+    assert not (tmp_path / "run" / MODEL).exists()
+
+
+def test_a_run_keeps_its_model_and_says_which(model: Path, tmp_path: Path) -> None:
+    run_scenario(learned(model), tmp_path / "run")
+    kept = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text("utf-8"))["belief"]
+    assert kept["model"] == str(model)
+    assert kept["model_mark"] == model_mark(model) == model_mark(tmp_path / "run" / MODEL)
+
+
+@pytest.mark.parametrize("probes", [1, 2])
+@pytest.mark.parametrize("what", ["there", "gone", "changed", "moved"])
+def test_a_run_goes_on_with_the_model_it_began_with(
+    model: Path, tmp_path: Path, what: str, probes: int
+) -> None:
+    scenario = learned(model, probes=probes)
+    run_scenario(scenario, tmp_path / "whole", clock=lambda: 0.0)
+    cut = cut_off(tmp_path / "whole", tmp_path / "cut")
+    if what == "gone":
+        model.unlink()
+    elif what == "changed":
+        write(model, seed=5)
+    elif what == "moved":
+        model = model.rename(tmp_path / "elsewhere.npz")
+        scenario = learned(model, probes=probes)
+    run_scenario(scenario, cut, resume=True, clock=lambda: 0.0)
+    assert plain(records_of(cut)) == plain(records_of(tmp_path / "whole"))
+
+
+def test_another_model_is_another_run(model: Path, tmp_path: Path) -> None:
+    run_scenario(learned(model), tmp_path / "whole")
+    cut = cut_off(tmp_path / "whole", tmp_path / "cut")
+    other = write(tmp_path / "other.npz", seed=5)
+    with pytest.raises(RunError, match=r"different: belief.model, belief.model_mark"):
+        run_scenario(learned(other), cut, resume=True)
+
+
+def test_a_run_without_a_model_is_not_gone_on_with_one(model: Path, tmp_path: Path) -> None:
+    run_scenario(scenario_from_mapping(mapping(GRID)), tmp_path / "run")
+    with pytest.raises(RunError, match=r"different: belief\.kernels.*belief\.model"):
+        run_scenario(learned(model), tmp_path / "run", resume=True)
+
+
+def test_nothing_is_left_when_the_model_cannot_be_used(model: Path, tmp_path: Path) -> None:
+    given = mapping()  # of a line, which has no y
+    for wrong in ("missing.npz", str(model)):
+        scenario = scenario_from_mapping({**given, "belief": {"model": wrong}})
+        with pytest.raises(ConfigError, match=r"belief\.model"):
+            run_scenario(scenario, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_scenario_names_a_model_beside_it(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    shutil.move(model, folder / "m.npz")
+    given = mapping(GRID)
+    given["belief"] = {"model": "m.npz"}
+    (folder / "lake.yaml").write_text(yaml.safe_dump(given))
+    scenario = load_scenario(folder / "lake.yaml")
+    assert scenario.belief.model == str((folder / "m.npz").resolve())
+    assert len(run_trial(scenario).records) == 6
+
+
+def test_the_report_shows_kernels_and_needs_the_copy_only(model: Path, tmp_path: Path) -> None:
+    run_scenario(learned(model), tmp_path / "run")
+    model.unlink()
+    text = write_report(tmp_path / "run").read_text("utf-8")
+    assert "kernel, weight" in text
+    data = load_run(tmp_path / "run")
+    done = replay(data)
+    payload = build_payload(data, done)
+    assert payload["kernels"]["labels"] == list(NAMES)
+    assert sum(payload["kernels"]["prior"]) == pytest.approx(1.0, abs=1e-3)
+    record = records_of(tmp_path / "run")[-1]
+    last = payload["steps"][-1]["kernels"]
+    assert last[0] == pytest.approx(sum(record["weights"][:3]), abs=1e-3)
+    assert last[1] == pytest.approx(record["weights"][3], abs=1e-3)
+    (tmp_path / "run" / MODEL).unlink()
+    with pytest.raises(ConfigError, match=r"belief\.model: no file"):
+        write_report(tmp_path / "run")
+
+
+def test_a_report_of_another_run_has_no_kernels(tmp_path: Path) -> None:
+    run_scenario(scenario_from_mapping(mapping(GRID)), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    payload = build_payload(data, replay(data))
+    assert payload["kernels"] == {"labels": [], "prior": []}
+    assert "kernels" not in payload["steps"][0]
+
+
+def test_from_the_command_line(model: Path, tmp_path: Path) -> None:
+    given = mapping(GRID)
+    given["belief"] = {}
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(given))
+    command = ["run", str(tmp_path / "lake.yaml"), "--set", f"belief.model={model}"]
+
+    def cli(*arguments: str) -> Result:
+        return CliRunner().invoke(_cli, arguments, prog_name="gp-active-sensing")
+
+    done = cli(*command, "--out", str(tmp_path / "run"))
+    assert done.exit_code == 0, done.output
+    assert "kernel " in done.output
+    again = cli(*command, "--out", str(tmp_path / "run"), "--resume")
+    assert again.exit_code == 0, again.output
+    wrong = cli("run", "town", "--set", f"belief.model={model}")
+    assert wrong.exit_code == 1
+    assert "comes from belief.model; leave it out" in wrong.output
+
+
+def test_experiments_tell_models_apart(model: Path) -> None:
+    def keys() -> list[str]:
+        given = mapping(GRID)
+        given["belief"] = {"model": str(model)}
+        file = {"name": "e", "scenario": given, "seeds": 2, "policies": {"ie": {}}, "budgets": [2]}
+        return [trial.key for trial in read_experiment({**file, "metrics": ["rmspe"]}).trials]
+
+    first = keys()
+    assert keys() == first
+    write(model, seed=5)
+    assert set(keys()).isdisjoint(first)
+
+
+def test_a_trial_with_several_probes(model: Path) -> None:
+    trial = run_trial(learned(model, probes=2, policy={"name": "max_entropy"}))
+    assert len(trial.records) >= 6
+    assert trial.records[0]["kernels"][0] == "SE"
+
+
+# -- the mission of the nodes ------------------------------------------------------------------
+
+
+def node_config(model: Path | str, run_dir: Path | str, **more: Any) -> ActiveSensingConfig:
+    given = {
+        "map": GRID["map"],
+        "belief": {"model": str(model), "kernels": 2},
+        "policy": {"name": "max_entropy"},
+        "run_dir": str(run_dir),
+        **more,
+    }
+    return from_mapping(ActiveSensingConfig, given)
+
+
+def test_a_mission_keeps_the_model_and_goes_on_without_the_file(
+    model: Path, tmp_path: Path
+) -> None:
+    parts = build_parts(node_config(model, tmp_path / "run"), None)
+    first = parts.mission.loop.belief
+    mark = model_mark(model)
+    assert parts.belief.model_mark == mark
+    parts.recorder.close()
+    for change in (lambda: write(model, seed=5), model.unlink):
+        change()
+        again = build_parts(node_config(model, tmp_path / "run"), None)
+        assert again.belief.model_mark == mark
+        assert again.recorder.earlier > 0
+        everywhere = np.arange(first.n)
+        assert np.array_equal(
+            again.mission.loop.belief.covariance.between(everywhere, everywhere),
+            first.covariance.between(everywhere, everywhere),
+        )
+        again.recorder.close()
+
+
+def test_a_mission_does_not_go_on_with_another_model(model: Path, tmp_path: Path) -> None:
+    build_parts(node_config(model, tmp_path / "run"), None).recorder.close()
+    other = write(tmp_path / "other.npz", seed=5)
+    with pytest.raises(RunError, match=r"another configuration; different: belief.model, belief"):
+        build_parts(node_config(other, tmp_path / "run"), None)
+
+
+def test_a_mission_that_cannot_begin_leaves_no_directory(model: Path, tmp_path: Path) -> None:
+    line = {"kind": "line", "count": 5}
+    with pytest.raises(ConfigError, match=r"belief\.model: .* was learned with the inputs"):
+        build_parts(node_config(model, tmp_path / "run", map=line), None)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ConfigError, match=r"belief\.model: no file"):
+        build_parts(node_config("missing.npz", tmp_path / "run"), None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mission_without_records_needs_the_file_only(model: Path) -> None:
+    parts = build_parts(node_config(model, ""), None)
+    assert parts.belief.model_mark == model_mark(model)
+    assert parts.mission.loop.belief.hyperparameters[0].kernel == "SE"
+
+
+def test_a_copy_that_was_tampered_with_is_refused(model: Path, tmp_path: Path) -> None:
+    build_parts(node_config(model, tmp_path / "run"), None).recorder.close()
+    write(tmp_path / "run" / MODEL, seed=5)
+    build_parts(node_config(model, tmp_path / "run"), None).recorder.close()  # the file will do
+    model.unlink()
+    with pytest.raises(ConfigError, match="not the model that the run began with"):
+        build_parts(node_config(model, tmp_path / "run"), None)
+    assert (tmp_path / "run" / "journal.jsonl").is_file()
+
+
+def test_an_auto_named_run_keeps_it_too(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path / "ros"))
+    belief = to_mapping(BeliefConfig(model=str(model)))
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    run, events = choose_run("auto", {"name": "m", "belief": belief}, now, resume=True)
+    assert run is not None
+    assert events == []
+    stored = from_mapping(BeliefConfig, RunDirectory.open(run.path).config["belief"])
+    assert stored == with_mark(BeliefConfig(model=str(model)))
+    assert (run.path / MODEL).is_file()
+    run.close()
