@@ -162,9 +162,7 @@ def run(*, smoke: bool = False) -> Report:
     size = SMOKE if smoke else FULL
     kept = Kept("vbks_cost" + "_smoke" * smoke)
     base = {"rows": size.rows, "seconds": size.seconds}
-    return Report(
-        [sizes(kept, size, base), growth(kept, size, base), compared(kept, size, base)]
-    )
+    return Report([sizes(kept, size, base), growth(kept, size, base), compared(kept, size, base)])
 
 
 def sizes(kept: Kept, size: Size, base: dict[str, Any]) -> Section:

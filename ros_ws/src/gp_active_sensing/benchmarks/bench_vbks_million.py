@@ -160,7 +160,7 @@ def run(*, smoke: bool = False) -> Report:
     )
     for part in ("screening", "learning"):
         one = found[part]
-        section.rows.append((part, f"{one['seconds']:.0f}", f"{one['rss']:.0f}", f"{one['pss']:.0f}"))
+        section.rows.append((part, *(f"{one[key]:.0f}" for key in ("seconds", "rss", "pss"))))
     section.rows.append(("both", f"{total:.0f}", "", ""))
     result = Section(
         "What was learned of them",
@@ -177,7 +177,8 @@ def run(*, smoke: bool = False) -> Report:
     )
     best = max(bound for _, _, bound, _, _ in found["top"])
     for name, q, bound, steps, outcome in found["top"]:
-        result.rows.append((name, f"{q:.3f}", f"{bound:.0f}", f"{best - bound:.0f}", steps, outcome))
+        behind = f"{best - bound:.0f}"
+        result.rows.append((name, f"{q:.3f}", f"{bound:.0f}", behind, steps, outcome))
     return Report([section, result])
 
 

@@ -1,6 +1,6 @@
 """A probe that knows yesterday's log by a belief over kernels, and one that knows nothing.
 
-    python benchmarks/bench_vbks_probe.py [--smoke] [--kept DIR] [--pictures DIR]
+python benchmarks/bench_vbks_probe.py [--smoke] [--kept DIR] [--pictures DIR]
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Size:
     fields: int = 20
     readings: tuple[int, ...] = (10, 20, 40)
     kernels: str = KERNELS
-    iterations: int = 400
+    iterations: int = 300
     restarts: int = 2
-    inducing: int = 32
+    inducing: int = 40
 
 
 FULL = Size()
@@ -55,14 +55,16 @@ SMOKE = Size(2, (4, 8), "SE,PER+SE", 20, 1, 8)
 def config(size: Size, number: int) -> VbksConfig:
     return VbksConfig(
         inducing=size.inducing,
-        batch=LOG,
+        batch=512,
         iterations=size.iterations,
         restarts=size.restarts,
         seed=number,
     )
 
 
-def arms(field: Field, size: Size, number: int, folder: Path) -> tuple[dict[str, BeliefConfig], KernelModel]:
+def arms(
+    field: Field, size: Size, number: int, folder: Path
+) -> tuple[dict[str, BeliefConfig], KernelModel]:
     """The beliefs that the probe begins with, and what was learned of yesterday."""
     from gp_active_sensing.learning import PriorReadings, belief_section, learn
     from gp_active_sensing.learning.vbks import select_kernels
@@ -111,8 +113,8 @@ def one_field(field: Field, size: Size, number: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         beliefs, model = arms(field, size, number, Path(folder))
         errors = {name: mission(field, belief, size, number) for name, belief in beliefs.items()}
-    top = [(name, float(q)) for name, q in zip(model.names, model.belief.probabilities, strict=True)]
-    return {"errors": errors, "top": top[:3], "deviation": float(field.values.std())}
+    top = list(zip(model.names, model.belief.probabilities.tolist(), strict=True))[:3]
+    return {"errors": errors, "top": top, "deviation": float(field.values.std())}
 
 
 def run(*, smoke: bool = False, pictures: Path | None = None) -> Report:

@@ -108,7 +108,8 @@ def refitted(data: Measured, run: int, screen: dict[str, Any], size: Size) -> di
     index, test = refit_rows(data, run)
     rows = some(data.rows, index[: size.rows])
     top = screen["names"][: size.top]
-    drawn = str(np.random.default_rng([0xA11, run]).choice(sorted(map(str, kernel_set(size.kernels)))))
+    names = sorted(str(e) for e in kernel_set(size.kernels))
+    drawn = str(np.random.default_rng([0xA11, run]).choice(names))
     wanted = list(dict.fromkeys([*top, drawn, screen["bic"], screen["laplace"]]))
     setting = config(size, size.refit, size.refit_steps, 1, run)
     started = time.perf_counter()
@@ -161,9 +162,7 @@ def run(*, smoke: bool = False, pictures: Path | None = None) -> Report:
         for name in data:
             key = f"{name} | refit {number} | {size.refit} × {size.refit_steps}"
             screen = screens[name][number % size.screenings]
-            one = kept.get(
-                key, lambda n=name, k=number, s=screen: refitted(data[n], k, s, size)
-            )
+            one = kept.get(key, lambda n=name, k=number, s=screen: refitted(data[n], k, s, size))
             refits.setdefault(name, []).append(one)
     if pictures is not None:
         draw(refits, pictures)

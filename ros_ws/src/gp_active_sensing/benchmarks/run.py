@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import os
 import platform
 import subprocess
@@ -36,6 +37,11 @@ BENCHMARKS = (
     "report",
     "sparq",
     "import",
+    "vbks_synthetic",
+    "vbks_real",
+    "vbks_cost",
+    "vbks_million",
+    "vbks_probe",
 )
 
 
@@ -64,7 +70,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="default: all")
     parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
+    parser.add_argument("--smoke", action="store_true", help="a small size of those that have one")
+    parser.add_argument("--kept", help="folder of finished pieces, for those that can go on")
+    parser.add_argument("--pictures", type=Path, help="folder for the pictures of some")
     options = parser.parse_args()
+    if options.kept:
+        os.environ["GPAS_KEPT"] = options.kept
     sys.path.insert(0, str(HERE))
     from gp_active_sensing.threads import one_blas_thread
 
@@ -75,7 +86,11 @@ def main() -> int:
     parts = [f"# Benchmarks\n\nCommit {commit()}; {machine()}; {found}. One BLAS thread.\n"]
     for name in options.names or BENCHMARKS:
         sys.stderr.write(f"{name} …\n")
-        parts.append(importlib.import_module(f"bench_{name}").run().markdown())
+        bench = importlib.import_module(f"bench_{name}").run
+        known = inspect.signature(bench).parameters
+        wanted = {"smoke": options.smoke, "pictures": options.pictures}
+        keys = {key: value for key, value in wanted.items() if key in known and value}
+        parts.append(bench(**keys).markdown())
     report = "\n".join(parts)
     sys.stdout.write(report)
     if options.record:

@@ -108,7 +108,7 @@ def _sensors(folder: Path) -> tuple[Topology, np.ndarray]:
 
 
 def lab_field(folder: Path, number: int) -> Field:
-    """Temperatures of the Intel lab at 50 motes; the log is that of the same hour the day before."""
+    """Temperatures of the Intel lab at 50 motes; the log is of the same hour the day before."""
     topology, values = _motes(folder)
     half_hours = np.linspace(DAY, len(values) - 1, 20).round().astype(int)
     today = int(half_hours[number])

@@ -94,9 +94,11 @@ def shown(values: Sequence[float] | np.ndarray, digits: int = 3) -> str:
 
 def run_alone(run: Callable[..., Any], about: str | None) -> int:
     """Command line of one of these benchmarks by itself: a report on standard output."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="a size of seconds, to see that it runs")
-    parser.add_argument("--kept", type=Path, help="folder for finished pieces, so that it can go on")
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--smoke", action="store_true", help="takes seconds: does it run?")
+    parser.add_argument("--kept", type=Path, help="folder of finished pieces, to go on")
     parser.add_argument("--pictures", type=Path, help="folder that pictures are drawn into")
     options = parser.parse_args()
     if options.kept is not None:

@@ -65,7 +65,8 @@ def learn_kernels(
         rows = gather_rows(dataclasses.replace(asked, overrides=overrides), folder, origins)
         say(
             f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
-            f"{', '.join(rows.input_names)}; {len(expressions)} kernels"
+            f"{', '.join(rows.input_names)}; {len(expressions)} "
+            f"kernel{'s' if len(expressions) > 1 else ''}"
         )
         for note in rows.notes:
             click.echo(f"note: {note}", err=True)
@@ -122,6 +123,9 @@ def _check_usage(options: KernelOptions) -> None:
         raise click.UsageError(msg)
     if options.report is not None and options.report.suffix.lower() != ".html":
         msg = f"--report: expected a name that ends in .html, got {options.report.name!r}"
+        raise click.UsageError(msg)
+    if options.report is not None and not options.report.absolute().parent.is_dir():
+        msg = f"--report: there is no folder {options.report.absolute().parent}"
         raise click.UsageError(msg)
 
 
@@ -226,7 +230,7 @@ def _working(folder: Path, *, keep: bool, way: Way) -> Iterator[None]:
     Raises:
         RunError: there is nothing to resume, or something that would be overwritten.
     """
-    from gp_active_sensing.errors import RunError
+    from gp_active_sensing.errors import ActiveSensingError, RunError
     from gp_active_sensing.files import cannot
 
     begun = folder.is_dir() and any(folder.rglob("signature.json"))
@@ -246,8 +250,12 @@ def _working(folder: Path, *, keep: bool, way: Way) -> Iterator[None]:
         raise cannot(folder, "make the folder", error) from error
     try:
         yield
-    except BaseException:
-        if not any(folder.rglob("signature.json")) and not there:
+    except BaseException as error:
+        # What was asked for cannot be done: there is nothing to go on with.
+        vain = isinstance(error, ActiveSensingError) and not isinstance(error, RunError)
+        if not isinstance(error, click.ClickException):  # it is not an interruption
+            vain = vain or not any(folder.rglob("group-*"))
+        if not there and (vain or not any(folder.rglob("signature.json"))):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:

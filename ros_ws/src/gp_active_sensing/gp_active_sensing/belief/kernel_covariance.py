@@ -13,8 +13,8 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["KernelCandidates", "KernelCovariance"]
 
-_TABLE = 4_000_000
-"""Numbers of a table of all covariances up to which there is one: 32 MB."""
+_TABLE = 16_000_000
+"""Numbers of a table of all covariances up to which there is one: 128 MB."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,13 +64,16 @@ def learn_model(
         earlier: a model that the optimisation goes on from.
 
     Raises:
-        ConfigError: `earlier` has other inputs, or cannot be had together with a refit.
+        ConfigError: `earlier` has other inputs, or cannot be had together with a refit; or there
+            is no GPU.
         ActiveSensingError: as `select_kernels`.
     """
     from gp_active_sensing.learning.vbks import select_kernels
 
     if earlier is not None:
         _check_earlier(rows, earlier, way)
+    if config.device == "cuda" and way.cluster is None:
+        _check_gpu()
 
     def learned(part: str, kernels: Sequence[Expression], settings: VbksConfig) -> KernelModel:
         folder = way.checkpoint
@@ -116,6 +119,17 @@ def _summary(screened: KernelModel, config: VbksConfig) -> dict[str, Any]:
         "probabilities": [float(q) for q in belief.probabilities],
         "softmax": [float(q) for q in belief.softmax],
     }
+
+
+def _check_gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        msg = (
+            f"device: cuda is asked for, and PyTorch {torch.__version__} sees no GPU; give cpu, or "
+            "auto, which takes a GPU where there is one"
+        )
+        raise ConfigError(msg)
 
 
 def _check_earlier(rows: Rows, earlier: KernelModel, way: Way) -> None:

@@ -15,7 +15,7 @@ from gp_active_sensing.types import FloatArray
 
 __all__ = ["LEVELS", "MOST_ROWS", "Check", "Coverage", "arranged", "check"]
 
-MOST_ROWS = 2000
+MOST_ROWS = 1500
 """Rows that are predicted."""
 LEVELS = (0.50, 0.90, 0.95)
 """Of the intervals whose coverage is counted."""

@@ -11,13 +11,13 @@ from gp_active_sensing.report.kernel_check import Check
 from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["CURVE", "POINTS", "Predict", "curves", "domain", "places", "significant"]
+__all__ = ["CURVE", "POINTS", "Predict", "domain", "fields", "significant"]
 
-CURVE = 181
+CURVE = 161
 """Points of a curve."""
 POINTS = 400
 """Rows drawn over a map or a curve."""
-_SIDE = 56
+_SIDE = 44
 """Cells along the longer side of a map."""
 _MARGIN = 0.05
 _MOST_SLICES = 8
@@ -43,57 +43,61 @@ def domain(model: KernelModel, check: Check | None) -> tuple[FloatArray, FloatAr
     return low - unit, high + unit, np.median(X, axis=0)
 
 
-def curves(model: KernelModel, predict: Predict, check: Check | None) -> list[dict[str, Any]]:
-    """Return a curve for each input, the others at their medians; one input: the whole of it."""
+def fields(
+    model: KernelModel, predict: Predict, check: Check | None
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Return a curve for each input, and a map where there are two.
+
+    Along a curve the other inputs are at their medians. All of it is predicted at once, since a
+    prediction costs much that does not depend on the number of its inputs.
+    """
+    lines, plane = _lines(model, check), _plane(model, check)
+    parts = [X for _, X in lines] + ([] if plane is None else [plane[1]])
+    mean, std = predict(np.concatenate(parts))
+    ends = np.cumsum([len(X) for X in parts])[:-1]
+    found = [
+        {"mean": significant(m, 8), "std": significant(s, 4)}
+        for m, s in zip(np.split(mean, ends), np.split(std, ends), strict=True)
+    ]
+    curves = [spec | values for (spec, _), values in zip(lines, found, strict=False)]
+    return curves, None if plane is None else plane[0] | found[-1]
+
+
+def _lines(model: KernelModel, check: Check | None) -> list[tuple[dict[str, Any], FloatArray]]:
     low, high, middle = domain(model, check)
     found = []
     for d, name in enumerate(model.input_names[:_MOST_SLICES]):
         margin = _MARGIN * (high[d] - low[d])
-        along = np.linspace(low[d] - margin, high[d] + margin, CURVE)
         X = np.tile(middle, (CURVE, 1))
-        X[:, d] = along
-        mean, std = predict(X)
-        found.append(
-            {
-                "along": name,
-                "x": significant(along, 8),
-                "mean": significant(mean, 8),
-                "std": significant(std, 4),
-                "others": {
-                    other: significant(middle[k])
-                    for k, other in enumerate(model.input_names)
-                    if k != d
-                },
-            }
-        )
+        X[:, d] = np.linspace(low[d] - margin, high[d] + margin, CURVE)
+        others = {
+            other: significant(middle[k]) for k, other in enumerate(model.input_names) if k != d
+        }
+        found.append(({"along": name, "x": significant(X[:, d], 8), "others": others}, X))
     return found
 
 
-def places(model: KernelModel, predict: Predict, check: Check | None) -> dict[str, Any] | None:
-    """Return a map of mean and standard deviation over two inputs, None of another number."""
+def _plane(model: KernelModel, check: Check | None) -> tuple[dict[str, Any], FloatArray] | None:
     if model.dimensions != 2:
         return None
     low, high, _ = domain(model, check)
     extent = high - low
     scaled = {name.lower() for name in model.input_names} in _METRIC
     ratio = float(extent[1] / extent[0]) if scaled else 0.75
-    scaled, ratio = (scaled, ratio) if 0.2 < ratio < 1.6 else (False, 0.75)
+    ratio = ratio if 0.2 < ratio < 1.6 else 0.75
     columns = _SIDE if ratio <= 1.0 else max(8, round(_SIDE / ratio))
     rows = max(8, round(columns * ratio))
     axes = [low[d] + (np.arange(n) + 0.5) / n * extent[d] for d, n in enumerate((columns, rows))]
-    X = np.column_stack([grid.ravel() for grid in np.meshgrid(*axes)])
-    mean, std = predict(X)
-    return {
+    spec = {
         "names": list(model.input_names),
         "low": significant(low, 8),
         "high": significant(high, 8),
         "columns": columns,
         "rows": rows,
         "ratio": ratio,
-        "mean": significant(mean, 8),
-        "std": significant(std, 4),
         "points": [] if check is None else significant(check.inputs[:: _every(check)], 8),
     }
+    return spec, np.column_stack([grid.ravel() for grid in np.meshgrid(*axes)])
 
 
 def _every(check: Check) -> int:

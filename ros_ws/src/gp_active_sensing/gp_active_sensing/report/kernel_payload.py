@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.kernel_check import Check
-from gp_active_sensing.report.kernel_field import POINTS, Predict, curves, places, significant
+from gp_active_sensing.report.kernel_field import POINTS, Predict, fields, significant
 from gp_active_sensing.selection import KernelFit, KernelModel
 from gp_active_sensing.types import FloatArray, IntArray
 
@@ -42,6 +42,7 @@ def kernel_payload(model: KernelModel, predict: Predict, check: Check | None) ->
         check: predictions of rows, None without rows.
     """
     shown = _lines(model)
+    curves, plane = fields(model, predict, check)
     return {
         "output": output_of(model),
         "colours": {"values": VALUES, "doubt": DOUBT},
@@ -49,8 +50,8 @@ def kernel_payload(model: KernelModel, predict: Predict, check: Check | None) ->
         "history": _history(model, shown),
         "traces": _traces(model, shown),
         "correlations": _correlations(model),
-        "map": places(model, predict, check),
-        "curves": curves(model, predict, check),
+        "map": plane,
+        "curves": curves,
         "check": None if check is None else _check(model, check),
     }
 
@@ -145,6 +146,7 @@ def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
     margin = 0.08 * (high - low) or 1.0
     return {
         "x": significant(at, 8),
+        "gaussian": not all(fit.point for fit in fits.values()),
         "range": [low - margin, high + margin],
         "lines": [
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -33,8 +34,11 @@ __all__ = ["AVERAGED", "SAMPLES", "write_kernel_page"]
 
 AVERAGED = 12
 """Kernels that predictions on the page are averaged over, at most."""
+_ENOUGH = 0.995
+"""Share of the belief that they need not exceed."""
 SAMPLES = 16
-"""Of the hyper-parameters, for a prediction."""
+"""Of the hyper-parameters, for a prediction; fewer where there are many inducing points."""
+_LEAST_SAMPLES, _WORK = 4, 2048
 _LEFT_OUT = ("pruned", "screened out")
 """Kernels that did not fail: they were not probable enough."""
 _COMPARED = 200
@@ -57,15 +61,15 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Rows | None = 
         RunError: the page cannot be written.
     """
     model, seed = _ordered(model), _seed(model)
-    averaged = list(range(min(AVERAGED, len(model.fits))))
+    averaged, samples = _averaged_kernels(model), _samples(model)
 
     def predict(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, variance = model.predict(X, samples=SAMPLES, kernels=averaged, seed=seed)
+        mean, variance = model.predict(X, samples=samples, kernels=averaged, seed=seed)
         return mean, np.sqrt(variance)
 
-    found = None if rows is None else check(model, rows, averaged, samples=SAMPLES, seed=seed)
+    found = None if rows is None else check(model, rows, averaged, samples=samples, seed=seed)
     X = _compared(model, found, seed)
-    same = alike(model, X, samples=SAMPLES, seed=seed) if len(model.fits) > 1 else ()
+    same = alike(model, X, samples=samples, seed=seed) if len(model.fits) > 1 else ()
     return write_whole(
         Path(path),
         build_page(
@@ -118,6 +122,17 @@ def _seed(model: KernelModel) -> int:
     return seed if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 else 0
 
 
+def _averaged_kernels(model: KernelModel) -> list[int]:
+    """Return the kernels that predictions are averaged over: nearly all of the belief."""
+    below = np.cumsum(model.belief.probabilities) < _ENOUGH
+    return list(range(min(int(below.sum()) + 1, AVERAGED, len(model.fits))))
+
+
+def _samples(model: KernelModel) -> int:
+    most = max(len(fit.inducing) for fit in model.fits)
+    return max(_LEAST_SAMPLES, min(SAMPLES, _WORK // most))
+
+
 def _compared(model: KernelModel, found: Check | None, seed: int) -> FloatArray:
     """Return inputs (m, d) at which kernels are compared: of rows, or drawn from their range."""
     if found is not None:
@@ -161,7 +176,8 @@ def _status(model: KernelModel) -> str:
         if points == {True}
         else "a Gaussian belief over the logarithms of the hyper-parameters"
     )
-    return f"{took}Each kernel has {over}. {versions}".strip()
+    elbo = f"ELBO of the whole, of normalised values: {said(model.belief.elbo, 5)} nat."
+    return f"{took}Each kernel has {over}. {elbo} {versions}".strip()
 
 
 def _notes(model: KernelModel) -> Iterator[str]:
@@ -182,7 +198,9 @@ def _notes(model: KernelModel) -> Iterator[str]:
 def _tiles(model: KernelModel, found: Check | None) -> Iterator[str]:
     belief = model.belief
     error = float(belief.errors[0])
-    yield tile(model.names[0], f"most probable: {_percent(float(belief.probabilities[0]), error)}")
+    # A long name may break after a sign.
+    name = re.sub("([+×])", "\\1\u200b", model.names[0])
+    yield tile(name, f"most probable: {_percent(float(belief.probabilities[0]), error)}")
     if len(model.fits) > 1:
         p = belief.probabilities[belief.probabilities > 0.0]
         several = math.exp(-float(p @ np.log(p)))
@@ -196,18 +214,13 @@ def _tiles(model: KernelModel, found: Check | None) -> Iterator[str]:
         text = f"of readings inside their 90 % interval ({_percent(shown.error)} standard error)"
         yield tile(_percent(shown.share), text)
         yield tile(f"{said(found.nlpd)} nat", "surprise at a reading (NLPD)")
-    yield tile(said(belief.elbo, 5), "ELBO of the whole, of normalised values [nat]")
 
 
 def _percent(share: float, error: float | None = None) -> str:
-    digits = 1 if share < 0.995 and round(100 * share, 1) % 1 else 0
-    if error is not None:
-        return (
-            f"{100 * share:.1f} ± {max(100 * error, 0.1):.1f} %"
-            if error
-            else f"{100 * share:.1f} %"
-        )
-    return f"{100 * share:.{digits}f} %"
+    text = f"{100.0 * share:.1f}"
+    if error:
+        return f"{text} ± {max(100.0 * error, 0.1):.1f} %"
+    return f"{text.removesuffix('.0')} %"
 
 
 def _averaged(model: KernelModel, averaged: int) -> str:
@@ -216,6 +229,8 @@ def _averaged(model: KernelModel, averaged: int) -> str:
     if averaged == len(model.fits):
         return f"Averaged over all {averaged} kernels, each by its probability."
     share = float(model.belief.probabilities[:averaged].sum())
+    if averaged == 1:
+        return f"Of the most probable kernel alone, which holds {_percent(share)} of the belief."
     return (
         f"Averaged over the {averaged} most probable kernels, which hold {_percent(share)} of the "
         "belief."

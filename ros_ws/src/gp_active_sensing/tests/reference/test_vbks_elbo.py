@@ -172,7 +172,7 @@ def test_the_bound_is_that_of_brute_force(name: str, d: int, *, full: bool, whit
     """θ by quadrature in all its components, every f(x) by quadrature, the rest by matrices."""
     of = task(name, d=d, seed=d)
     mean, root = q_theta(of, full=full)
-    nodes = 5 if d == 2 else 7
+    nodes = 5
     bound, q = Engine(of, whitened=whitened).collapsed(mean, root, nodes)
     assert bound == pytest.approx(direct.local_elbo(of, q, nodes), abs=1e-6)
 
@@ -279,8 +279,8 @@ def test_it_is_below_the_evidence_with_theta_integrated_out(name: str, *, whiten
     """log p(y) = log ∫ p(y|θ) p(θ) dθ by quadrature over all of θ."""
     for seed in range(2):
         of = task(name, seed=seed)
-        exact = direct.log_evidence(of, 61)
-        assert exact == pytest.approx(direct.log_evidence(of, 91), abs=1e-3), "fine enough"
+        exact = direct.log_evidence(of, 41)
+        assert exact == pytest.approx(direct.log_evidence(of, 61), abs=5e-3), "fine enough"
         for size in (0.1, 0.3, 0.6):
             mean, root = q_theta(of, full=True, seed=seed, size=size)
             bound, _ = Engine(of, whitened=whitened).collapsed(mean, root, 8)
@@ -381,7 +381,10 @@ def test_the_gradient_of_the_data_term(name: str, *, whitened: bool) -> None:
 
 @WAYS
 def test_the_gradient_with_respect_to_q_of_theta(*, whitened: bool) -> None:
-    """E over θ = C η + m of the gradient, less that of KL[q(θ)‖p(θ)], by quadrature over η."""
+    """E over θ = C η + m of the gradient, less that of KL[q(θ)‖p(θ)], by quadrature over η.
+
+    The same few nodes on both sides: what is compared are slopes, not integrals.
+    """
     of = task("SE", seed=10)
     mean, root = q_theta(of, full=True)
     q = Q(mean, root, *q_u(of, mean, whitened=whitened), whitened=whitened)
@@ -392,21 +395,21 @@ def test_the_gradient_with_respect_to_q_of_theta(*, whitened: bool) -> None:
     prior = [engine.tensor(v)[None] for v in of.composite.prior]
     used = torch.ones(1, len(mean), dtype=torch.bool)
     total = -engine.elbo.divergence(m[None], C[None], *prior, used)[0]
-    nodes, weights = direct.normal_nodes(7)
-    for chosen in itertools.product(range(7), repeat=len(mean)):
+    nodes, weights = direct.normal_nodes(4)
+    for chosen in itertools.product(range(4), repeat=len(mean)):
         theta = m + C @ engine.tensor(nodes[list(chosen)])
         total = total + math.prod(weights[list(chosen)]) * engine.batch(theta, Z, q)[0]
     total.backward()
 
     def at_mean(value: FloatArray) -> float:
-        return direct.local_elbo(of, dataclasses.replace(q, mean=value), 7)
+        return direct.local_elbo(of, dataclasses.replace(q, mean=value), 4)
 
     lower = np.tril_indices(len(mean))
 
     def at_root(value: FloatArray) -> float:
         changed = np.zeros_like(root)
         changed[lower] = value
-        return direct.local_elbo(of, dataclasses.replace(q, root=changed), 7)
+        return direct.local_elbo(of, dataclasses.replace(q, root=changed), 4)
 
     np.testing.assert_allclose(m.grad.numpy(), difference(at_mean, mean), rtol=1e-5, atol=1e-5)
     slopes = difference(at_root, root[lower])

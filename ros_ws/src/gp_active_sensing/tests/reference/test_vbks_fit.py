@@ -194,6 +194,20 @@ def draw(fit: KernelFit, Z: FloatArray, rng: np.random.Generator) -> tuple[Float
     return f, f + noise * rng.normal(size=len(Z))
 
 
+@pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "plain"])
+@pytest.mark.parametrize("name", ["PER×LIN×SE", "(PER+RQ)×LIN", "LIN"])
+def test_no_narrow_q_of_theta_is_better(name: str, whitened: bool) -> None:
+    """About the mean of q(θ) a tenth as wide, where q(u) hardly depends on θ: one value stands."""
+    names = ("PER×LIN×SE", "(PER+RQ)×LIN", "LIN")
+    model = learned(whitened, "full", names, 200)
+    (fit,) = (fit for fit in model.fits if fit.name == name)
+    task, q = posed(model, fit, 200)
+    mean, std = fit.composite.prior
+    price = direct.kl(q.mean, 0.01 * q.root @ q.root.T, mean, np.diag(std**2))
+    narrow = direct.collapsed_bound(task, q.mean)[0] - price
+    assert fit.bound > narrow - 2.0
+
+
 def test_other_units_give_the_same_belief() -> None:
     """Wildly different scales are scaled away: the same bounds, predictions in the other units."""
     from gp_active_sensing.learning.vbks import select_kernels

@@ -7,18 +7,16 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
+from gp_active_sensing.learning.vbks.group import Finished
 from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
-
-if TYPE_CHECKING:
-    from gp_active_sensing.learning.vbks.training import Finished
 
 __all__ = ["read_checkpoint", "write_checkpoint"]
 
@@ -73,10 +71,8 @@ def read_checkpoint(
     Raises:
         ConfigError: not such a file, or one of other kernels.
     """
-    from gp_active_sensing.learning.vbks.training import Finished
-
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         head = json.loads(arrays.pop("head").tobytes().decode())
         facts = dict(head["facts"])
@@ -88,7 +84,7 @@ def read_checkpoint(
             parts = {part: arrays.pop(f"fit.{name}.{part}") for part in _ARRAYS}
             composite = Composite(parse(name), said.pop("dimensions"))
             fits[name] = KernelFit(composite=composite, **said, **parts)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         msg = f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin anew"
         raise ConfigError(msg) from error
     return facts, arrays, Finished(fits, dict(head["dropped"]), dict(head["bounds"]))

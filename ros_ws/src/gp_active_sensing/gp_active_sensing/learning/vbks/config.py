@@ -22,7 +22,7 @@ class VbksConfig:
     rate: float = param(0.02, help="step of Adam, of logarithms and scaled inputs", above=0.0)
     natural_rate: float | None = param(
         None,
-        help="step of the natural gradient of q(u); null = the largest up to a half with which q(u) "
+        help="step of the natural gradient of q(u); null = the largest up to 0.5 with which q(u) "
         "remembers four rows an inducing variable",
         above=0.0,
         high=1.0,
@@ -44,7 +44,9 @@ class VbksConfig:
         1.0, help="s of p(g) = N(0, s²I): how far the kernel belief may leave uniform", above=0.0
     )
     samples: int = param(2000, help="of q(g), for the kernel belief", low=1)
-    theta_samples: int = param(16, help="of q(θ), for local ELBOs and predictions", low=2)
+    theta_samples: int = param(
+        16, help="of q(θ) for a local ELBO, at least; more where there are few rows", low=2
+    )
     evaluate_every: int = param(100, help="steps between estimates of the bound", low=1)
     tolerance: float = param(
         1e-3, help="gain of the bound that counts as one", unit="nat a row", low=0.0

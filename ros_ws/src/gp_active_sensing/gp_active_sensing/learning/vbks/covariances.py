@@ -12,21 +12,12 @@ import torch
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression, Leaf, Product, Sum
+from gp_active_sensing.learning.vbks.group import shape_of
 
-__all__ = ["Covariances", "shape_of"]
+__all__ = ["Covariances"]
 
 _LEAST = 1e-20
 """Squared distance below which a Matérn kernel has no slope: that of its root is infinite at 0."""
-
-
-def shape_of(expression: Expression) -> str:
-    """Return the expression without names: kernels of one shape are joined by one operation."""
-    if isinstance(expression, Leaf):
-        return "k"
-    inside = [shape_of(part) for part in expression.parts]
-    if isinstance(expression, Sum):
-        return "+".join(inside)
-    return "".join(f"({s})" if "+" in s else s for s in inside)
 
 
 @dataclass(frozen=True)
@@ -41,12 +32,11 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Kernels of one shape: rows first … last, their leaves (k, j) in the stack, their scales."""
+    """Kernels of one shape: rows first … last, and where their scales are in θ."""
 
     expression: Expression
     first: int
     last: int
-    leaves: Any  # (k, leaves of each)
     scales: Any  # (k, scales of each)
 
 
@@ -54,7 +44,7 @@ class Covariances:
     """Covariances of K kernels under K vectors θ, with derivatives.
 
     θ is (K, P), P the most parameters of one, the rest padding that nothing depends on. Kernels
-    must come in the order of `order`: those of one shape follow one another.
+    must come in the order of `order_by_shape`: those of one shape follow one another.
 
     Args:
         composites: the kernels, all of the same dimensions.
@@ -68,32 +58,36 @@ class Covariances:
         for k, composite in enumerate(composites):
             for j, base in enumerate(composite.leaves):
                 found.setdefault(base, []).append((k, j))
-        order = [base for base in ("PER", "SE", "RQ", "MAT12", "MAT32", "MAT52") if base in found]
-        self._bases = [*order, *(["LIN"] if "LIN" in found else [])]
+        bases = [base for base in ("PER", "SE", "RQ", "MAT12", "MAT32", "MAT52") if base in found]
+        self._bases = [*bases, *(["LIN"] if "LIN" in found else [])]
         self._leaves = {base: self._of_kind(found[base], device) for base in self._bases}
         place: dict[tuple[int, int], int] = {}
         for base in self._bases:
             for where in found[base]:
                 place[where] = len(place)
         self._shapes: list[_Shape] = []
+        self._sizes: list[int] = []
+        order: list[int] = []
         start = 0
         for k in range(len(composites)):
             here = shape_of(composites[k].expression)
             after = shape_of(composites[k + 1].expression) if k + 1 < len(composites) else ""
             if here != after:
                 rows = range(start, k + 1)
-                leaves = [[place[r, j] for j in range(len(composites[r].leaves))] for r in rows]
+                for j in range(len(composites[start].leaves)):
+                    order += [place[r, j] for r in rows]
+                    self._sizes.append(len(rows))
                 scales = [composites[r].where("scale").tolist() for r in rows]
                 self._shapes.append(
                     _Shape(
                         composites[start].expression,
                         start,
                         k + 1,
-                        torch.tensor(leaves, device=device),
                         torch.tensor(scales, device=device),
                     )
                 )
                 start = k + 1
+        self._order = torch.tensor(order, device=device)
 
     def _of_kind(self, where: Sequence[tuple[int, int]], device: Any) -> _Leaves:
         lengths, periods, alphas = [], [], []
@@ -108,11 +102,6 @@ class Covariances:
             return torch.tensor(np.array(rows, dtype=np.int64), device=device)
 
         return _Leaves(kernels, tensor(lengths), tensor(periods), tensor(alphas))
-
-    @staticmethod
-    def order(composites: Sequence[Composite]) -> list[int]:
-        """Return the order of kernels that this class wants: by shape."""
-        return sorted(range(len(composites)), key=lambda k: shape_of(composites[k].expression))
 
     def between(self, theta: Any, A: Any, B: Any) -> Any:
         """Return the (K, n, m) covariances.
@@ -165,13 +154,14 @@ class Covariances:
     def _joined(self, theta: Any, stack: Any) -> Any:
         """Return the sums and products (K, …) of the leaves in the stack (l, …)."""
         ones = (1,) * (stack.dim() - 1)
+        # One permutation and one split: their derivatives touch every entry once.
+        parts = iter(stack.index_select(0, self._order).split(self._sizes))
         joined = []
         for shape in self._shapes:
             rows = torch.arange(shape.first, shape.last, device=stack.device)[:, None]
             scale = torch.exp(2.0 * theta[rows, shape.scales])
-            parts = [stack[column] for column in shape.leaves.unbind(1)]
             scales = [s.reshape(-1, *ones) for s in scale.unbind(1)]
-            joined.append(_evaluate(shape.expression, iter(parts), iter(scales), factor=False))
+            joined.append(_evaluate(shape.expression, parts, iter(scales), factor=False))
         return torch.cat(joined) if len(joined) > 1 else joined[0]
 
 

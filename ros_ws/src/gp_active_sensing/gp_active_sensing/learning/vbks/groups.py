@@ -10,9 +10,8 @@ from typing import Any
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.vbks.config import Progress
-from gp_active_sensing.learning.vbks.covariances import Covariances
 from gp_active_sensing.learning.vbks.data import Data
-from gp_active_sensing.learning.vbks.training import Finished, Group, Training, memory_of
+from gp_active_sensing.learning.vbks.group import Finished, Group, memory_of, order_by_shape
 from gp_active_sensing.selection.model import KernelFit
 
 __all__ = ["partition", "train_all", "train_group"]
@@ -38,7 +37,7 @@ def partition(
         resume: whether its files are used.
     """
     config = data.config
-    ordered = [composites[k] for k in Covariances.order(composites)]
+    ordered = [composites[k] for k in order_by_shape(composites)]
     most = config.memory * 1e9 / max(jobs, 1)
     size = max(1, math.ceil(len(ordered) / max(jobs, 1)))
     while size > 1:
@@ -69,6 +68,8 @@ def train_group(
         threads: of torch; None = as they are.
     """
     import torch
+
+    from gp_active_sensing.learning.vbks.training import Training
 
     if threads is not None:
         torch.set_num_threads(threads)

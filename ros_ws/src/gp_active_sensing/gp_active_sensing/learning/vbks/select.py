@@ -24,7 +24,7 @@ from gp_active_sensing.selection.model import History, KernelModel
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning.vbks.training import Finished
+    from gp_active_sensing.learning.vbks.group import Finished
 
 __all__ = ["select_kernels"]
 

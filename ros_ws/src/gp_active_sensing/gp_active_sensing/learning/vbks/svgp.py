@@ -27,6 +27,8 @@ __all__ = ["Svgp", "Trainer", "train"]
 
 _SHARE = 0.2
 """Share of the steps that all starts take before the best goes on alone, as of VBKS."""
+_NATURAL = 0.1
+"""Step of the natural gradient where none is asked for, as in GPyTorch's own examples."""
 _LAST = 0.01
 """Step at the end, as a share of that at the start: it goes down as a cosine."""
 _BLOCK = 4096
@@ -119,7 +121,7 @@ class Trainer:
         others = [*self.model.hyperparameters(), *self.likelihood.parameters()]
         adam = torch.optim.Adam(others, lr=config.rate)
         natural = gpytorch.optim.NGD(
-            self.model.variational_parameters(), num_data=n, lr=config.natural_rate
+            self.model.variational_parameters(), num_data=n, lr=config.natural_rate or _NATURAL
         )
         self._optimisers = (natural, adam)
         self._rates = torch.optim.lr_scheduler.CosineAnnealingLR(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,14 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.vbks.checkpoint import read_checkpoint, write_checkpoint
 from gp_active_sensing.learning.vbks.config import Progress
-from gp_active_sensing.learning.vbks.covariances import Covariances
-from gp_active_sensing.learning.vbks.data import Data, inducing_inputs
+from gp_active_sensing.learning.vbks.data import inducing_inputs
+from gp_active_sensing.learning.vbks.group import Finished, Group, order_by_shape
 from gp_active_sensing.learning.vbks.optimiser import Optimiser
 from gp_active_sensing.learning.vbks.state import State, begin
 from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Finished", "Group", "Training"]
+__all__ = ["Training"]
 
 _CUTS = 3
 """Divisions of the step after which a plateau is the end."""
@@ -39,45 +38,13 @@ _POINT = 0.7
 """Share of the steps until which q(θ) is a point."""
 _SAMPLE = 2048
 """Rows that a bound is estimated from, or four for an inducing input."""
-_ESTIMATES = 4
+_ESTIMATES = 8
 """Samples of θ in such an estimate."""
 _PASSED = 1_000_000
 """Rows times samples of θ of the last, exact bound, about."""
+_FEW, _MOST = 50_000, 256
+"""With few rows there are as many samples as make so many rows, up to so many."""
 _BLOCK = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Kernels that are optimised together.
-
-    Args:
-        names: of the kernels.
-        data: what from.
-        earlier: fits to begin with, by name.
-        checkpoint: file, None = none is written.
-        resume: go on from it, where it is there.
-    """
-
-    names: tuple[str, ...]
-    data: Data
-    earlier: Mapping[str, KernelFit]
-    checkpoint: Path | None = None
-    resume: bool = False
-
-
-@dataclass
-class Finished:
-    """What came of a group.
-
-    Args:
-        fits: by name.
-        dropped: why, by name.
-        bounds: (stages,) local ELBOs of each kernel, by name; NaN once it is dropped.
-    """
-
-    fits: dict[str, KernelFit] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
-    bounds: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -109,7 +76,7 @@ class Training:
         self._dtype = torch.float64 if config.dtype == "float64" else torch.float32
         dimensions = group.data.rows.inputs.shape[1]
         made = [Composite(parse(name), dimensions) for name in group.names]
-        self._composites = [made[k] for k in Covariances.order(made)]
+        self._composites = [made[k] for k in order_by_shape(made)]
         self._names = [c.name for c in self._composites]
         self._size = max(c.size for c in self._composites)
         self._full = self._entered = False
@@ -236,15 +203,19 @@ class Training:
         return np.random.default_rng([self.config.seed, name, row.start, *more])
 
     def _fixed_etas(self, count: int) -> Any:
-        """Return (S, K, P) numbers in opposite pairs, always the same; zeros for a point."""
+        """Return (S, K, P) evenly spread normal numbers, always the same; zeros for a point."""
         rows = [self._row(i) for i in range(len(self.state.number))]
         if not self._full:
             return self._optimiser.tensor(np.zeros((1, len(rows), self._size)))
-        half = np.zeros(((count + 1) // 2, len(rows), self._size))
+        from scipy.special import ndtri
+        from scipy.stats.qmc import Sobol
+
+        found = np.zeros((count, len(rows), self._size))
         for i, row in enumerate(rows):
             width = self._composites[row.kernel].size
-            half[:, i, :width] = self._rng(row, 0xE7A).standard_normal((len(half), width))
-        return self._optimiser.tensor(np.concatenate([half, -half]))
+            points = Sobol(width, seed=self._rng(row, 0xE7A)).random(count)
+            found[:, i, :width] = ndtri(np.clip(points, 1e-9, 1.0 - 1e-9))
+        return self._optimiser.tensor(found)
 
     # -- estimates -----------------------------------------------------------------------------
 
@@ -371,7 +342,8 @@ class Training:
         rows = self.data.rows_of(self._stage)
         for variable, kept in zip(state.variables, state.kept, strict=True):
             variable.copy_(kept)
-        count = max(2, min(config.theta_samples, _PASSED // rows))
+        wanted = max(config.theta_samples, min(_MOST, _FEW // rows))
+        count = 1 << (max(2, min(wanted, _PASSED // rows)).bit_length() - 1)
         total = self._optimiser.total(
             state, self.data.everything(self._stage), 1.0, self._fixed_etas(count)
         )
@@ -492,10 +464,3 @@ class Training:
         self._done = [part(f"done{n}") for n in range(facts["done"])]
         self._prepare()
         return True
-
-
-def memory_of(composites: Sequence[Composite], inducing: int, batch: int) -> float:
-    """Return about how many bytes the optimisation of kernels needs at once."""
-    leaves = sum(len(c.leaves) for c in composites)
-    blocks = inducing**2 + inducing * min(batch, 100_000)
-    return 8.0 * (8.0 * leaves + 14.0 * len(composites)) * blocks

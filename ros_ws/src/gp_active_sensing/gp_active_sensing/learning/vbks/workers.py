@@ -10,8 +10,8 @@ from typing import Any
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.learning.vbks.data import Data
+from gp_active_sensing.learning.vbks.group import Finished, Group
 from gp_active_sensing.learning.vbks.groups import train_group
-from gp_active_sensing.learning.vbks.training import Finished, Group
 
 __all__ = ["on_cluster", "on_cores"]
 

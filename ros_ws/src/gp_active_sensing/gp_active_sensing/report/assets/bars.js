@@ -50,7 +50,7 @@
   };
 
   /** The weights of the length-scales, with a mark where each began. */
-  GPAS.weights = (host, labels, weights, prior, colours) => {
+  GPAS.weights = (host, labels, weights, prior, colours, hint = true) => {
     host.replaceChildren();
     const rows = element('div', 'rows', null, host);
     const best = weights.indexOf(Math.max(...weights));
@@ -61,6 +61,6 @@
       bar(track, 0, weights[i], colours[i]);
       element('s', '', null, track).style.left = `${(100 * prior[i]).toFixed(2)}%`;
     });
-    element('p', 'more', 'The mark in each bar is the weight before the first reading.', host);
+    if (hint) element('p', 'more', 'The mark in each bar is the weight before the first reading.', host);
   };
 })();

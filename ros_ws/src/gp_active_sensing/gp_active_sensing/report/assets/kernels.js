@@ -74,6 +74,10 @@
       }
     } else byId('history-text').textContent = 'The belief was recorded once, with all rows.';
     if (traces) {
+      if (traces.gaussian) {
+        byId('history-text').textContent +=
+          ' Hyper-parameters are points at first and believed in at the end of each stage; the two bounds are not of one kind, so that a trace may fall there.';
+      }
       const faint = traces.faint.map((values) => ({ kind: 'line', name: '', values, colour: 'var(--line)', width: 1, quiet: true }));
       const series = traces.lines.map((line) => ({
         kind: 'line', name: line.name, values: line.values, colour: colour(line.colour), width: 1.5,

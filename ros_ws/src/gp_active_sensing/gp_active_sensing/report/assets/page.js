@@ -156,7 +156,7 @@
       made.forEach((chart) => chart.setCursor(now));
       byId('belief').hidden = scales.labels.length < 2 && kernels.labels.length < 2;
       byId('kernels').hidden = kernels.labels.length < 2;
-      if (kernels.labels.length > 1) GPAS.weights(byId('kernel-rows'), kernels.labels, step.kernels, kernels.prior, tints);
+      if (kernels.labels.length > 1) GPAS.weights(byId('kernel-rows'), kernels.labels, step.kernels, kernels.prior, tints, scales.labels.length < 2);
       GPAS.weights(byId('belief-rows'), scales.labels, step.weights, scales.prior, shades);
       byId('why').hidden = !staged;
       byId('why').parentElement.classList.toggle('alone', !staged);

@@ -372,7 +372,7 @@ def test_a_kernel_that_diverges(log: Path, tmp_path: Path, diverging: set[str]) 
     nothing = learned(log, tmp_path / "n.npz")
     assert nothing.exit_code == 1
     assert "no kernel could be learned" in nothing.stderr
-    assert not (tmp_path / "n.npz").exists()
+    assert not list(tmp_path.glob("n.npz*"))
 
 
 def test_models_that_cannot_be_continued(log: Path, tmp_path: Path) -> None:
@@ -406,6 +406,7 @@ def test_models_that_cannot_be_continued(log: Path, tmp_path: Path) -> None:
         (("--kernels", "k12", "--out", "m.yaml"), "--out: expected a name that ends in .npz"),
         (("--kernels", "k12", "--out", "no/m.npz"), "--out: there is no folder"),
         (("--kernels", "k12", "--report", "page.txt"), "a name that ends in .html"),
+        (("--kernels", "k12", "--report", "no/page.html"), "--report: there is no folder"),
         (("--continue", "m.npz", "--refit", "9"), "--continue goes without --refit"),
     ],
 )
@@ -428,6 +429,31 @@ def test_settings_that_are_wrong(log: Path, arguments: tuple[str, ...], message:
     done = call(str(log), "--inputs", "x", "--value", "temp", *arguments)
     assert done.exit_code == 1, done.output
     assert message in done.stderr
+
+
+def test_no_gpu(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    done = learned(log, tmp_path / "m.npz", "--device", "cuda")
+    assert done.exit_code == 1
+    assert "sees no GPU; give cpu, or auto" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
+
+
+def test_a_defect_leaves_nothing_behind(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gp_active_sensing.learning.vbks import optimiser
+
+    def broken(*arguments: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(optimiser.Optimiser, "bound", broken)
+    done = learned(log, tmp_path / "m.npz")
+    assert done.exit_code == 1
+    assert "unexpected ZeroDivisionError" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
 
 
 def test_without_the_extra(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

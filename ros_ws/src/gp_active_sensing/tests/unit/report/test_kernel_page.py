@@ -58,7 +58,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("PER×LIN", "diverged: its bound was not finite at step 12"),
         ("LIN", "pruned: not among the 3 most probable"),
     ]
-    model = made_model(["SE", "RQ", "PER+SE"], rows, dropped=gone)
+    model = made_model(
+        ["SE", "RQ", "PER+SE"], rows, dropped=gone, belief=hand_belief([0.5, 0.3, 0.2])
+    )
     return write_kernel_page(model, tmp_path_factory.mktemp("page") / "model.html", rows)
 
 
@@ -145,6 +147,13 @@ def test_kernels_are_in_the_order_of_the_belief(tmp_path: Path) -> None:
     assert f"Most probable is {names[0]}, with 50 %" in check(tmp_path / "page.html")
 
 
+def test_what_is_next_to_impossible_is_not_averaged_over(tmp_path: Path) -> None:
+    model = made_model(["SE", "RQ", "LIN"])
+    model = dataclasses.replace(model, belief=hand_belief([0.998, 0.001, 0.001]))
+    text = check(write_kernel_page(model, tmp_path / "page.html"))
+    assert "Of the most probable kernel alone, which holds 99.8 % of the belief." in text
+
+
 def test_settings_of_another_program_do_no_harm(tmp_path: Path) -> None:
     odd = {"vbks": "?", "versions": 3, "seconds": "long", "notes": 1, "screening": [1]}
     model = dataclasses.replace(made_model(["SE"]), settings=odd)
@@ -185,12 +194,8 @@ def test_charts_are_drawn(show: Open, whole: Path) -> None:
     ]
     data = data_of(whole)
     bars = "[...document.querySelectorAll('#belief-rows i.first')].map((i) => i.style.width)"
-    assert page.evaluate(bars) == [
-        f"{100 * q:.2f}%".replace(".00%", "%").replace("0%", "%")
-        if f"{100 * q:.2f}"[-1] == "0"
-        else f"{100 * q:.2f}%"
-        for q in data["belief"]["q"]
-    ]
+    widths = [float(width.rstrip("%")) for width in page.evaluate(bars)]
+    assert widths == pytest.approx([100.0 * q for q in data["belief"]["q"]], abs=0.01)
     assert page.evaluate("document.querySelectorAll('#matrix rect').length") == 9
     cells = data["map"]["columns"] * data["map"]["rows"]
     assert page.evaluate("document.querySelectorAll('#field rect').length") == 2 * cells
@@ -259,9 +264,9 @@ def test_few_and_many_kernels(show: Open, tmp_path: Path, count: int) -> None:
 
 def test_one_stage_has_no_lines(show: Open, tmp_path: Path) -> None:
     page = show(write_kernel_page(made_model(stages=1), tmp_path / "page.html"))
-    assert page.evaluate("document.getElementById('history-text').textContent") == (
-        "The belief was recorded once, with all rows."
-    )
+    said = page.evaluate("document.getElementById('history-text').textContent")
+    assert said.startswith("The belief was recorded once, with all rows.")
+    assert "a trace may fall there" in said
     assert "Belief q* against rows used" not in page.evaluate(TITLES)
 
 

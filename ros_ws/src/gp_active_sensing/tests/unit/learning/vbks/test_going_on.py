@@ -21,9 +21,9 @@ pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
 SMALL = VbksConfig(
     inducing=6,
     batch=16,
-    iterations=60,
+    iterations=30,
     restarts=2,
-    evaluate_every=10,
+    evaluate_every=5,
     theta_samples=4,
     stages=(0.5, 1.0),
 )
@@ -74,16 +74,23 @@ def test_a_checkpoint_changes_nothing(whole: KernelModel, tmp_path: Path) -> Non
     same(select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path / "c"), whole)
 
 
-@pytest.mark.parametrize("memory", [1.0, 1e-9], ids=["one group", "groups of one"])
-@pytest.mark.parametrize("after", [1, 3, 7, 12, 17])
-def test_resumed_is_as_never_stopped(
-    after: int, memory: float, whole: KernelModel, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("after", [1, 3, 6, 10, 14])
+def test_resumed_is_as_never_stopped(after: int, whole: KernelModel, tmp_path: Path) -> None:
     """In the first stage with all starts, with the best of them, and in the second stage."""
-    config = dataclasses.replace(SMALL, memory=memory)
     with pytest.raises(Stopped):
-        select_kernels(rows(), KERNELS, config, checkpoint=tmp_path, progress=stopping(after))
-    wanted = whole if memory == 1.0 else select_kernels(rows(), KERNELS, config)
+        select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(after))
+    same(select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, resume=True), whole)
+
+
+def test_resumed_in_the_second_of_several_groups(tmp_path: Path) -> None:
+    config = dataclasses.replace(SMALL, memory=1e-9)
+    told: list[Progress] = []
+    wanted = select_kernels(rows(), KERNELS, config, progress=told.append)
+    assert len({t.kernels for t in told}) == 3
+    first = sum(t.kernels == told[0].kernels for t in told)
+    stop = stopping(first + 4)
+    with pytest.raises(Stopped):
+        select_kernels(rows(), KERNELS, config, checkpoint=tmp_path, progress=stop)
     same(select_kernels(rows(), KERNELS, config, checkpoint=tmp_path, resume=True), wanted)
 
 
@@ -138,7 +145,7 @@ def test_a_checkpoint_of_something_else_is_refused(what: str, tmp_path: Path) ->
         select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(5))
     given = rows(63) if what == "rows" else rows()
     kernels = KERNELS[:2] if what == "kernels" else KERNELS
-    config = dataclasses.replace(SMALL, rate=0.02) if what == "settings" else SMALL
+    config = dataclasses.replace(SMALL, rate=0.033) if what == "settings" else SMALL
     with pytest.raises(ConfigError, match="other rows, kernels or settings"):
         select_kernels(given, kernels, config, checkpoint=tmp_path, resume=True)
 
@@ -168,28 +175,27 @@ def test_a_damaged_checkpoint_is_an_error(damage: str, tmp_path: Path) -> None:
 
 # -- streaming ----------------------------------------------------------------------------------
 
-SETTLED = dataclasses.replace(SMALL, stages=(1.0,), batch=64, iterations=300, theta_samples=32)
+SETTLED = dataclasses.replace(SMALL, stages=(1.0,), batch=200, iterations=200, theta_samples=128)
 
 
 def test_going_on_with_more_rows_ends_where_a_fresh_run_does() -> None:
-    """Twice the rows: bounds as of a fresh run with all steps, from fewer steps."""
-    first = select_kernels(rows(100), KERNELS, SETTLED)
+    """Twice the rows: bounds and predictions of a fresh run with all steps, from fewer steps."""
+    kernels = KERNELS[:2]
+    first = select_kernels(rows(100), kernels, SETTLED)
     on = select_kernels(
-        rows(200), KERNELS, dataclasses.replace(SETTLED, iterations=150), earlier=first
+        rows(200), kernels, dataclasses.replace(SETTLED, iterations=100), earlier=first
     )
-    fresh = select_kernels(rows(200), KERNELS, SETTLED)
+    fresh = select_kernels(rows(200), kernels, SETTLED)
     assert on.rows == fresh.rows == 200
-    assert set(on.names) == set(fresh.names)
     for fit in on.fits:
         (other,) = (f for f in fresh.fits if f.name == fit.name)
-        # Its scaling is that of the first rows: other units of the outputs shift every bound.
+        # Its scaling is that of the first rows: another unit of the outputs shifts every bound.
         shift = 200 * np.log(on.scaling.output_scale / fresh.scaling.output_scale)
-        assert fit.bound - shift > other.bound - 6.0, fit.name
+        assert fit.bound - shift > other.bound - 4.0, fit.name
     X = np.linspace(-4.5, 4.5, 30)[:, None]
     truth = np.sin(1.3 * X[:, 0]) + 0.2 * X[:, 0]
-    errors = [np.sqrt(np.mean((m.predict(X)[0] - truth) ** 2)) for m in (first, on, fresh)]
-    assert errors[1] < 0.1
-    assert errors[1] < 1.5 * errors[2] + 0.02
+    error, best = (np.sqrt(np.mean((m.predict(X)[0] - truth) ** 2)) for m in (on, fresh))
+    assert error < 1.2 * best + 0.01
 
 
 def test_going_on_with_the_same_rows_makes_nothing_worse() -> None:
@@ -199,7 +205,7 @@ def test_going_on_with_the_same_rows_makes_nothing_worse() -> None:
     )
     for fit in on.fits:
         (before,) = (f for f in first.fits if f.name == fit.name)
-        assert fit.bound > before.bound - 1.5, fit.name
+        assert fit.bound > before.bound - 1.0, fit.name
 
 
 def test_the_history_goes_on() -> None:

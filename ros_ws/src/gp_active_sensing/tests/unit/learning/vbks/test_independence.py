@@ -18,7 +18,7 @@ from gp_active_sensing.selection.model import KernelFit, KernelModel
 pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
 
 SMALL = VbksConfig(
-    inducing=6, batch=16, iterations=60, restarts=2, evaluate_every=20, theta_samples=4
+    inducing=6, batch=16, iterations=40, restarts=2, evaluate_every=10, theta_samples=4
 )
 KERNELS = tuple(parse(name) for name in ("SE", "RQ", "PER", "LIN+SE", "LIN×PER"))
 
@@ -63,7 +63,7 @@ def test_the_order_of_the_kernels_does_not_matter(together: dict[str, KernelFit]
     for order in ([4, 2, 0, 3, 1], [1, 0, 3, 4, 2]):
         found = learned([KERNELS[k] for k in order])
         for name, fit in together.items():
-            same(fit, found[name])
+            same(fit, found[name], tolerance=1e-6)
 
 
 def test_a_kernel_twice_is_there_once() -> None:
@@ -113,7 +113,7 @@ def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return after
 
 
-@pytest.mark.parametrize("after", [0, 40, 200])
+@pytest.mark.parametrize("after", [0, 30, 100])
 def test_a_kernel_that_diverges_is_dropped_and_the_others_stay(
     after: int,
     together: dict[str, KernelFit],
@@ -153,7 +153,7 @@ def test_a_kernel_that_recovers_is_kept(
         found = broken(base, square, alpha)
         if base == "RQ":
             seen[0] += 1
-            if seen[0] == 50:
+            if seen[0] == 40:
                 return found * float("nan")
         return found
 
@@ -184,17 +184,30 @@ def test_one_kernel_only() -> None:
 
 
 def test_single_precision_is_near_double() -> None:
+    """Of a point; a full q(θ) needs more digits than there are."""
     kernels: list[Expression] = [parse("SE"), parse("LIN+SE")]
-    whole = dataclasses.replace(SMALL, batch=64, iterations=80, restarts=1)
-    double = learned(kernels, whole)
-    single = learned(kernels, dataclasses.replace(whole, dtype="float32"))
-    for name, fit in double.items():
-        assert single[name].bound == pytest.approx(fit.bound, abs=0.05 * len(rows()))
-        assert single[name].theta_mean.dtype == np.float64
-    model = select_kernels(rows(), kernels, dataclasses.replace(whole, dtype="float32"))
+    point = dataclasses.replace(SMALL, batch=64, iterations=80, restarts=1, hyperparameters="point")
+    double = learned(kernels, point)
+    model = select_kernels(rows(), kernels, dataclasses.replace(point, dtype="float32"))
+    for fit in model.fits:
+        assert fit.bound == pytest.approx(double[fit.name].bound, abs=0.05)
+        assert fit.theta_mean.dtype == fit.root.dtype == np.float64
     mean, variance = model.predict(rows().inputs)
     assert np.isfinite(mean).all()
-    assert (variance > 0).all()
+    assert (variance > 0.0).all()
+
+
+def test_what_is_told_of_the_end_is_of_the_end() -> None:
+    """Converged as a point, and then stopped at the limit: stopped at the limit."""
+    config = dataclasses.replace(
+        SMALL, iterations=80, evaluate_every=13, patience=1, tolerance=1e9, restarts=1
+    )
+    (fit,) = learned([parse("SE")], config).values()
+    assert fit.iterations < 80, "it did stop, once"
+    assert fit.trace[-1][0] == fit.iterations
+    assert fit.outcome.startswith("stopped at the limit of 80 steps"), fit.outcome
+    (fit,) = learned([parse("SE")], dataclasses.replace(config, evaluate_every=2)).values()
+    assert fit.outcome.startswith("converged"), fit.outcome
 
 
 def test_progress_is_told() -> None:
