@@ -111,7 +111,7 @@ def learned(page: Path) -> Path:
     noise = 0.4 * rng.standard_normal(len(hours))
     values = 18.0 + 3.0 * clouds * np.sin(2.0 * np.pi * hours / 24.0) + 0.05 * hours + noise
     rows = Rows(hours[:, None], values, ("hours",), "temperature", "four days on a roof")
-    config = VbksConfig(inducing=32, batch=400, iterations=1000, stages=(0.05, 0.15, 0.4, 0.7, 1.0))
+    config = VbksConfig(inducing=32, batch=400, stages=(0.05, 0.15, 0.4, 0.7, 1.0))
     model = select_kernels(rows, kernel_set("k12,base"), config)
     return write_kernel_page(model, page, rows)
 

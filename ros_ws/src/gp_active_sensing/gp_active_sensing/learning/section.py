@@ -71,6 +71,11 @@ def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") 
         weights=None,
         mean_value=_rounded(estimate.mean[0]),
         mean_std=_rounded(spread),
+        # What the mission that it was learned from may have begun with.
+        model=None,
+        kernels=BeliefConfig.kernels,
+        scales=BeliefConfig.scales,
+        model_mark=None,
     )
 
 

@@ -84,11 +84,11 @@ def test_elbo_is_below_the_evidence_and_that_of_the_best_gaussian(
     own = elbo_of(np.concatenate([found.mean, found.root[np.tril_indices(len(L))]]), L, s, count)
     best = best_gaussian(L, s, count)
     assert own <= evidence + 1e-6
-    assert own > best - 0.01
-    assert found.elbo == pytest.approx(own, abs=0.01)
+    assert own > best - 1e-3
+    assert found.elbo == pytest.approx(own, abs=1e-3)
     # The gap is KL[q(g) ‖ p(g | y)], which the true posterior's skewness causes: it is small.
-    assert evidence - own < 0.35
-    assert np.abs(found.probabilities - probabilities).max() < 0.12
+    assert evidence - own < 0.1
+    assert np.abs(found.probabilities - probabilities).max() < 0.02
     exact = nodes(len(L), 60 if len(L) == 2 else 30)
     mean = exact[1] @ softmax(found.mean + exact[0] @ found.root.T, axis=1)
     assert np.all(np.abs(found.probabilities - mean) < 5.0 * found.errors + 1e-6)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="torch not installed (extra learn)"
 )
 
-NAMES = ("SE", "LIN+SE", "PER×LIN", "LIN", "RQ")
+NAMES = ("SE", "PER×LIN", "LIN")
 
 
 def rows(n: int = 40, seed: int = 0) -> Rows:
@@ -41,8 +41,9 @@ def learned(whitened: bool, hyperparameters: str, names: tuple[str, ...], n: int
     config = VbksConfig(
         inducing=8,
         batch=n,
-        iterations=300,
+        iterations=160,
         restarts=2,
+        evaluate_every=20,
         whitened=whitened,
         hyperparameters=hyperparameters,
         theta_samples=64,
@@ -93,7 +94,7 @@ def test_the_bound_told_is_the_bound_of_the_q_told(
     model = learned(whitened, hyperparameters, NAMES, 40)
     (fit,) = (fit for fit in model.fits if fit.name == name)
     task, q = posed(model, fit, 40)
-    value, error, spread = sampled_elbo(task, q, 2000)
+    value, error, spread = sampled_elbo(task, q, 800)
     own = spread / math.sqrt(64 / 2)  # of the model's own samples of θ, in opposite pairs
     assert fit.bound == pytest.approx(value, abs=1e-3 + 4.0 * math.hypot(error, own))
     assert own < 0.5, "well enough known to compare kernels"
@@ -111,7 +112,7 @@ def test_the_bound_is_below_the_evidence(whitened: bool, hyperparameters: str) -
             # log p(θ) stands in the place of a divergence: a bound of log p(y, θ).
             exact = direct.log_marginal(task, q.mean) + direct.log_prior(task.composite, q.mean)
         else:
-            exact = direct.log_evidence(task, 121)
+            exact = direct.log_evidence(task, 91)
         assert fit.bound < exact + 0.01
         assert fit.bound > exact - 6.0, "and not far below"
 
@@ -121,7 +122,7 @@ def test_little_is_lost_where_one_inducing_variable_says_all() -> None:
     model = learned(True, "full", NAMES, 40)
     (fit,) = (fit for fit in model.fits if fit.name == "LIN")
     task, _ = posed(model, fit, 40)
-    assert fit.bound == pytest.approx(direct.log_evidence(task, 121), abs=2.0)
+    assert fit.bound == pytest.approx(direct.log_evidence(task, 91), abs=2.0)
 
 
 @pytest.mark.slow
@@ -166,7 +167,7 @@ def test_predictions_are_those_of_sampling(whitened: bool, hyperparameters: str)
     X = np.array([[8.0], [11.3], [15.0], [19.0], [23.0]])
     rng = np.random.default_rng(3)
     Z = model.scaling.inputs(X)
-    kernels = np.searchsorted(np.cumsum(model.belief.probabilities), rng.random(4000))
+    kernels = np.searchsorted(np.cumsum(model.belief.probabilities), rng.random(2500))
     drawn = np.array([draw(model.fits[min(k, len(model.fits) - 1)], Z, rng) for k in kernels])
     values = model.scaling.output_shift + model.scaling.output_scale * drawn
     for column, noisy in enumerate((False, True)):
@@ -199,9 +200,9 @@ def draw(fit: KernelFit, Z: FloatArray, rng: np.random.Generator) -> tuple[Float
 def test_no_narrow_q_of_theta_is_better(name: str, whitened: bool) -> None:
     """About the mean of q(θ) a tenth as wide, where q(u) hardly depends on θ: one value stands."""
     names = ("PER×LIN×SE", "(PER+RQ)×LIN", "LIN")
-    model = learned(whitened, "full", names, 200)
+    model = learned(whitened, "full", names, 120)
     (fit,) = (fit for fit in model.fits if fit.name == name)
-    task, q = posed(model, fit, 200)
+    task, q = posed(model, fit, 120)
     mean, std = fit.composite.prior
     price = direct.kl(q.mean, 0.01 * q.root @ q.root.T, mean, np.diag(std**2))
     narrow = direct.collapsed_bound(task, q.mean)[0] - price

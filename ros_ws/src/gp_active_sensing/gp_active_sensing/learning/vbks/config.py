@@ -43,7 +43,7 @@ class VbksConfig:
     prior_std: float = param(
         1.0, help="s of p(g) = N(0, s²I): how far the kernel belief may leave uniform", above=0.0
     )
-    samples: int = param(2000, help="of q(g), for the kernel belief", low=1)
+    samples: int = param(2000, help="of q(g), for the kernel belief", low=2)
     theta_samples: int = param(
         16, help="of q(θ) for a local ELBO, at least; more where there are few rows", low=2
     )

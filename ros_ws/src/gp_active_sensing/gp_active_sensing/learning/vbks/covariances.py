@@ -53,7 +53,7 @@ class Covariances:
 
     def __init__(self, composites: Sequence[Composite], device: Any) -> None:
         self.composites = tuple(composites)
-        self._d = composites[0].dimensions
+        self.leaves = sum(len(c.leaves) for c in composites)
         found: dict[str, list[tuple[int, int]]] = {}
         for k, composite in enumerate(composites):
             for j, base in enumerate(composite.leaves):

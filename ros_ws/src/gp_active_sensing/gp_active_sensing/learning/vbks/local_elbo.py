@@ -25,6 +25,9 @@ from gp_active_sensing.selection.model import JITTER
 
 __all__ = ["Inducing", "Sums", "batch_bound", "collapsed", "divergence", "log_density", "sums"]
 
+_TABLE = 4_000_000
+"""Covariances of leaves that are held at once in a pass over many rows."""
+
 
 @dataclass
 class Inducing:
@@ -106,7 +109,7 @@ def sums(
     floor: float,
     whitened: bool,
     prior: bool = True,
-    chunk: int = 4096,
+    chunk: int | None = None,
 ) -> Sums:
     """Return the sums over rows under one θ. O(K b M²).
 
@@ -120,7 +123,7 @@ def sums(
         floor: of the noise.
         whitened: see the module.
         prior: with the prior's part, which is wanted once.
-        chunk: rows at a time.
+        chunk: rows at a time; None = as many as fit into the cache, about.
     """
     L = prior_factor(covariances, theta, Z)
     noise = noise_variance(theta, floor)
@@ -128,6 +131,7 @@ def sums(
     AA = torch.zeros_like(L)
     Ay = L.new_zeros((len(L), M))
     trace = L.new_zeros(len(L))
+    chunk = chunk or max(64, _TABLE // (covariances.leaves * M))
     for first in range(0, len(y), chunk):
         part = X[first : first + chunk][None]
         A = torch.linalg.solve_triangular(L, covariances.between(theta, Z, part), upper=False)

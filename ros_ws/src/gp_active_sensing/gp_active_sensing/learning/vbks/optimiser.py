@@ -30,8 +30,6 @@ from gp_active_sensing.learning.vbks.state import State, theta_root
 __all__ = ["Optimiser"]
 
 _DECAY = (0.9, 0.99)
-_DIFFERENCE = 1e-4
-"""Step of the differences of gradients, of logarithms."""
 _TINY = 1e-12
 _LARGEST = 10.0
 """A component of the gradient over its usual size counts as this much at most."""
@@ -215,8 +213,8 @@ class Optimiser:
         """Put C_θ where the bound's curvature at the mean of q(θ) wants it, given q(u).
 
         At the best Gaussian the precision of q(θ) is minus the expected second derivative of the
-        bound [Opper2009, Eq. 14]; here that at the mean, by differences of gradients. A direction
-        in which the bound is not concave gets the prior's.
+        bound [Opper2009, Eq. 14]; here that at the mean, by differences of gradients. Where the
+        bound is not concave, which is not at its best, the size of the curvature stands for it.
 
         Args:
             state: its `raw` is changed.
@@ -228,36 +226,35 @@ class Optimiser:
         X, y = self.tensor(X), self.tensor(y)
         q = Inducing(total.precision, total.linear)
         prior = self._prior
-        width = state.mean.shape[1]
-        rows = []
-        for j in range(width):
-            slopes = []
-            for sign in (1.0, -1.0):
-                theta = state.mean.detach().clone()
-                theta[:, j] += sign * _DIFFERENCE
-                theta.requires_grad_(True)
-                bound, _ = batch_bound(
-                    self.covariances,
-                    theta,
-                    state.inducing,
-                    X,
-                    y,
-                    q,
-                    weight=weight,
-                    floor=self.config.noise_floor,
-                    whitened=self.whitened,
-                )
-                (slope,) = torch.autograd.grad(bound.sum(), theta)
-                slopes.append(slope)
-            rows.append((slopes[0] - slopes[1]) / (2.0 * _DIFFERENCE))
-        curvature = -torch.stack(rows, dim=1)
+        # Of rounding and of the third derivative there is as much.
+        difference = 1e-4 if self.dtype == torch.float64 else 1e-2
+        slopes = []
+        for j in range(-1, state.mean.shape[1]):
+            theta = state.mean.detach().clone()
+            if j >= 0:
+                theta[:, j] += difference
+            theta.requires_grad_(True)
+            bound, _ = batch_bound(
+                self.covariances,
+                theta,
+                state.inducing,
+                X,
+                y,
+                q,
+                weight=weight,
+                floor=self.config.noise_floor,
+                whitened=self.whitened,
+            )
+            (slope,) = torch.autograd.grad(bound.sum(), theta)
+            slopes.append(slope)
+        curvature = (slopes[0].unsqueeze(1) - torch.stack(slopes[1:], dim=1)) / difference
         curvature = 0.5 * (curvature + curvature.transpose(1, 2))
         both = prior.used[:, :, None] & prior.used[:, None, :]
         curvature = torch.where(both, torch.nan_to_num(curvature, 0.0, 0.0, 0.0), 0.0)
         # In units of the prior: no direction is wider than it.
         scale = prior.std[:, :, None] * prior.std[:, None, :]
         values, vectors = torch.linalg.eigh(curvature * scale)
-        spread = (vectors / (1.0 + values.clamp_min(0.0)).unsqueeze(1)) @ vectors.transpose(1, 2)
+        spread = (vectors / (1.0 + values.abs()).unsqueeze(1)) @ vectors.transpose(1, 2)
         root = factor(spread * scale)
         root = torch.where(both, torch.nan_to_num(root, 0.0), 0.0)
         diagonal = torch.diagonal(root, dim1=1, dim2=2)

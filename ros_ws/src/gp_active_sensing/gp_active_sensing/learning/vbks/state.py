@@ -17,7 +17,7 @@ from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["State", "begin", "theta_root"]
+__all__ = ["State", "begin", "scaled_root", "theta_root"]
 
 _BEGIN = 0.1
 """Standard deviation of the logarithms of θ that q(θ) begins with."""
@@ -104,6 +104,12 @@ def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
     diagonal = torch.exp(torch.diagonal(raw, dim1=1, dim2=2))
     root = torch.tril(raw, -1) + torch.diag_embed(diagonal)
     return root * (used[:, :, None] & used[:, None, :])
+
+
+def scaled_root(raw: Any, factor: float) -> Any:
+    """Return the raw form of C_θ times a factor."""
+    diagonal = torch.diagonal(raw, dim1=1, dim2=2) + math.log(factor)
+    return factor * torch.tril(raw, -1) + torch.diag_embed(diagonal)
 
 
 def begin(

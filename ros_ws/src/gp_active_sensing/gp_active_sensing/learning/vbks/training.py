@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from gp_active_sensing.learning.vbks.config import Progress
 from gp_active_sensing.learning.vbks.data import inducing_inputs
 from gp_active_sensing.learning.vbks.group import Finished, Group, order_by_shape
 from gp_active_sensing.learning.vbks.optimiser import Optimiser
-from gp_active_sensing.learning.vbks.state import State, begin
+from gp_active_sensing.learning.vbks.state import State, begin, scaled_root
 from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
 
@@ -30,19 +31,24 @@ _CUTS = 3
 _DIVISOR = 4.0
 _FAULTS = 3
 """Bounds that are not finite after which a start is given up."""
-_STARTS = 0.2
-"""Share of the steps that all starts take before the best of each kernel goes on alone."""
-_FULL_RATE = 0.1
-"""Factor of the step where q(θ) is no point: it is near its best, and narrow."""
+_SOME = 0.3
+"""Share of the steps with some of the rows; all starts take them, then the best of each kernel."""
+_WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
+"""Factors on the width that curvature gives q(θ)."""
+_RATES = {"starts": 1.0, "some": 1.0, "point": 0.25, "full": 0.1}
+"""Factors of the step: smaller where it is near its best, and mini-batches are noisy."""
 _POINT = 0.7
 """Share of the steps until which q(θ) is a point."""
-_SAMPLE = 2048
-"""Rows that a bound is estimated from, or four for an inducing input."""
+_BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
+"""Mini-batches that a bound is estimated from; at least so many rows an inducing variable, and
+so many."""
+_CURVED = 256
+"""Rows that curvature is seen from, or four an inducing variable."""
 _ESTIMATES = 8
 """Samples of θ in such an estimate."""
 _PASSED = 1_000_000
 """Rows times samples of θ of the last, exact bound, about."""
-_FEW, _MOST = 50_000, 256
+_FEW, _MOST = 20_000, 256
 """With few rows there are as many samples as make so many rows, up to so many."""
 _BLOCK = 64
 
@@ -109,11 +115,13 @@ class Training:
     def _phases(self) -> list[tuple[str, int]]:
         """Return what a stage consists of, and the number of the step that each part ends with.
 
-        q(θ) is a point while it is far from its best: samples of it only add noise there.
+        First some rows stand for all, q(u) always at its best for them: that is the shortest way
+        from a start to the neighbourhood of an optimum. Then mini-batches of all rows. q(θ) is a
+        point while it is far from its best: samples of it only add noise there.
         """
         steps = self.config.iterations
         several = self._stage == 0 and len(self._rows) > len(self._names)
-        phases = [("starts", max(1, round(_STARTS * steps)))] if several else []
+        phases = [("starts" if several else "some", max(1, round(_SOME * steps)))]
         if self.config.hyperparameters == "point":
             return [*phases, ("point", steps)]
         return [*phases, ("point", max(1, round(_POINT * steps))), ("full", steps)]
@@ -151,14 +159,22 @@ class Training:
         """Take steps up to number `limit` of the stage, or until all kernels have converged."""
         self._full = self._optimiser.full = phase == "full"
         stage, every = self._stage, self.config.evaluate_every
-        rows, whole = self.data.rows_of(stage), self.data.whole(stage)
-        sample = self.data.sample(stage, max(_SAMPLE, 4 * self.state.inducing.shape[1]))
+        rows = self.data.rows_of(stage)
+        few = phase in ("starts", "some")
+        whole = few or self.data.whole(stage)
+        M = self.state.inducing.shape[1]
+        size = max(_SAMPLE, _PER_INDUCING * M, _BATCHES * min(self.config.batch, rows))
+        sample = self.data.sample(stage, size)
         if not self._entered:
             if self._full:
                 self._widen(sample)
             self._estimate(sample, first=True)
             self._entered = True
-        batches = self.data.batches(stage, self._step)
+        if few:
+            size = max(_SAMPLE, _PER_INDUCING * M)
+            batches = itertools.repeat(self.data.sample(stage, size))
+        else:
+            batches = self.data.batches(stage, self._step)
         etas = self._etas()
         while self._step < limit and len(self.state.number):
             X, y = next(batches)
@@ -173,7 +189,10 @@ class Training:
 
     def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
         """Turn the point q(θ) into a Gaussian that fits the bound's curvature."""
-        weight = self.data.rows_of(self._stage) / len(sample[1])
+        rows = self.data.rows_of(self._stage)
+        weight = rows / len(sample[1])
+        few = max(_CURVED, 4 * self.state.inducing.shape[1])
+        X, y = (part[:: max(1, len(sample[1]) // few)] for part in sample)
         for count in (0, _ESTIMATES):
             etas = (
                 self._fixed_etas(count)
@@ -181,7 +200,23 @@ class Training:
                 else self._optimiser.tensor(np.zeros((1, len(self.state.number), self._size)))
             )
             total = self._optimiser.total(self.state, [sample], weight, etas)
-            self._optimiser.settle(self.state, *sample, weight, total)
+            self._optimiser.settle(self.state, X, y, rows / len(y), total)
+        self._narrow(sample, weight)
+
+    def _narrow(self, sample: tuple[FloatArray, FloatArray], weight: float) -> None:
+        """Take of several widths of q(θ) the best: curvature at one point may say too little."""
+        state, etas = self.state, self._fixed_etas(_ESTIMATES)
+        given = state.raw
+        best = torch.full_like(state.best, -math.inf)
+        chosen = given.clone()
+        for factor in _WIDTHS:
+            state.raw = scaled_root(given, factor)
+            total = self._optimiser.total(state, [sample], weight, etas)
+            bound = self._optimiser.bound(state, total)
+            better = bound > best
+            chosen[better] = state.raw[better]
+            best = torch.where(better, bound, best)
+        state.raw = chosen
 
     def _etas(self) -> Iterator[Any]:
         """Yield (K, P) standard normal numbers; those of a kernel do not depend on the others."""
@@ -234,7 +269,7 @@ class Training:
             state.stale.zero_()
             state.cuts.zero_()
             state.best.fill_(-math.inf)
-            state.rate.fill_(config.rate * (_FULL_RATE if self._full else 1.0))
+            state.rate.fill_(config.rate * _RATES[self._phases()[self._phase][0]])
         gained = bound > state.best + config.tolerance * rows
         better = bound > state.best
         for variable, kept in zip(state.variables, state.kept, strict=True):
@@ -301,7 +336,7 @@ class Training:
         return True
 
     def _gather(self) -> None:
-        """Bring the kernels that have left back, in their order."""
+        """Bring the kernels that have left back, in their order, each where its bound was best."""
         parts = [*self._done, self.state]
         values: dict[str, Any] = {}
         for item in dataclasses.fields(State):
@@ -313,6 +348,8 @@ class Training:
         whole = State(**values)
         self.state = whole.cut(torch.argsort(whole.number))
         self._done = []
+        for variable, kept in zip(self.state.variables, self.state.kept, strict=True):
+            variable.copy_(kept)
         self._prepare()
 
     def _choose(self) -> None:
@@ -327,7 +364,6 @@ class Training:
         self.state = self.state.cut(torch.tensor(sorted(best.values()), device=self._device))
         self.state.cuts.zero_()
         self.state.stale.zero_()
-        self.state.rate.fill_(self.config.rate)
         for row in self._rows:
             row.outcome = "" if row.outcome.startswith("converged") else row.outcome
         self._prepare()
@@ -340,8 +376,6 @@ class Training:
         self._gather()
         state, config = self.state, self.config
         rows = self.data.rows_of(self._stage)
-        for variable, kept in zip(state.variables, state.kept, strict=True):
-            variable.copy_(kept)
         wanted = max(config.theta_samples, min(_MOST, _FEW // rows))
         count = 1 << (max(2, min(wanted, _PASSED // rows)).bit_length() - 1)
         total = self._optimiser.total(

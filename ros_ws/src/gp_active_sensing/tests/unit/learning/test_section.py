@@ -77,3 +77,11 @@ def test_the_text_is_a_section_of_a_scenario(way: str) -> None:
 
 def test_how_many_starts_agree() -> None:
     assert FOUND.agreeing == 2
+
+
+def test_what_was_learned_takes_the_place_of_a_model() -> None:
+    """Of a run that began with a belief over kernels, say."""
+    began = BeliefConfig(model="yesterday.npz", kernels=2, scales=3, model_mark="0123456789abcdef")
+    section = belief_section(FOUND, began)
+    assert section == belief_section(FOUND, BeliefConfig())
+    assert "model" not in section_text(section, {})

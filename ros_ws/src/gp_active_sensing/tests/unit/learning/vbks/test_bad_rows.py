@@ -16,8 +16,10 @@ from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
 
 pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
 
-SMALL = VbksConfig(inducing=6, batch=16, iterations=30, restarts=1, evaluate_every=10)
-KERNELS = tuple(parse(name) for name in ("SE", "LIN×PER"))
+SMALL = VbksConfig(
+    inducing=6, batch=16, iterations=20, restarts=1, evaluate_every=10, theta_samples=4
+)
+KERNELS = (parse("SE"), parse("LIN×PER"))
 
 
 def made(X: np.ndarray, y: np.ndarray) -> Rows:
@@ -43,7 +45,7 @@ def test_outputs_that_vary_a_little_about_a_large_value() -> None:
     assert (variance > 0.0).all()
 
 
-@pytest.mark.parametrize("distinct", [1, 2, 5])
+@pytest.mark.parametrize("distinct", [1, 5])
 def test_duplicated_inputs_and_fewer_than_inducing_inputs(
     distinct: int, caplog: pytest.LogCaptureFixture
 ) -> None:
