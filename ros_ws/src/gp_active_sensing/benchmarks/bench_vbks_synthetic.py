@@ -38,6 +38,7 @@ class Size:
         top: kernels that are fitted anew to all rows; refit, again: their steps and starts.
         inducing: inputs.
         tries: of the search for the nearest covariance.
+        sought: kernels nearest to the true one whose largest bound is sought; starts, steps.
     """
 
     sets: dict[str, tuple[int, int, int]]
@@ -48,6 +49,7 @@ class Size:
     again: int = 6
     inducing: int = 16
     tries: int = 4
+    sought: tuple[int, int, int] = (5, 4, 250)
 
 
 FULL = Size({"k12": (5, 600, 4), "k144": (5, 300, 2)})
@@ -162,6 +164,33 @@ def nearest(truth: Truth, kernels: str, tries: int) -> dict[str, float]:
     return found
 
 
+def sought(
+    truth: Truth, seed: int, kernels: str, near: dict[str, float], size: Size
+) -> dict[str, float]:
+    """Largest local ELBOs that were found for the kernels nearest to the true one."""
+    from vbks_optimum import Bound, optimum
+
+    count, starts, steps = size.sought
+    rows = synthetic(truth, seed, size.rows)
+    unit = np.sqrt((rows.inputs**2).mean(axis=0))
+    scale = float(np.sqrt((rows.outputs**2).mean()))
+    X, y = rows.inputs / unit, rows.outputs / scale
+    M = size.inducing
+    Z = np.quantile(X, (np.arange(M) + 0.5) / M, axis=0)
+    names = [str(e) for e in kernel_set(kernels)]
+    found = {}
+    for name in sorted(names, key=lambda name: near[name])[:count]:
+        composite, known = Composite(parse(name), 1), []
+        if name == truth.name:
+            theta = truth.theta(noise=0.1)
+            theta[composite.where("scale")] -= np.log(scale)
+            for kind in ("length_scale", "period"):
+                theta[composite.where(kind)] -= np.log(unit[0])
+            known.append(theta)
+        found[name] = optimum(Bound(composite, X, y, Z), starts, steps, known)
+    return found
+
+
 def run(*, smoke: bool = False, pictures: Path | None = None) -> Report:
     """Every true kernel, set of kernels and seed; the tables, and a picture."""
     size = SMOKE if smoke else FULL
@@ -180,9 +209,20 @@ def run(*, smoke: bool = False, pictures: Path | None = None) -> Report:
         )
         for truth in TRUTHS
     }
+    # Seeds and kernels of the first set only: it is the costly part.
+    first = next(iter(size.sets))
+    best = {
+        f"{truth.name} | {seed}": kept.get(
+            f"sought {truth.name} | {seed} | {size.inducing} {size.sought}",
+            lambda truth=truth, seed=seed: sought(truth, seed, first, near[truth.name], size),
+        )
+        for truth in TRUTHS
+        for seed in range(size.sets[first][0])
+    }
     if pictures is not None:
         draw(runs, pictures)
-    return Report([against_data(runs, size), at_the_end(runs, near, size), what_is_near(near)])
+    sections = [against_data(runs, size), at_the_end(runs, near, size)]
+    return Report([*sections, what_was_reached(runs, best, first, size), what_is_near(near)])
 
 
 def course(found: dict[str, Any], name: str, key: str) -> np.ndarray:
@@ -264,6 +304,34 @@ def at_the_end(
                     len(one["dropped"]),
                 )
             )
+    return section
+
+
+def what_was_reached(
+    runs: dict[tuple[str, str], list[dict[str, Any]]],
+    best: dict[str, dict[str, float]],
+    kernels: str,
+    size: Size,
+) -> Section:
+    _, starts, steps = size.sought
+    section = Section(
+        "What the bound says at its best",
+        "python benchmarks/run.py vbks_synthetic",
+        "The local ELBO has many maxima, and mini-batches reach a lower one than a search that "
+        f"spares nothing: θ as a point, all rows in each of {steps} steps at most of L-BFGS, from "
+        f"the best {starts} of 300 draws from the prior, for the true kernel also from its true "
+        "hyper-parameters. Largest local ELBO found that way [nat], and in brackets that of "
+        f"`anew` above ({kernels}).",
+        ("true kernel", "seed", "first", "its lead nat", "kernels"),
+    )
+    for key, found in best.items():
+        name, seed = key.split(" | ")
+        refit = runs[name, kernels][int(seed)]["refit"]
+        ours = dict(zip(refit["names"], refit["bounds"], strict=True))
+        order = sorted(found, key=lambda k: -found[k])
+        lead = f"{found[order[0]] - found[order[1]]:.0f}" if len(order) > 1 else "–"
+        cells = ", ".join(f"{k} {found[k]:.0f} ({ours.get(k, np.nan):.0f})" for k in order)
+        section.rows.append((name, seed, order[0], lead, cells))
     return section
 
 

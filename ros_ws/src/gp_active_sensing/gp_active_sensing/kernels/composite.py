@@ -15,16 +15,17 @@ deviation (`scale`); in ``(a+b)×c`` they are those of a and b. [Teng2020, App. 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.kernels.grammar import Expression, Leaf, Product, Sum, leaves
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Composite", "Parameter", "correlation_of_square", "warped"]
+__all__ = ["Composite", "Parameter", "correlation_of_square", "evaluate", "warped"]
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,7 @@ class Composite:
     def joined(self, theta: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
         """Return what the values of the leaves make, left to right; any shapes that broadcast."""
         scale = np.exp(2.0 * theta[self.where("scale")])
-        value, _, _ = _walk(self.expression, parts, scale, 0, 0, scaled=False)
-        return value
+        return np.asarray(evaluate(self.expression, iter(parts), iter(scale)))
 
 
 def scales(expression: Expression) -> int:
@@ -228,40 +228,26 @@ def correlation_of_square(base: str, square: FloatArray, alpha: float = 1.0) -> 
     return np.asarray(near * np.exp(-s))
 
 
-def _walk(
-    expression: Expression,
-    parts: Sequence[FloatArray],
-    scale: FloatArray,
-    leaf: int,
-    used: int,
-    *,
-    scaled: bool,
-) -> tuple[FloatArray, int, int]:
-    """Return the value of an expression, and how many leaves and scales were used before its end.
+def evaluate(
+    expression: Expression, parts: Iterator[Any], scales: Iterator[Any], *, factor: bool = False
+) -> Any:
+    """Return the value of an expression, of whatever can be added and multiplied.
 
     Args:
         expression: to evaluate.
-        parts: value of every leaf.
-        scale: variances of the terms.
-        leaf, used: leaves and scales before it.
-        scaled: a factor of a product, which has no scale of its own unless it is a sum.
+        parts: value of every leaf, left to right.
+        scales: variances of the terms, in their order.
+        factor: of a product, which has no scale of its own unless it is a sum.
     """
     if isinstance(expression, Leaf):
-        if scaled:
-            return parts[leaf], leaf + 1, used
-        return scale[used] * parts[leaf], leaf + 1, used + 1
+        return next(parts) if factor else next(scales) * next(parts)
     product = isinstance(expression, Product)
-    sums = product and any(isinstance(part, Sum) for part in expression.parts)
-    own = product and not sums and not scaled
-    total: FloatArray | None = None
-    if own:
-        used += 1
-        factor = scale[used - 1]
+    own = product and not any(isinstance(part, Sum) for part in expression.parts)
+    total = next(scales) if own else None
     for part in expression.parts:
-        value, leaf, used = _walk(part, parts, scale, leaf, used, scaled=product)
+        value = evaluate(part, parts, scales, factor=product)
         if total is None:
-            total = factor * value if own else value
+            total = value
         else:
             total = total * value if product else total + value
-    assert total is not None
-    return total, leaf, used
+    return total

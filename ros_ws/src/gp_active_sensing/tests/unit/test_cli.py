@@ -526,7 +526,8 @@ def test_report_of_something_else(tmp_path: Path) -> None:
 def test_version_and_help() -> None:
     assert __version__ in cli("--version").stdout
     text = cli("--help").stdout
-    built = ("run", "experiment", "policies", "doctor", "report", "maps", "learn", "replay", "model")
+    built = ("run", "experiment", "policies", "doctor", "report", "maps", "learn", "replay")
+    built += ("model",)
     assert all(command in text for command in built)
 
 

@@ -44,8 +44,8 @@ HEAVY += ("pyproj", "shapely", "networkx", "libsumo", "traci")
 TORCH = {ROOT / "learning" / "model.py"} | {
     ROOT / "learning" / "vbks" / f"{name}.py"
     for name in (
-        *("covariances", "exact", "gpytorch_kernels", "local_elbo", "optimiser", "state"),
-        *("svgp", "training"),
+        *("covariances", "exact", "gpytorch_kernels", "local_elbo", "optimiser"),
+        *("plateau", "state", "svgp", "training"),
     )
 }
 """What imports torch as it is imported; it is imported inside a function."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import Expression, Leaf, Product, Sum
+from gp_active_sensing.kernels.composite import Composite, evaluate
+from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.vbks.group import shape_of
 
 __all__ = ["Covariances"]
@@ -161,24 +161,8 @@ class Covariances:
             rows = torch.arange(shape.first, shape.last, device=stack.device)[:, None]
             scale = torch.exp(2.0 * theta[rows, shape.scales])
             scales = [s.reshape(-1, *ones) for s in scale.unbind(1)]
-            joined.append(_evaluate(shape.expression, parts, iter(scales), factor=False))
+            joined.append(evaluate(shape.expression, parts, iter(scales)))
         return torch.cat(joined) if len(joined) > 1 else joined[0]
-
-
-def _evaluate(expression: Expression, parts: Any, scales: Any, *, factor: bool) -> Any:
-    """Return the value of an expression; scales are used in the order that `Composite` has."""
-    if isinstance(expression, Leaf):
-        return next(parts) if factor else next(scales) * next(parts)
-    product = isinstance(expression, Product)
-    own = product and not any(isinstance(part, Sum) for part in expression.parts)
-    total = next(scales) if own else None
-    for part in expression.parts:
-        value = _evaluate(part, parts, scales, factor=product)
-        if total is None:
-            total = value
-        else:
-            total = total * value if product else total + value
-    return total
 
 
 def _correlation(base: str, square: Any, alpha: Any) -> Any:

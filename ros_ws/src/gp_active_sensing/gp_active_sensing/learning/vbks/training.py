@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,19 +17,22 @@ from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.vbks.checkpoint import read_checkpoint, write_checkpoint
 from gp_active_sensing.learning.vbks.config import Progress
 from gp_active_sensing.learning.vbks.data import inducing_inputs
+from gp_active_sensing.learning.vbks.draws import Draws
 from gp_active_sensing.learning.vbks.group import Finished, Group, order_by_shape
 from gp_active_sensing.learning.vbks.optimiser import Optimiser
+from gp_active_sensing.learning.vbks.plateau import (
+    FAULTS,
+    begin_phase,
+    judge,
+    leaving,
+    restore,
+)
 from gp_active_sensing.learning.vbks.state import State, begin, scaled_root
 from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["Training"]
 
-_CUTS = 3
-"""Divisions of the step after which a plateau is the end."""
-_DIVISOR = 4.0
-_FAULTS = 3
-"""Bounds that are not finite after which a start is given up."""
 _SOME = 0.3
 """Share of the steps with some of the rows; all starts take them, then the best of each kernel."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
@@ -50,7 +52,6 @@ _PASSED = 1_000_000
 """Rows times samples of θ of the last, exact bound, about."""
 _FEW, _MOST = 20_000, 256
 """With few rows there are as many samples as make so many rows, up to so many."""
-_BLOCK = 64
 
 
 @dataclass
@@ -92,24 +93,29 @@ class Training:
         self._finished = Finished(bounds={name: [] for name in self._names})
         self.state: State
         self._optimiser: Optimiser
+        self._draws: Draws
 
     def run(self) -> Finished:
         """Return what came of it."""
         if not self._resumed():
             self._begin()
-        while self._stage < len(self.config.stages):
+        while self._stage < len(self.config.stages) and len(self.state.number):
             phases = self._phases()
             while self._phase < len(phases):
                 phase, limit = phases[self._phase]
                 self._optimise(limit, phase)
+                self._gather()
                 if phase == "starts":
                     self._choose()
-                else:
-                    self._gather()
                 self._phase += 1
-                self._step = max(self._step, limit) if self._phase < len(phases) else self._step
                 self._entered = False
+                if self._phase < len(phases):
+                    self._step = limit
+                    self._forget_convergence()
             self._conclude()
+        for name in self._finished.dropped:
+            found = self._finished.bounds[name]
+            found.extend([math.nan] * (len(self.config.stages) - len(found)))
         return self._finished
 
     def _phases(self) -> list[tuple[str, int]]:
@@ -149,6 +155,8 @@ class Training:
                 chosen, self.config, self._device, self._dtype, width=self._size
             )
             self._optimiser.full = self._full
+            starts = [self._row(i).start for i in range(len(chosen))]
+            self._draws = Draws(chosen, starts, self.config.seed, self._size)
 
     def _row(self, i: int) -> _Row:
         return self._rows[int(self.state.number[i])]
@@ -170,6 +178,7 @@ class Training:
                 self._widen(sample)
             self._estimate(sample, first=True)
             self._entered = True
+        batches: Iterator[tuple[FloatArray, FloatArray]]
         if few:
             size = max(_SAMPLE, _PER_INDUCING * M)
             batches = itertools.repeat(self.data.sample(stage, size))
@@ -178,7 +187,8 @@ class Training:
         etas = self._etas()
         while self._step < limit and len(self.state.number):
             X, y = next(batches)
-            self._optimiser.step(self.state, X, y, next(etas), rows, whole=whole)
+            eta = self._optimiser.tensor(next(etas))
+            self._optimiser.step(self.state, X, y, eta, rows, whole=whole)
             self._step += 1
             for i in range(len(self.state.number)):
                 self._row(i).iterations += 1
@@ -187,25 +197,31 @@ class Training:
                     etas = self._etas()
                 self._checkpoint()
 
+    def _etas(self) -> Iterator[FloatArray]:
+        """Yield a sample of η (K, P) for every step; zeros of a point."""
+        if self._full:
+            return self._draws.steps(self._stage, self._step)
+        return itertools.repeat(self._draws.zeros()[0])
+
+    def _spread(self, count: int) -> Any:
+        """Return samples of η (S, K, P) for an expectation; one of zeros for a point."""
+        found = self._draws.spread(count) if self._full else self._draws.zeros()
+        return self._optimiser.tensor(found)
+
     def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
         """Turn the point q(θ) into a Gaussian that fits the bound's curvature."""
         rows = self.data.rows_of(self._stage)
         weight = rows / len(sample[1])
         few = max(_CURVED, 4 * self.state.inducing.shape[1])
         X, y = (part[:: max(1, len(sample[1]) // few)] for part in sample)
-        for count in (0, _ESTIMATES):
-            etas = (
-                self._fixed_etas(count)
-                if count
-                else self._optimiser.tensor(np.zeros((1, len(self.state.number), self._size)))
-            )
+        for etas in (self._optimiser.tensor(self._draws.zeros()), self._spread(_ESTIMATES)):
             total = self._optimiser.total(self.state, [sample], weight, etas)
             self._optimiser.settle(self.state, X, y, rows / len(y), total)
         self._narrow(sample, weight)
 
     def _narrow(self, sample: tuple[FloatArray, FloatArray], weight: float) -> None:
         """Take of several widths of q(θ) the best: curvature at one point may say too little."""
-        state, etas = self.state, self._fixed_etas(_ESTIMATES)
+        state, etas = self.state, self._spread(_ESTIMATES)
         given = state.raw
         best = torch.full_like(state.best, -math.inf)
         chosen = given.clone()
@@ -218,40 +234,6 @@ class Training:
             best = torch.where(better, bound, best)
         state.raw = chosen
 
-    def _etas(self) -> Iterator[Any]:
-        """Yield (K, P) standard normal numbers; those of a kernel do not depend on the others."""
-        rows = [self._row(i) for i in range(len(self.state.number))]
-        step = self._step
-        while True:
-            block = np.zeros((_BLOCK, len(rows), self._size))
-            if self._full:
-                for i, row in enumerate(rows):
-                    rng = self._rng(row, self._stage, step // _BLOCK)
-                    width = self._composites[row.kernel].size
-                    block[:, i, :width] = rng.standard_normal((_BLOCK, width))
-            for eta in block[step % _BLOCK :]:
-                yield self._optimiser.tensor(eta)
-            step += _BLOCK - step % _BLOCK
-
-    def _rng(self, row: _Row, *more: int) -> np.random.Generator:
-        name = zlib.crc32(self._names[row.kernel].encode())
-        return np.random.default_rng([self.config.seed, name, row.start, *more])
-
-    def _fixed_etas(self, count: int) -> Any:
-        """Return (S, K, P) evenly spread normal numbers, always the same; zeros for a point."""
-        rows = [self._row(i) for i in range(len(self.state.number))]
-        if not self._full:
-            return self._optimiser.tensor(np.zeros((1, len(rows), self._size)))
-        from scipy.special import ndtri
-        from scipy.stats.qmc import Sobol
-
-        found = np.zeros((count, len(rows), self._size))
-        for i, row in enumerate(rows):
-            width = self._composites[row.kernel].size
-            points = Sobol(width, seed=self._rng(row, 0xE7A)).random(count)
-            found[:, i, :width] = ndtri(np.clip(points, 1e-9, 1.0 - 1e-9))
-        return self._optimiser.tensor(found)
-
     # -- estimates -----------------------------------------------------------------------------
 
     def _estimate(self, sample: tuple[FloatArray, FloatArray], *, first: bool = False) -> bool:
@@ -259,69 +241,32 @@ class Training:
         state, config = self.state, self.config
         rows = self.data.rows_of(self._stage)
         total = self._optimiser.total(
-            state, [sample], rows / len(sample[1]), self._fixed_etas(_ESTIMATES)
+            state, [sample], rows / len(sample[1]), self._spread(_ESTIMATES)
         )
         bound = self._optimiser.bound(state, total)
-        finite = torch.isfinite(bound)
         if first:
             # The best q(u) for what the sample says: mini-batches take over from there.
             state.precision, state.linear = total.precision, total.linear
-            state.stale.zero_()
-            state.cuts.zero_()
-            state.best.fill_(-math.inf)
-            state.rate.fill_(config.rate * _RATES[self._phases()[self._phase][0]])
-        gained = bound > state.best + config.tolerance * rows
-        better = bound > state.best
-        for variable, kept in zip(state.variables, state.kept, strict=True):
-            kept[better] = variable[better]
-        state.best = torch.where(better, bound, state.best)
-        state.stale = torch.where(gained, torch.zeros_like(state.stale), state.stale + 1)
-        self._recover(~finite)
-        if not first:
-            self._slow_down(finite & (state.stale >= config.patience))
+            begin_phase(state, config.rate * _RATES[self._phases()[self._phase][0]])
+        judge(state, bound, config, rows, first=first)
         for i, value in enumerate(bound.tolist()):
             row = self._row(i)
             row.trace.append([float(row.iterations), float(rows), value])
         self._tell(bound)
         return self._leave(bound, first=first)
 
-    def _recover(self, bad: Any) -> None:
-        """Put kernels whose bound is not finite back to where it was, with a smaller step."""
-        if not bool(bad.any()):
-            return
-        state = self.state
-        for variable, kept in zip(state.variables, state.kept, strict=True):
-            variable[bad] = kept[bad]
-        for moment in state.moments:
-            moment[bad] = 0.0
-        state.precision[bad] = torch.eye(
-            state.precision.shape[1], dtype=self._dtype, device=self._device
-        )
-        state.linear[bad] = 0.0
-        state.rate[bad] /= _DIVISOR
-        state.faults[bad] += 1
-
-    def _slow_down(self, flat: Any) -> None:
-        state = self.state
-        state.rate[flat] /= _DIVISOR
-        state.cuts[flat] += 1
-        state.stale[flat] = 0
-
     def _leave(self, bound: Any, *, first: bool) -> bool:
         """Let kernels go that have converged or were given up; return whether any did."""
         state = self.state
-        converged = state.cuts >= _CUTS
-        given_up = state.faults >= _FAULTS
-        if first:
-            given_up = given_up & ~torch.isfinite(bound)
-        leaving = converged | given_up
-        if not bool(leaving.any()):
+        converged, given_up = leaving(state, bound, first=first)
+        going = converged | given_up
+        if not bool(going.any()):
             return False
-        for i in torch.nonzero(leaving).flatten().tolist():
+        for i in torch.nonzero(going).flatten().tolist():
             row = self._row(i)
             if bool(given_up[i]):
                 row.outcome = (
-                    f"dropped: its bound was not finite {_FAULTS} times, "
+                    f"dropped: its bound was not finite {FAULTS} times, "
                     f"last at step {row.iterations}"
                 )
                 state.best[i] = -math.inf
@@ -330,8 +275,8 @@ class Training:
                     f"converged: the bound rose by less than {self.config.tolerance:g} nat a row "
                     f"in {self.config.patience} estimates, with three sizes of the step"
                 )
-        self._done.append(state.cut(leaving))
-        self.state = state.cut(~leaving)
+        self._done.append(state.cut(going))
+        self.state = state.cut(~going)
         self._prepare()
         return True
 
@@ -348,13 +293,11 @@ class Training:
         whole = State(**values)
         self.state = whole.cut(torch.argsort(whole.number))
         self._done = []
-        for variable, kept in zip(self.state.variables, self.state.kept, strict=True):
-            variable.copy_(kept)
+        restore(self.state)
         self._prepare()
 
     def _choose(self) -> None:
         """Go on with the best start of each kernel."""
-        self._gather()
         best: dict[int, int] = {}
         bounds = self.state.best.tolist()
         for i, bound in enumerate(bounds):
@@ -362,30 +305,29 @@ class Training:
             if k not in best or bound > bounds[best[k]]:
                 best[k] = i
         self.state = self.state.cut(torch.tensor(sorted(best.values()), device=self._device))
-        self.state.cuts.zero_()
-        self.state.stale.zero_()
+        self._prepare()
+
+    def _forget_convergence(self) -> None:
+        """What has converged in one part of a stage may gain in the next."""
         for row in self._rows:
             row.outcome = "" if row.outcome.startswith("converged") else row.outcome
-        self._prepare()
-        self._leave(self.state.best, first=True)
 
     # -- the end of a stage --------------------------------------------------------------------
 
     def _conclude(self) -> None:
         """Compute the bounds of all rows of the stage exactly, and q(u) with them."""
-        self._gather()
         state, config = self.state, self.config
         rows = self.data.rows_of(self._stage)
         wanted = max(config.theta_samples, min(_MOST, _FEW // rows))
         count = 1 << (max(2, min(wanted, _PASSED // rows)).bit_length() - 1)
         total = self._optimiser.total(
-            state, self.data.everything(self._stage), 1.0, self._fixed_etas(count)
+            state, self.data.everything(self._stage), 1.0, self._spread(count)
         )
         bound = self._optimiser.bound(state, total)
         state.precision, state.linear = total.precision, total.linear
         last = self._stage + 1 == len(config.stages)
         mean, root = self._optimiser.moments(total)
-        alive = torch.isfinite(bound) & (state.faults < _FAULTS)
+        alive = torch.isfinite(bound) & (state.faults < FAULTS)
         for i, value in enumerate(bound.tolist()):
             row = self._row(i)
             name = self._names[row.kernel]
@@ -399,9 +341,6 @@ class Training:
                 outcome = row.outcome or f"stopped at the limit of {config.iterations} steps"
                 self._finished.fits[name] = self._fit(i, value, mean[i], root[i], outcome)
             row.outcome = ""
-        for name in self._finished.dropped:
-            found = self._finished.bounds[name]
-            found.extend([math.nan] * (self._stage + 1 - len(found)))
         self.state = state.cut(alive)
         self._prepare()
         self._stage += 1

@@ -166,6 +166,16 @@ def test_a_kernel_that_recovers_is_kept(
             same(fit, found[name])
 
 
+def test_a_group_that_is_dropped_whole(broken_rq: list[int]) -> None:
+    """Each kernel in a group of its own: that of RQ ends with nothing, the others go on."""
+    config = dataclasses.replace(SMALL, memory=1e-9, stages=(0.5, 1.0))
+    model = select_kernels(rows(), KERNELS[:3], config)
+    assert set(model.names) == {"SE", "PER"}
+    assert [name for name, _ in model.dropped] == ["RQ"]
+    k = model.history.names.index("RQ")
+    assert np.isnan(model.history.bounds[:, k]).all()
+
+
 def test_all_kernels_dropped_is_an_error(broken_rq: list[int]) -> None:
     with pytest.raises(ConfigError, match="no kernel could be learned from made rows"):
         select_kernels(rows(), [parse("RQ")], SMALL)
