@@ -2,8 +2,8 @@
 
     python benchmarks/bench_vbks_cost.py [--smoke] [--kept DIR]
 
-Every figure comes from a process of its own: seconds of a step from the difference of a long and a
-short run of `select_kernels`, memory as the largest resident set above that with the data loaded.
+Every figure comes from a process of its own; memory is its largest resident set above that with
+the data and the libraries loaded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
+from gp_active_sensing.learning.vbks.data import Data, inducing_inputs, scaling_of
+from gp_active_sensing.learning.vbks.groups import partition
 
 COMMAND = "python benchmarks/run.py vbks_cost"
 WANTED = 1.2
@@ -39,51 +41,78 @@ REPEATS = 3
 class Size:
     """How much is measured."""
 
-    rows: int = 20_000
+    rows: int = 10_000
     sets: tuple[str, ...] = ("k12", "k144")
     inducing: tuple[int, ...] = (16, 200, 800)
     batches: tuple[int, ...] = (32, 128, 512)
     compared: tuple[tuple[int, int], ...] = ((16, 32), (64, 256), (200, 128))
     """Inducing inputs and mini-batch of the comparisons with GPyTorch."""
-    seconds: float = 6.0
-    """That a long run should take, about."""
-    iterations: tuple[int, ...] = (100, 200, 400, 800)
-    growing: tuple[int, ...] = (6, 12, 24, 48, 96)
+    seconds: float = 2.0
+    """That a measurement should take, about; there are several of each."""
+    iterations: tuple[int, ...] = (200, 400, 800, 1600)
+    growing: tuple[int, ...] = (12, 24, 48, 96, 144)
 
 
 FULL = Size()
 SMOKE = Size(400, ("SE,LIN", "base"), (8,), (16,), ((8, 16),), 0.05, (4, 8), (1, 2))
 
 
-def config(inducing: int, batch: int, steps: int, way: str = "point") -> VbksConfig:
-    """Settings under which nothing stops a run early and no bound is estimated on the way."""
+def config(inducing: int, batch: int, way: str = "point", steps: int = 1000) -> VbksConfig:
     return VbksConfig(
         inducing=inducing, batch=batch, iterations=steps, hyperparameters=way, restarts=1,
-        tolerance=0.0, patience=10**9, evaluate_every=10**9, natural_rate=0.1,
+        tolerance=0.0, patience=10**6,
     )  # fmt: skip
 
 
-def seconds_of(rows: Rows, kernels: str, setting: VbksConfig) -> float:
-    from gp_active_sensing.learning.vbks import select_kernels
+class Steps:
+    """The steps of the optimisation by mini-batches, group by group as `select_kernels` does it.
 
-    started = time.perf_counter()
-    select_kernels(rows, kernel_set(kernels), setting)
-    return time.perf_counter() - started
+    Args:
+        rows: what from.
+        kernels: to learn.
+        setting: how.
+    """
+
+    def __init__(self, rows: Rows, kernels: str, setting: VbksConfig) -> None:
+        self.config = setting
+        self.data = Data.of(rows, scaling_of(rows, setting), setting)
+        made = [Composite(e, rows.dimensions) for e in kernel_set(kernels)]
+        self.groups = partition(made, self.data, {}, 1)
+        self.inducing = inducing_inputs(self.data, setting.inducing)
+
+    def seconds(self, steps: int) -> float:
+        """Seconds of a step of all kernels; the groups one after the other."""
+        return sum(self._group(group.names, steps) for group in self.groups)
+
+    def _group(self, names: Sequence[str], steps: int) -> float:
+        import torch
+
+        from gp_active_sensing.learning.vbks.optimiser import Optimiser
+        from gp_active_sensing.learning.vbks.state import begin
+
+        device, kind = torch.device("cpu"), torch.float64
+        made = [Composite(parse(name), self.data.rows.dimensions) for name in names]
+        width = max(c.size for c in made)
+        starts = [(k, 0) for k in range(len(made))]
+        state = begin(made, starts, self.inducing, self.config, device, kind, {})
+        optimiser = Optimiser(made, self.config, device, kind, width=width)
+        optimiser.full = self.config.hyperparameters == "full"
+        batches = self.data.batches(0, 0)
+        rng = np.random.default_rng(0)
+        rows = self.data.rows_of(0)
+        started = 0.0
+        for step in range(steps + 1):  # the first one is not counted
+            if step == 1:
+                started = time.perf_counter()
+            eta = rng.standard_normal((len(made), width)) * optimiser.full
+            X, y = next(batches)
+            optimiser.step(state, X, y, optimiser.tensor(eta), rows, whole=False)
+        return (time.perf_counter() - started) / steps
 
 
-def step_seconds(
-    run: Callable[[int], float], wanted: float, repeats: int = REPEATS
-) -> tuple[float, int]:
-    """Seconds of a step: the difference of long and short runs; and the steps of a long one."""
-    run(1)  # the first one loads libraries
-    short = run(1)
-    step = max(run(3) - short, 1e-4) / 2.0
-    steps = int(np.clip(wanted / step, 3, 2000))
-    found = []
-    for _ in range(repeats if steps > 3 else 1):
-        short = run(1)
-        found.append((run(1 + steps) - short) / steps)
-    return float(np.median(found)), steps
+def enough(step: Callable[[int], float], wanted: float) -> int:
+    """How many steps take about so many seconds."""
+    return int(np.clip(wanted / max(step(2), 1e-5), 2, 1000))
 
 
 def measured(point: dict[str, Any]) -> dict[str, Any]:
@@ -92,55 +121,54 @@ def measured(point: dict[str, Any]) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     rows = big_rows(point["rows"])
+    setting = config(point["inducing"], point["batch"], point.get("way", "point"))
     if point["what"] == "against":
-        return against(rows, point)
-    import gpytorch  # noqa: F401 - so that it is no part of what a run needs
+        return against(rows, setting, point)
+    from gp_active_sensing.learning.vbks import optimiser, select_kernels
 
-    from gp_active_sensing.learning.vbks import select
-
-    assert select is not None
+    assert optimiser is not None  # loaded before memory is looked at
+    if point["what"] == "runs":
+        kernels, seconds = kernel_set(point["kernels"]), []
+        for steps in (2, *point["steps"]):
+            started = time.perf_counter()
+            select_kernels(rows, kernels, replace(setting, iterations=steps))
+            seconds.append(time.perf_counter() - started)
+        return {"seconds": seconds[1:]}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-
-    def run(steps: int) -> float:
-        setting = config(point["inducing"], point["batch"], steps, point["way"])
-        return seconds_of(rows, point["kernels"], setting)
-
-    if point["what"] == "steps":
-        return {"seconds": [run(n) for n in (1, *point["steps"])][1:]}
-    step, steps = step_seconds(run, point["seconds"])
+    steps = Steps(rows, point["kernels"], setting)
+    count = enough(steps.seconds, point["seconds"])
+    found = [steps.seconds(count) for _ in range(REPEATS if count > 2 else 1)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-    return {"step": step, "steps": steps, "memory": peak - before, "yard": cholesky_seconds()}
+    return {
+        "step": float(np.median(found)), "groups": len(steps.groups), "memory": peak - before,
+        "yard": cholesky_seconds(),
+    }  # fmt: skip
 
 
-def against(rows: Rows, point: dict[str, Any]) -> dict[str, Any]:
+def against(rows: Rows, setting: VbksConfig, point: dict[str, Any]) -> dict[str, Any]:
     """Our step of many kernels, a kernel, and GPyTorch's step of the same ones, in turn."""
     from gp_active_sensing.learning.vbks.svgp import Trainer
 
-    M, batch, names = point["inducing"], point["batch"], point["names"]
-
-    def ours(steps: int) -> float:
-        return seconds_of(rows, ",".join(names), config(M, batch, steps))
-
-    trainers = [
-        Trainer(rows, Composite(parse(name), rows.dimensions), config(M, batch, 1000))
-        for name in names
-    ]
+    names = point["names"]
+    ours = Steps(rows, ",".join(names), setting)
+    trainers = [Trainer(rows, Composite(parse(n), rows.dimensions), setting) for n in names]
 
     def theirs(steps: int) -> float:
+        for trainer in trainers:
+            trainer.step()
         started = time.perf_counter()
         for trainer in trainers:
             for _ in range(steps):
                 trainer.step()
-        return time.perf_counter() - started
+        return (time.perf_counter() - started) / steps
 
-    theirs(3)
-    found = []
-    for _ in range(REPEATS):
-        mine, steps = step_seconds(ours, point["seconds"], 1)
-        number = max(3, min(steps, 200))
-        found.append((mine / len(names), theirs(number) / number / len(names)))
-    mine, other = np.median(np.array(found), axis=0)
-    return {"ours": float(mine), "theirs": float(other)}
+    mine, other = enough(ours.seconds, point["seconds"]), enough(theirs, point["seconds"])
+    found = np.array([(ours.seconds(mine), theirs(other)) for _ in range(2 * REPEATS + 1)])
+    found /= len(names)
+    return {
+        "ours": float(np.median(found[:, 0])), "theirs": float(np.median(found[:, 1])),
+        "ratios": (found[:, 0] / found[:, 1]).tolist(),
+    }  # fmt: skip
 
 
 def ask(kept: Kept, **point: Any) -> dict[str, Any]:
@@ -169,11 +197,12 @@ def sizes(kept: Kept, size: Size, base: dict[str, Any]) -> Section:
     section = Section(
         "A step of all kernels: seconds and memory",
         COMMAND,
-        f"{size.rows} rows of a drawn log, x, y and hours; one thread. Seconds of a step of all "
-        "kernels together (natural gradient of q(u), Adam for q(θ) and the inducing inputs), a "
-        "step a kernel, and what the process needs above what it has with the data and libraries "
-        "loaded. Kernels are taken in groups that need about 1 GB at most (`memory`). In brackets "
-        "multiples of a 1000 × 1000 Cholesky factorisation by NumPy in the same process.",
+        f"{size.rows} rows of a drawn log, x, y and hours; one thread. Seconds of a step by "
+        "mini-batch of all kernels together (natural gradient of q(u), Adam for q(θ) and the "
+        "inducing inputs), a step a kernel, and what the process needs above what it has with the "
+        "data and libraries loaded. Kernels are taken in groups that need about 1 GB at most "
+        "(`memory`). In brackets multiples of a 1000 × 1000 Cholesky factorisation by NumPy in "
+        "the same process.",
         ("kernels", "q(θ)", "inducing", "batch", "s a step", "ms a kernel", "memory MB"),
     )
     largest = max(size.batches)
@@ -211,7 +240,7 @@ def growth(kept: Kept, size: Size, base: dict[str, Any]) -> Section:
         ("against", "sizes", "seconds", "R²", "a step or kernel more"),
     )
     found = ask(
-        kept, what="steps", kernels=size.sets[0], inducing=M, batch=batch, way="point",
+        kept, what="runs", kernels=size.sets[0], inducing=M, batch=batch, way="point",
         steps=list(size.iterations), **base,
     )  # fmt: skip
     seconds = [
@@ -244,21 +273,37 @@ def compared(kept: Kept, size: Size, base: dict[str, Any]) -> Section:
         "GPyTorch's `VariationalStrategy` with natural gradients and Adam, one kernel after the "
         "other, against our step of all of them together, a kernel; the same rows, inducing "
         f"inputs, mini-batches and kernels, in turn in the same process. Wanted: at most {WANTED}. "
-        "First line: the twelve kernels against the same ones of GPyTorch, a kernel; second: "
-        "against GPyTorch's SE; third: one SE by itself, where nothing is shared.",
-        ("kernels", "inducing", "batch", "ours, ms a kernel", "GPyTorch, ms", "ratio"),
+        "First line: the twelve kernels together against the same ones of GPyTorch, each by "
+        "itself; second: against GPyTorch's SE, the cheapest kernel; third: one SE by itself. "
+        "Medians of seven turns.",
+        (
+            "kernels: ours, GPyTorch's",
+            "inducing",
+            "batch",
+            "ours, ms a kernel",
+            "GPyTorch, ms",
+            "ratio (least … largest)",
+        ),
     )
     for M, batch in size.compared:
         shape = {"what": "against", "inducing": M, "batch": batch, **base}
         names = [str(e) for e in kernel_set(size.sets[0])]
         together = ask(kept, names=names, **shape)
         alone = ask(kept, names=["SE"], **shape)
-        for label, ours, theirs in (
-            (f"{size.sets[0]} together, against each", together["ours"], together["theirs"]),
-            (f"{size.sets[0]} together, against SE", together["ours"], alone["theirs"]),
-            ("SE alone, against SE", alone["ours"], alone["theirs"]),
+        mixed, many = [together["ours"] / alone["theirs"]], f"{size.sets[0]} together"
+        for label, ours, theirs, ratios in (
+            (
+                f"{size.sets[0]} together, each",
+                together["ours"],
+                together["theirs"],
+                together["ratios"],
+            ),
+            (f"{many}, SE", together["ours"], alone["theirs"], mixed),
+            ("SE alone, SE", alone["ours"], alone["theirs"], alone["ratios"]),
         ):
-            cells = (f"{1e3 * ours:.3g}", f"{1e3 * theirs:.3g}", f"{ours / theirs:.2f}")
+            spread = f" ({min(ratios):.2f} … {max(ratios):.2f})" if len(ratios) > 1 else ""
+            ratio = f"{np.median(ratios):.2f}{spread}"
+            cells = (f"{1e3 * ours:.3g}", f"{1e3 * theirs:.3g}", ratio)
             section.rows.append((label, M, batch, *cells))
     return section
 

@@ -22,7 +22,7 @@ from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.selection import KernelModel
 
-STAGES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+STAGES = (0.1, 0.2, 0.4, 0.7, 1.0)
 CLOSE, KIN = 0.01, 0.1
 """Covariances, or predictions, that differ by so much are the same; or nearly so."""
 
@@ -45,14 +45,14 @@ class Size:
     stages: tuple[float, ...] = STAGES
     rows: int = MORE
     top: int = 12
-    refit: int = 2500
-    again: int = 6
+    refit: int = 1000
+    again: int = 4
     inducing: int = 16
     tries: int = 4
-    sought: tuple[int, int, int] = (5, 4, 250)
+    sought: tuple[int, int, int] = (4, 3, 200)
 
 
-FULL = Size({"k12": (5, 600, 4), "k144": (5, 300, 2)})
+FULL = Size({"k12": (5, 500, 4), "k144": (5, 200, 2)})
 SMOKE = Size({"SE,LIN,PER×LIN×RQ,(PER+RQ)×LIN": (2, 15, 1)}, (0.2, 1.0), 60, 3, 20, 2, 8, 1)
 BATCH = 32
 

@@ -85,10 +85,8 @@ def san_jose(folder: Path) -> Network:
     its own; the map knows length and direction only.
     """
     data = folder / "pems_sanjose"
-    (ids, *weeks) = [
-        line[1:]
-        for line in csv.reader((data / "speeds_mph_mon1730_weeks01_13.csv").open(encoding="utf-8"))
-    ]
+    with (data / "speeds_mph_mon1730_weeks01_13.csv").open(encoding="utf-8") as lines:
+        (ids, *weeks) = [line[1:] for line in csv.reader(lines)]
     sensors = {row["sensor"]: row for row in rows_of(data / "sensors.csv")}
     on_edge: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for sensor in ids:

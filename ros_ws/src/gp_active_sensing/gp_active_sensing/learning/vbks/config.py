@@ -81,6 +81,11 @@ class VbksConfig:
             problems.append(
                 f"stages: expected ascending shares that end with 1, got {list(self.stages)}"
             )
+        if self.dtype == "float32" and self.hyperparameters == "full":
+            problems.append(
+                "dtype: float32 has too few digits for the curvature of q(θ); it is for "
+                "hyperparameters: point"
+            )
         if problems:
             raise ConfigError(problems)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.kernels.composite import Composite
@@ -14,7 +13,7 @@ from gp_active_sensing.learning.vbks.data import Data
 from gp_active_sensing.learning.vbks.group import Finished, Group, memory_of, order_by_shape
 from gp_active_sensing.selection.model import KernelFit
 
-__all__ = ["partition", "train_all", "train_group"]
+__all__ = ["group_of", "partition", "train_all", "train_group"]
 
 
 def partition(
@@ -22,9 +21,6 @@ def partition(
     data: Data,
     earlier: Mapping[str, KernelFit],
     jobs: int,
-    checkpoint: Path | None,
-    *,
-    resume: bool,
 ) -> list[Group]:
     """Return groups of kernels of like shape, none of which needs more than the memory.
 
@@ -33,8 +29,6 @@ def partition(
         data: what from.
         earlier: fits to begin with.
         jobs: processes: there are at least so many groups.
-        checkpoint: directory.
-        resume: whether its files are used.
     """
     config = data.config
     ordered = [composites[k] for k in order_by_shape(composites)]
@@ -48,13 +42,14 @@ def partition(
         if need * config.restarts <= most:
             break
         size = max(1, size // 2)
-    groups = []
-    for number, first in enumerate(range(0, len(ordered), size)):
-        names = tuple(c.name for c in ordered[first : first + size])
-        file = None if checkpoint is None else checkpoint / f"group-{number:03d}.npz"
-        known = {name: earlier[name] for name in names if name in earlier}
-        groups.append(Group(names, data, known, file, resume))
-    return groups
+    cuts = range(0, len(ordered), size)
+    return [group_of([c.name for c in ordered[k : k + size]], data, earlier) for k in cuts]
+
+
+def group_of(names: Sequence[str], data: Data, earlier: Mapping[str, KernelFit]) -> Group:
+    """Return a group of kernels, with what is known of them."""
+    known = {name: earlier[name] for name in names if name in earlier}
+    return Group(tuple(names), data, known)
 
 
 def train_group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -14,6 +15,7 @@ import numpy as np
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.files import write_whole
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.rows import Rows
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from gp_active_sensing.learning.vbks.group import Finished
 
 __all__ = ["select_kernels"]
+
+_CLUSTER = 16
+"""Groups of kernels that a cluster gets, at least."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +68,7 @@ def select_kernels(
         ReadingError: outputs that do not vary.
         MissingDependencyError: joblib or dask is wanted and not installed.
     """
-    from gp_active_sensing.learning.vbks.groups import partition, train_all
+    from gp_active_sensing.learning.vbks.groups import group_of, partition, train_all
 
     names = list(dict.fromkeys(str(e) for e in expressions))
     if not names:
@@ -81,16 +86,29 @@ def select_kernels(
     data = Data.of(rows, scaling, config)
     dimensions = rows.inputs.shape[1]
     composites = [Composite(e, dimensions) for e in dict.fromkeys(expressions)]
-    if checkpoint is not None:
-        _prepare(checkpoint, _signature(rows, names, config, earlier), resume=resume)
     known = {} if earlier is None else {fit.composite.name: fit for fit in earlier.fits}
-    groups = partition(composites, data, known, jobs, checkpoint, resume=resume)
+    # On a cluster nobody knows yet how many workers there are.
+    groups = partition(composites, data, known, jobs if cluster is None else _CLUSTER)
+    if checkpoint is not None:
+        signature = _signature(rows, names, config, earlier)
+        begun = _prepare(checkpoint, signature, [g.names for g in groups], resume=resume)
+        files = [checkpoint / f"group-{k:03d}.npz" for k in range(len(begun))]
+        groups = [
+            dataclasses.replace(group_of(some, data, known), checkpoint=file, resume=resume)
+            for some, file in zip(begun, files, strict=True)
+        ]
     finished = train_all(groups, jobs=jobs, cluster=cluster, progress=progress)
     return _model(names, finished, data, earlier)
 
 
-def _prepare(directory: Path, signature: str, *, resume: bool) -> None:
-    """Make the directory of a checkpoint, or see that it is of the same optimisation."""
+def _prepare(
+    directory: Path, signature: str, groups: Sequence[Sequence[str]], *, resume: bool
+) -> Sequence[Sequence[str]]:
+    """Make the directory of a checkpoint, or see that it is of the same optimisation.
+
+    Returns:
+        The groups of kernels: those that it was begun with, with however many processes.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     said = directory / "signature.json"
     there = sorted(directory.glob("group-*.npz"))
@@ -98,33 +116,35 @@ def _prepare(directory: Path, signature: str, *, resume: bool) -> None:
         msg = f"{directory}: has a checkpoint; go on with --resume, or remove it to begin anew"
         raise ConfigError(msg)
     if resume and said.exists():
-        if json.loads(said.read_text(encoding="utf-8")).get("signature") != signature:
+        try:
+            begun = json.loads(said.read_text(encoding="utf-8"))
+            same = begun["signature"] == signature
+            found = [[str(name) for name in group] for group in begun["groups"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            msg = f"{said}: cannot be read ({error}); remove {directory} to begin anew"
+            raise ConfigError(msg) from error
+        if not same:
             msg = (
                 f"{directory}: its checkpoint is of other rows, kernels or settings; give the same "
                 "ones, or remove it to begin anew"
             )
             raise ConfigError(msg)
-        return
-    said.write_text(json.dumps({"signature": signature}), encoding="utf-8")
+        return found
+    write_whole(said, json.dumps({"signature": signature, "groups": [*map(list, groups)]}))
+    return groups
 
 
 def _signature(
     rows: Rows, names: Sequence[str], config: VbksConfig, earlier: KernelModel | None
 ) -> str:
     """Return what tells whether a checkpoint is of the same optimisation."""
-    n = len(rows.outputs)
-    some = np.linspace(0, n - 1, min(n, 1000)).astype(np.int64)
-    digest = hashlib.sha256()
-    digest.update(np.ascontiguousarray(rows.inputs[some], dtype=np.float64).tobytes())
-    digest.update(np.ascontiguousarray(rows.outputs[some], dtype=np.float64).tobytes())
     said = {
-        "rows": n,
+        "rows": rows.digest(),
         "names": list(names),
         "config": to_mapping(config),
         "earlier": None if earlier is None else [float(fit.bound) for fit in earlier.fits],
     }
-    digest.update(json.dumps(said, sort_keys=True).encode())
-    return digest.hexdigest()
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _model(
