@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -156,7 +155,3 @@ def kinds(folder: Path | None) -> dict[str, Callable[[int], Field]]:
         found["San Jose"] = lambda number: speed_field(folder, number)
         found["Intel lab"] = lambda number: lab_field(folder, number)
     return found
-
-
-def spread(values: np.ndarray) -> float:
-    return math.sqrt(float(np.var(values)))

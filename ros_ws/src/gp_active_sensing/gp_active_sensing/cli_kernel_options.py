@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from gp_active_sensing.learning.sources import Asked
 
-__all__ = ["KERNEL_OPTIONS", "KernelOptions", "kernel_options"]
+__all__ = ["KERNEL_OPTIONS", "KernelOptions", "bag_options", "kernel_options"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,13 @@ class KernelOptions:
 
 _positive = click.IntRange(min=1)
 _file = click.Path(path_type=Path, dir_okay=False)
+_OF_BAG = (
+    click.option("--reading-topic", metavar="TOPIC", help="Of a bag; default: /reading."),
+    click.option("--reading-type", metavar="TYPE", help="Default: the topic's own."),
+    click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
+    click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
+    click.option("--pose-type", metavar="TYPE", help="Default: the topic's own."),
+)
 _OPTIONS = (
     click.option(
         "--kernels",
@@ -69,7 +76,8 @@ _OPTIONS = (
     click.option(
         "--inputs",
         metavar="COLUMNS",
-        help="Of a CSV file, such as x,y,hours; of a bag: some of x,y,hours. No map is used then.",
+        help="Of a CSV file, such as x,y,hours; of a bag: some of x,y,hours. No map is used then, "
+        "unless the file has a column for each place.",
     ),
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
     click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
@@ -108,11 +116,6 @@ _OPTIONS = (
         help="Go on from a model of some of these rows; by default with its kernels.",
     ),
     click.option("--report", type=_file, metavar="PAGE", help="Write a page about it, .html"),
-    click.option("--reading-topic", metavar="TOPIC", help="Of a bag; default: /reading."),
-    click.option("--reading-type", metavar="TYPE", help="Default: the topic's own."),
-    click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
-    click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
-    click.option("--pose-type", metavar="TYPE", help="Default: the topic's own."),
 )
 
 KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
@@ -121,6 +124,13 @@ KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
 
 def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of kernels to a command."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_OPTIONS, *_OF_BAG)):
+        command = option(command)
+    return command
+
+
+def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of bags to a command; they are parameters named as those of `Asked`."""
+    for option in reversed(_OF_BAG):
         command = option(command)
     return command

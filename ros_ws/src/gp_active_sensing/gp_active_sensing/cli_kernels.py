@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.learning.screening import Way
     from gp_active_sensing.learning.sources import Asked
     from gp_active_sensing.learning.vbks import VbksConfig
+    from gp_active_sensing.learning.workplace import Workplace
     from gp_active_sensing.selection import KernelModel
 
 __all__ = ["learn_kernels"]
@@ -28,7 +29,13 @@ _KEPT = ("inducing", "batch", "hyperparameters", "whitened", "noise_floor", "pri
 
 
 def learn_kernels(
-    asked: Asked, options: KernelOptions, *, seed: int, out: Path | None, as_json: bool
+    asked: Asked,
+    options: KernelOptions,
+    *,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    scale_given: bool = False,
 ) -> None:
     """Learn a belief over kernels and write the model.
 
@@ -36,81 +43,123 @@ def learn_kernels(
         asked: what the data are, overrides of the section ``vbks`` among them.
         options: how.
         seed: of every random draw.
-        out: file of the model; None = one of its own in the folder ``models``.
+        out: file of the model; None = a name that no other has, in this folder.
         as_json: print plain data and nothing else.
+        scale_given: the scale of `asked` is what the user said, not the default one.
     """
-    import dataclasses
+    from gp_active_sensing.learning.continued import asked_as_before
+    from gp_active_sensing.learning.workplace import NAME, claimed_name, folder_of, workplace
+    from gp_active_sensing.selection import read_model
+
+    _check_usage(options)
+    earlier = None if options.earlier is None else read_model(options.earlier)
+    config, overrides = _settings(options, asked.overrides, seed, earlier)
+    asked = dataclasses.replace(asked, overrides=overrides)
+    if earlier is not None:
+        asked = asked_as_before(asked, earlier, scale_given=scale_given)
+    expressions = _expressions(options.kernels, earlier)
+    with ExitStack() as stack:
+        if out is not None:
+            file = _check_out(out)
+        else:
+            resumed = options.resume and options.checkpoint is None
+            stem = Path(asked.data).stem or "model"
+            file = stack.enter_context(claimed_name(stem, resume=resumed))
+        folder = options.checkpoint or folder_of(file)
+        keep = options.checkpoint is not None
+        try:
+            with workplace(folder, keep=keep, resume=options.resume) as place:
+                model = _learn(
+                    asked, options, (config, expressions, earlier), place, file, quiet=as_json
+                )
+        except KeyboardInterrupt:
+            if not (folder / NAME).is_dir():
+                raise
+            msg = f"interrupted; {_again(file, options)}"
+            raise click.ClickException(msg) from None
+    _tell(model, file, asked, options, as_json=as_json)
+
+
+def _learn(
+    asked: Asked,
+    options: KernelOptions,
+    what: tuple[VbksConfig, tuple[Any, ...], KernelModel | None],
+    place: Workplace,
+    file: Path,
+    *,
+    quiet: bool,
+) -> KernelModel:
+    """Read the rows, learn, and write the model and the page."""
     from time import monotonic
 
     from rich.console import Console
 
     from gp_active_sensing.errors import MissingDependencyError
-    from gp_active_sensing.learning.kernel_lines import SHOWN, model_lines, model_mapping
+    from gp_active_sensing.learning.continued import as_before, origins_of
     from gp_active_sensing.learning.kernel_show import show_learning
     from gp_active_sensing.learning.screening import learn_model
     from gp_active_sensing.learning.sources import gather_rows
-    from gp_active_sensing.selection import read_model, write_model
+    from gp_active_sensing.selection import write_model
 
-    _check_usage(options)
-    earlier = None if options.earlier is None else read_model(options.earlier)
-    config, overrides = _settings(options, asked.overrides, seed, earlier)
-    way = _way(options)
-    expressions = _expressions(options.kernels, earlier)
-    file = _model_file(out, asked.data)
-    folder = options.checkpoint or file.with_name(f"{file.name}.checkpoint")
-    hint = _again(file, options)
-    say: Callable[[str], None] = (lambda line: None) if as_json else click.echo
-    with _working(folder, keep=options.checkpoint is not None, way=way):
-        origins = _origins(earlier)
-        rows = gather_rows(dataclasses.replace(asked, overrides=overrides), folder, origins)
-        say(
+    config, expressions, earlier = what
+    rows = gather_rows(asked, place.rows, origins_of(earlier))
+    if earlier is not None:
+        rows = as_before(rows, earlier)
+    if not quiet:
+        click.echo(
             f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
             f"{', '.join(rows.input_names)}; {len(expressions)} "
             f"kernel{'s' if len(expressions) > 1 else ''}"
         )
-        for note in rows.notes:
-            click.echo(f"note: {note}", err=True)
-        began = monotonic()
-        console = Console(quiet=as_json, soft_wrap=True)
-        way = dataclasses.replace(way, checkpoint=folder)
-        try:
-            with show_learning(console) as show:
-                model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
-        except KeyboardInterrupt:
-            msg = f"interrupted; {hint}"
-            raise click.ClickException(msg) from None
-        except ImportError as error:
-            if isinstance(error, MissingDependencyError):
-                raise
-            msg = f"learning needs PyTorch and GPyTorch ({error}): "
-            msg += "pip install 'gp_active_sensing[learn]'"
-            raise MissingDependencyError(msg) from error
-        told = {
-            "recipe": dict(rows.recipe),
-            "notes": list(rows.notes),
-            "transform": rows.recipe.get("transform", "identity"),
-            "expressions": [str(e) for e in expressions],
-            "seconds": round(monotonic() - began, 1),
-        }
-        model = dataclasses.replace(model, settings=model.settings | told)
-        write_model(file, model)
-        if options.report is not None:
-            from gp_active_sensing.report.kernels import write_kernel_page
+    for note in rows.notes:
+        click.echo(f"note: {note}", err=True)
+    began = monotonic()
+    console = Console(quiet=quiet, soft_wrap=True)
+    way = dataclasses.replace(_way(options), checkpoint=place.checkpoint)
+    try:
+        with show_learning(console) as show:
+            model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
+    except ImportError as error:
+        if isinstance(error, MissingDependencyError):
+            raise
+        msg = f"learning needs PyTorch and GPyTorch ({error}): "
+        msg += "pip install 'gp_active_sensing[learn]'"
+        raise MissingDependencyError(msg) from error
+    told = {
+        "recipe": dict(rows.recipe),
+        "notes": list(rows.notes),
+        "transform": rows.recipe.get("transform", "identity"),
+        "expressions": [str(e) for e in expressions],
+        "seconds": round(monotonic() - began, 1),
+    }
+    model = dataclasses.replace(model, settings=model.settings | told)
+    write_model(file, model)
+    if options.report is not None:
+        from gp_active_sensing.report.kernels import write_kernel_page
 
-            write_kernel_page(model, options.report, rows)
+        write_kernel_page(model, options.report, rows)
+    return model
+
+
+def _tell(
+    model: KernelModel, file: Path, asked: Asked, options: KernelOptions, *, as_json: bool
+) -> None:
+    """Print what was learned."""
+    from gp_active_sensing.learning.kernel_lines import SHOWN, model_lines, model_mapping
+
     if as_json:
         found = {"model": str(file)} | model_mapping(model)
         click.echo(json.dumps(found, indent=2, allow_nan=False))
         return
-    say("")
+    click.echo("")
     for line in model_lines(model, SHOWN):
-        say(line)
-    say("")
-    say(f"  model    {file}")
+        click.echo(line)
+    click.echo("")
+    click.echo(f"  model    {file}")
     if options.report is not None:
-        say(f"  report   {options.report}")
+        click.echo(f"  report   {options.report}")
     for what, line in _next(file, model, asked, report=options.report is not None):
-        say(f"  {what:<8} {line}")
+        click.echo(f"  {what:<8} {line}")
 
 
 def _check_usage(options: KernelOptions) -> None:
@@ -184,30 +233,15 @@ def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any,
     return tuple(fit.composite.expression for fit in earlier.fits)
 
 
-def _origins(earlier: KernelModel | None) -> dict[str, str]:
-    """Return from when an earlier model counts its hours."""
-    if earlier is None:
-        return {}
-    times = (earlier.settings.get("recipe") or {}).get("times") or {}
-    return {str(name): str(stamp) for name, stamp in times.items()}
-
-
-def _model_file(out: Path | None, data: str) -> Path:
-    """Return where the model goes."""
-    if out is not None:
-        if out.suffix.lower() != ".npz":
-            msg = f"--out: expected a name that ends in .npz (the model file), got {out.name!r}"
-            raise click.UsageError(msg)
-        if not out.absolute().parent.is_dir():
-            msg = f"--out: there is no folder {out.absolute().parent}"
-            raise click.UsageError(msg)
-        return out
-    stem = Path(data).stem or "model"
-    number, file = 1, Path(f"{stem}-kernels.npz")
-    while file.exists():
-        number += 1
-        file = Path(f"{stem}-kernels-{number}.npz")
-    return file
+def _check_out(out: Path) -> Path:
+    """Return where the model goes, if it can go there."""
+    if out.suffix.lower() != ".npz":
+        msg = f"--out: expected a name that ends in .npz (the model file), got {out.name!r}"
+        raise click.UsageError(msg)
+    if not out.absolute().parent.is_dir():
+        msg = f"--out: there is no folder {out.absolute().parent}"
+        raise click.UsageError(msg)
+    return out
 
 
 def _again(file: Path, options: KernelOptions) -> str:
@@ -216,53 +250,6 @@ def _again(file: Path, options: KernelOptions) -> str:
     if options.checkpoint is not None:
         where += f" --checkpoint {options.checkpoint}"
     return f"the same command with {where} --resume goes on"
-
-
-@contextmanager
-def _working(folder: Path, *, keep: bool, way: Way) -> Iterator[None]:
-    """Have a folder for rows and checkpoints; remove it at the end, unless something is left to do.
-
-    Args:
-        folder: which.
-        keep: it is the user's own, and stays.
-        way: whether it is to be resumed.
-
-    Raises:
-        RunError: there is nothing to resume, or something that would be overwritten.
-    """
-    from gp_active_sensing.errors import ActiveSensingError, RunError
-    from gp_active_sensing.files import cannot
-
-    begun = folder.is_dir() and any(folder.rglob("signature.json"))
-    if way.resume and not begun:
-        msg = f"{folder}: there is nothing to resume; give the --out or --checkpoint of before"
-        raise RunError(msg)
-    if begun and not way.resume:
-        msg = (
-            f"{folder}: holds a learning that was begun; go on with --resume, or remove the "
-            "folder to begin anew"
-        )
-        raise RunError(msg)
-    there = folder.is_dir()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot(folder, "make the folder", error) from error
-    try:
-        yield
-    except BaseException as error:
-        # What was asked for cannot be done: there is nothing to go on with.
-        vain = isinstance(error, ActiveSensingError) and not isinstance(error, RunError)
-        if not isinstance(error, click.ClickException):  # it is not an interruption
-            vain = vain or not any(folder.rglob("group-*"))
-        if not there and (vain or not any(folder.rglob("signature.json"))):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    finally:
-        for part in folder.glob("rows-*.npy"):
-            part.unlink(missing_ok=True)
-    if not keep:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _next(

@@ -91,8 +91,8 @@ def learn(
     belief takes as belief.model (the commands `model …` show it and predict with it).
 
     DATA is a CSV file with places (or x, y) and values, for the map of --scenario or --map; or a
-    scenario, whose own field is then read; or the directory of a run. For kernels also a bag, and
-    a CSV file without a map, with --inputs.
+    scenario, whose own field is then read; or the directory of a run. For kernels also a bag, a
+    CSV file without a map, with --inputs, and one with a column for each place of a map.
     """
     options = KernelOptions(**kernel_words)
     if options.kernels is not None or options.earlier is not None:
@@ -107,7 +107,15 @@ def learn(
             map_file=map_file,
             overrides=overrides,
         )
-        learn_kernels(asked, options, seed=seed, out=out, as_json=as_json)
+        given = click.get_current_context().get_parameter_source("scale")
+        learn_kernels(
+            asked,
+            options,
+            seed=seed,
+            out=out,
+            as_json=as_json,
+            scale_given=given is ParameterSource.COMMANDLINE,
+        )
         return
     _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
     from gp_active_sensing.config import to_mapping

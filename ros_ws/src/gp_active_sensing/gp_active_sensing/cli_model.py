@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gp_active_sensing.cli_kernel_options import bag_options
+
 if TYPE_CHECKING:
     from gp_active_sensing.topology import Topology
 
@@ -136,8 +138,13 @@ def prune(file: Path, top: int, out: Path) -> None:
 
 @model.command()
 @_model
-@click.option("--data", metavar="CSV", type=_file, help="Rows to be predicted and compared.")
+@click.option(
+    "--data",
+    metavar="DATA",
+    help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as of learn.",
+)
 @click.option("--value", default="", metavar="COLUMN", help="With the values.")
+@click.option("--scale", type=float, metavar="X", help="Factor on the values; default: the model's")
 @click.option("--scenario", metavar="NAME", help="The rows have places of this one's map.")
 @click.option("--map", "map_file", metavar="FILE", help="The rows have places of this road map.")
 @click.option(
@@ -148,51 +155,32 @@ def prune(file: Path, top: int, out: Path) -> None:
     help="Of the map, e.g. map.features=[relational]",
 )
 @click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@bag_options
 @click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
-def report(
-    file: Path,
-    data: Path | None,
-    value: str,
-    scenario: str | None,
-    map_file: str | None,
-    overrides: tuple[str, ...],
-    place: str,
-    out: Path,
-) -> None:
+def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
     """Write a page about the model FILE; with --data also how well it predicts those rows."""
     import tempfile
 
     from gp_active_sensing.errors import ConfigError
-    from gp_active_sensing.learning.sources import Asked, gather_rows
+    from gp_active_sensing.learning.continued import asked_of, origins_of
+    from gp_active_sensing.learning.sources import gather_rows
     from gp_active_sensing.report.kernels import write_kernel_page
     from gp_active_sensing.selection import read_model
 
-    if data is None and (value or scenario or map_file or overrides or place):
-        msg = "--value, --scenario, --map, --set and --place are for --data"
-        raise click.UsageError(msg)
-    found = read_model(file)
+    given = {name: value for name, value in said.items() if value not in (None, "", ())}
     if data is None:
-        write_kernel_page(found, out)
+        if given:
+            option = {"map_file": "map", "overrides": "set"}.get(name := next(iter(given)), name)
+            msg = f"--{option.replace('_', '-')} is for --data"
+            raise click.UsageError(msg)
+        write_kernel_page(read_model(file), out)
         click.echo(str(out))
         return
-    recipe = found.settings.get("recipe") or {}
-    transform = recipe.get("transform", "identity")
-    if transform != "identity":
-        overrides = (f"belief.transform={transform}", *overrides)
-    of_map = scenario is not None or map_file is not None
-    asked = Asked(
-        str(data),
-        inputs=() if of_map else found.input_names,
-        value=value or ("" if of_map else found.output_name),
-        place=place,
-        scale=float(recipe.get("scale", 1.0)),
-        scenario=scenario,
-        map_file=map_file,
-        overrides=overrides,
-    )
+    found = read_model(file)
+    asked = asked_of(found, data, given)
     with tempfile.TemporaryDirectory() as folder:
-        rows = gather_rows(asked, Path(folder), recipe.get("times"))
-        if rows.input_names != found.input_names:
+        rows = gather_rows(asked, Path(folder), origins_of(found))
+        if set(rows.input_names) != set(found.input_names):
             msg = (
                 f"the model's inputs are {', '.join(found.input_names)}, those of {data} "
                 f"{', '.join(rows.input_names)}; give the map it was learned on"

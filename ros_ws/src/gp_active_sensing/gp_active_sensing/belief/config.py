@@ -63,7 +63,8 @@ class BeliefConfig:
     )
     scales: int = param(
         5,
-        help="model: length-scales of each kernel, log-spaced about those that were learned",
+        help="model: length-scales of each kernel, log-spaced about those that were learned; an "
+        "odd number, so that these are among them",
         low=1,
         high=1000,
     )
@@ -202,11 +203,17 @@ class BeliefConfig:
                 for key in ("kernels", "scales", "model_mark")
                 if getattr(self, key) != defaults[key]
             ]
-        return [
+        problems = [
             f"{key}: comes from belief.model; leave it out, or set it to {_word(defaults[key])}"
             for key in _OF_MODEL
             if getattr(self, key) != defaults[key]
         ]
+        if self.scales % 2 == 0:
+            problems.append(
+                "scales: expected an odd number, so that the lengths that were learned are among "
+                f"them, got {self.scales}; give {self.scales - 1} or {self.scales + 1}"
+            )
+        return problems
 
     @property
     def scale_known(self) -> bool:

@@ -1,8 +1,9 @@
 """From a belief over kernels to that of a mission: candidates are (kernel, length-scale) pairs.
 
-The top kernels of q*(k), each with its lengths times log-spaced factors f, which reach two standard
-deviations of q(θ) to either side, but at least a factor 2 and at most 8; a prior weight is
-``q*(k_i)`` times the log-normal mass of f. Everything else of θ is its mean. [Teng2020, Sec. 4]
+The top kernels of q*(k), each with its length-scales times log-spaced factors f, which reach two
+standard deviations of q(θ) to either side, but at least a factor 2 and at most 8; a prior weight is
+``q*(k_i)`` times the log-normal mass of f. Everything else of θ, periods too, is its mean.
+[Teng2020, Sec. 4]
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def belief_of(
             f"transform {learned_of}; give `transform: {learned_of}`"
         )
         raise ConfigError(msg)
+    model = model.ordered()
     columns = _columns(model, names, features.shape[1], source)
     inputs = model.scaling.inputs(features[:, columns])
     if not np.isfinite(inputs).all():
@@ -121,9 +123,17 @@ def candidates_of(
         model: the belief over kernels.
         inputs: (n, d) of the places in normalised units.
         kernels: so many of the most probable at most.
-        scales: factors on the lengths of each; of a kernel without any there is one candidate.
+        scales: factors on the length-scales of each, an odd number, so that those that were learned
+            are among them; of a kernel without any there is one candidate.
         extent: of the map in feature units, the length-scale of a kernel that has none.
+
+    Raises:
+        ValueError: an even number of factors.
     """
+    if scales % 2 == 0:
+        msg = f"expected an odd number of factors, so that 1 is among them, got {scales}"
+        raise ValueError(msg)
+    model = model.ordered()
     share = model.belief.probabilities[:kernels]
     share = share / share.sum()
     return tuple(
@@ -158,7 +168,7 @@ def _of_kernel(
 
 
 def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the (F,) logarithms of the factors on a kernel's lengths, and their masses."""
+    """Return the (F,) logarithms of the factors on a kernel's length-scales, and their masses."""
     which = fit.composite.lengths_of_variation
     if not which.size or count == 1:
         return np.zeros(1), np.ones(1)

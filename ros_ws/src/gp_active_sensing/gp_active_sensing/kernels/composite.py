@@ -22,7 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.kernels.grammar import Expression, Leaf, Product, Sum, leaves
+from gp_active_sensing.kernels.grammar import (
+    Expression,
+    Leaf,
+    Product,
+    Sum,
+    check_size,
+    leaves,
+)
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["Composite", "Parameter", "correlation_of_square", "evaluate", "warped"]
@@ -66,6 +73,9 @@ class Composite:
     Args:
         expression: of the grammar.
         dimensions: d.
+
+    Raises:
+        ConfigError: an expression of too many base kernels.
     """
 
     expression: Expression
@@ -73,6 +83,7 @@ class Composite:
     parameters: tuple[Parameter, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        check_size(self.expression)
         found = [("noise", -1, -1)]
         found += [("scale", k, -1) for k in range(scales(self.expression))]
         for k, base in enumerate(self.leaves):
@@ -139,7 +150,9 @@ class Composite:
     def stretched(self, theta: FloatArray, factor: float) -> FloatArray:
         """Return θ (P,) with every length over which the field varies times a factor.
 
-        Those are length-scales of SE, RQ and Matérn and periods; a LIN has none.
+        Those are the length-scales of all leaves but LIN. A period stays what it is, as that of a
+        day does: of a PER it is the length-scale, how far the field stays alike within a period.
+        `typical_length` is the factor times what it was.
         """
         theta = np.array(theta, dtype=np.float64)
         theta[self.lengths_of_variation] += math.log(factor)
@@ -166,12 +179,11 @@ class Composite:
 
     @cached_property
     def lengths_of_variation(self) -> IntArray:
-        """Indices in θ of the lengths over which the field varies, see `stretched`."""
+        """Indices in θ of the length-scales that `stretched` stretches."""
         found = [
             i
             for i, p in enumerate(self.parameters)
-            if p.kind == "period"
-            or (p.kind == "length_scale" and self.leaves[p.leaf] not in ("PER", "LIN"))
+            if p.kind == "length_scale" and self.leaves[p.leaf] != "LIN"
         ]
         return np.array(found, dtype=np.int64)
 

@@ -16,11 +16,13 @@ __all__ = [
     "K12",
     "KERNEL_SETS",
     "MATERN",
+    "MOST",
     "Expression",
     "Leaf",
     "Product",
     "Sum",
     "add",
+    "check_size",
     "kernel_set",
     "leaves",
     "multiply",
@@ -34,8 +36,10 @@ MATERN = ("MAT12", "MAT32", "MAT52")
 """Base kernels that may be had beside them."""
 _ORDER = {name: k for k, name in enumerate(("PER", "LIN", "RQ", "SE", *MATERN))}
 _TIMES = "×"
-_LONGEST = 200
-"""Names and signs in one expression; a deeper one could not be walked."""
+MOST = 50
+"""Base kernels in one expression, everywhere: to be learned, written and read."""
+_LONGEST = 4 * MOST
+"""Names, signs and brackets in a text; with more brackets it could not be walked."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,17 @@ def _key(expression: Expression) -> tuple[int, int, tuple[int, ...], str]:
     return kind, -len(bases), bases, str(expression)
 
 
+def check_size(expression: Expression) -> None:
+    """Refuse an expression of more than `MOST` base kernels.
+
+    Raises:
+        ConfigError: saying how many it has.
+    """
+    if (count := len(leaves(expression))) > MOST:
+        text = str(expression)[:20] + "…"
+        raise _bad(text, f"expected {MOST} base kernels at most, got {count}")
+
+
 def add(*parts: Expression) -> Expression:
     """Return the sum, flattened and in canonical order."""
     flat = [q for p in parts for q in (p.parts if isinstance(p, Sum) else (p,))]
@@ -107,14 +122,14 @@ def sentences(level: int = 3, bases: Sequence[str] = BASES) -> tuple[Expression,
     kernel.
 
     Args:
-        level: number of base kernels at most, from 1.
+        level: number of base kernels at most, 1 … `MOST`.
         bases: names of base kernels.
 
     Raises:
-        ConfigError: no such base kernel, or a level below 1.
+        ConfigError: no such base kernel, or no such level.
     """
-    if level < 1:
-        msg = f"level: expected 1 or more, got {level}"
+    if not 1 <= level <= MOST:
+        msg = f"level: expected 1 or more, {MOST} at most, got {level}"
         raise ConfigError(msg)
     atoms = [_leaf(base) for base in dict.fromkeys(bases)]
     found: dict[Expression, None] = dict.fromkeys(atoms)
@@ -156,7 +171,7 @@ def parse(text: str) -> Expression:
     ``*`` and ``·`` may stand for ``×``; the product binds more strongly. Order does not matter.
 
     Raises:
-        ConfigError: an unknown base kernel, or no expression.
+        ConfigError: an unknown base kernel, no expression, or one of more than `MOST`.
     """
     words: list[str] = []
     for character in text.replace("*", _TIMES).replace("·", _TIMES):
@@ -175,6 +190,7 @@ def parse(text: str) -> Expression:
     expression, rest = _sum(words, text)
     if rest:
         raise _bad(text, f"what does {rest[0]!r} stand for there?")
+    check_size(expression)
     return expression
 
 

@@ -21,7 +21,7 @@ from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.yaml_files import apply_overrides
 
-__all__ = ["Job", "gather"]
+__all__ = ["Job", "found_map", "gather"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,7 @@ def gather(
     value: str = "",
     scale: float = 1.0,
     snap: float = 50.0,
+    held_out: bool = False,
 ) -> Job:
     """Find what is asked for.
 
@@ -61,6 +62,7 @@ def gather(
         value: column with the values.
         scale: factor on the values.
         snap: farthest that a position may be from its place [m].
+        held_out: nothing is learned from the readings, see `PriorReadings`.
 
     Raises:
         ActiveSensingError: something that cannot be found or used.
@@ -71,21 +73,44 @@ def gather(
         if scenario is not None or map_file is not None:
             msg = f"{data} has a map of its own; --scenario and --map are for a CSV file"
             raise ConfigError(msg)
-        return _of_run(path, overrides) if path.is_dir() else _of_scenario(data, overrides)
+        if path.is_dir():
+            return _of_run(path, overrides, held_out=held_out)
+        return _of_scenario(data, overrides)
+    config, topology = found_map(data, scenario=scenario, map_file=map_file, overrides=overrides)
+    return Job(
+        config,
+        topology,
+        read_csv(
+            path,
+            topology,
+            place=place,
+            value=value,
+            scale=scale,
+            snap=snap,
+            held_out=held_out,
+        ),
+    )
+
+
+def found_map(
+    data: str,
+    *,
+    scenario: str | None = None,
+    map_file: str | None = None,
+    overrides: Sequence[str] = (),
+) -> tuple[BeliefConfig, Topology]:
+    """Return the belief's configuration and the map that a CSV file's places are of.
+
+    Raises:
+        ConfigError: both, or none of `scenario` and `map_file`, or something that cannot be used.
+    """
     if (scenario is None) == (map_file is None):
         msg = f"{data}: say whose map its places are of, with --scenario or with --map, not both"
         raise ConfigError(msg)
     if scenario is not None:
         whole = load_scenario(scenario, overrides=overrides)
-        config, topology = whole.belief, build_topology(whole.map)
-    else:
-        given = {"map": {"kind": "roads", "file": map_file}, "belief": {}}
-        config, topology = _sections(given, overrides)
-    return Job(
-        config,
-        topology,
-        read_csv(path, topology, place=place, value=value, scale=scale, snap=snap),
-    )
+        return whole.belief, build_topology(whole.map)
+    return _sections({"map": {"kind": "roads", "file": map_file}, "belief": {}}, overrides)
 
 
 def _of_scenario(name: str, overrides: Sequence[str]) -> Job:
@@ -94,9 +119,9 @@ def _of_scenario(name: str, overrides: Sequence[str]) -> Job:
     return Job(whole.belief, topology, read_scenario(whole, topology))
 
 
-def _of_run(path: Path, overrides: Sequence[str]) -> Job:
+def _of_run(path: Path, overrides: Sequence[str], *, held_out: bool) -> Job:
     config, topology = _sections(RunDirectory.open(path).config, overrides, path)
-    return Job(config, topology, read_run(path, topology))
+    return Job(config, topology, read_run(path, topology, held_out=held_out))
 
 
 def _sections(

@@ -49,6 +49,7 @@ def read_bag(
     transform: str = "identity",
     folder: Path | None = None,
     origins: Mapping[str, str] | None = None,
+    held_out: bool = False,
 ) -> Rows:
     """Return every reading of a bag, at the position of the probe at its time; no map is needed.
 
@@ -60,6 +61,7 @@ def read_bag(
         transform: of the values, after it.
         folder: where a long log is kept; None = in memory.
         origins: "hours": stamp from which they are counted.
+        held_out: nothing is learned from them, see `Rows.checked`.
 
     Raises:
         ConfigError: other inputs, or a message type or field that the bag does not have.
@@ -102,7 +104,7 @@ def read_bag(
         recipe["times"] = {"hours": stamp}
     unit = config.reading.field.rsplit(".", 1)[-1]
     rows = Rows(X, y, tuple(inputs), unit, str(bag.path), tuple(notes), recipe)
-    return rows.checked()
+    return rows.checked(held_out=held_out)
 
 
 @dataclass

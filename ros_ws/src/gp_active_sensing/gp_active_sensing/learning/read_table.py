@@ -27,6 +27,7 @@ def read_table(
     transform: str = "identity",
     folder: Path | None = None,
     origins: Mapping[str, str] | None = None,
+    held_out: bool = False,
 ) -> Rows:
     """Read the rows of a table in one pass, some at a time.
 
@@ -40,6 +41,7 @@ def read_table(
         transform: of the outputs, after it; as of a belief.
         folder: where a long table is kept, so that memory does not grow with it; None = in memory.
         origins: of columns of time stamps: from when hours are counted.
+        held_out: nothing is learned from them, see `Rows.checked`.
 
     Raises:
         ConfigError: no inputs, or one of them twice.
@@ -74,7 +76,9 @@ def read_table(
     times = {name: stamp.isoformat() for name, stamp in table.origins.items()}
     notes += [f"{name} is in hours since {stamp}" for name, stamp in times.items()]
     recipe = {"kind": "table", "times": times, "scale": scale, "transform": transform}
-    return Rows(X, y, tuple(inputs), value, str(path), tuple(notes), recipe).checked()
+    return Rows(X, y, tuple(inputs), value, str(path), tuple(notes), recipe).checked(
+        held_out=held_out
+    )
 
 
 def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:

@@ -6,7 +6,7 @@ import csv
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +19,21 @@ from gp_active_sensing.sim.world import build_world
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["LEAST_PLACES", "PriorReadings", "read_csv", "read_run", "read_scenario"]
+__all__ = [
+    "LEAST_PLACES",
+    "PLACE_COLUMNS",
+    "PriorReadings",
+    "read_csv",
+    "read_run",
+    "read_scenario",
+]
 
 logger = logging.getLogger(__name__)
 
 LEAST_PLACES = 8
 """Places with a reading that hyper-parameters can be learned from, at least."""
-_PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
+PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
+"""Usual names of a column with the names of places."""
 _SHOWN = 5
 
 
@@ -37,13 +45,20 @@ class PriorReadings:
         places: (r,) place of each reading; a place may have several.
         values: (r,) in the sensor's unit.
         source: where they are from, for messages.
+        held_out: nothing is learned from them: one will do, and nothing has to vary.
     """
 
     places: IntArray
     values: FloatArray
     source: str
+    held_out: bool = False
 
     def __post_init__(self) -> None:
+        if self.held_out:
+            if not len(self.places):
+                msg = f"{self.source}: has no reading of any place of the map"
+                raise ReadingError("too_few", msg)
+            return
         count = len(np.unique(self.places))
         if count < LEAST_PLACES:
             msg = (
@@ -65,7 +80,7 @@ class PriorReadings:
             return self
         rng = np.random.default_rng([seed, 0x1EA2])
         chosen = np.isin(self.places, rng.permutation(known)[:places])
-        return PriorReadings(self.places[chosen], self.values[chosen], self.source)
+        return replace(self, places=self.places[chosen], values=self.values[chosen])
 
 
 def read_csv(
@@ -76,6 +91,7 @@ def read_csv(
     value: str = "",
     scale: float = 1.0,
     snap: float = 50.0,
+    held_out: bool = False,
 ) -> PriorReadings:
     """Read a table with a column of place names, or columns x and y, and a column of values.
 
@@ -90,6 +106,7 @@ def read_csv(
         value: column with the values; "" = value, reading or speed, or the only other one.
         scale: factor on the values.
         snap: farthest that a position may be from its place [m].
+        held_out: nothing is learned from them, see `PriorReadings`.
 
     Raises:
         ReadingError: a file, column, name or value that cannot be used; or too few readings.
@@ -129,7 +146,7 @@ def read_csv(
         logger.warning("%s: %d rows have no %s and are passed over", path, empty, column)
     if far:
         logger.warning("%s: %d rows are more than %g m from any place", path, far, snap)
-    return PriorReadings(np.array(places, dtype=np.int64), np.array(values), str(path))
+    return PriorReadings(np.array(places, dtype=np.int64), np.array(values), str(path), held_out)
 
 
 def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
@@ -141,8 +158,8 @@ def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
     return PriorReadings(places, np.array([v for _, v in read]), f"scenario {scenario.name!r}")
 
 
-def read_run(path: Path, topology: Topology) -> PriorReadings:
-    """Return the readings of a run, from its journal.
+def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> PriorReadings:
+    """Return the readings of a run, from its journal; `held_out` as of `PriorReadings`.
 
     Raises:
         RunError: not a run directory.
@@ -157,7 +174,7 @@ def read_run(path: Path, topology: Topology) -> PriorReadings:
         and math.isfinite(float(e["value"]))
     ]
     places = np.array([x for x, _ in used], dtype=np.int64)
-    return PriorReadings(places, np.array([v for _, v in used]), str(path))
+    return PriorReadings(places, np.array([v for _, v in used]), str(path), held_out)
 
 
 def _table(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -179,13 +196,13 @@ def _place_column(path: Path, header: Sequence[str], given: str) -> str:
     if given:
         check_column(path, header, given)
         return given
-    for name in _PLACE_COLUMNS:
+    for name in PLACE_COLUMNS:
         if name in header:
             return name
     if {"x", "y"} <= set(header):
         return ""
     msg = (
-        f"{path}: expected a column with the names of places ({', '.join(_PLACE_COLUMNS)}), or x "
+        f"{path}: expected a column with the names of places ({', '.join(PLACE_COLUMNS)}), or x "
         f"and y [m]; got {listed(header)}. Say which with --place"
     )
     raise ReadingError("no_place", msg)

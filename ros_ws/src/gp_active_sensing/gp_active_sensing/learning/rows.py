@@ -102,11 +102,15 @@ class Rows:
             found.update(np.column_stack([X, y]).tobytes())
         return found.hexdigest()
 
-    def checked(self) -> Rows:
+    def checked(self, *, held_out: bool = False) -> Rows:
         """Return rows that can be learned from: those with a number in every column.
 
         Rows without one are left out, which `notes` then says, as it does repeated inputs and
         inputs that never change. The same object where there is nothing to leave out or to say.
+
+        Args:
+            held_out: nothing is learned from them, they are compared with predictions: one will do,
+                and nothing has to vary.
 
         Raises:
             ReadingError: a column without any number or with an infinite one, fewer than
@@ -139,6 +143,11 @@ class Rows:
                 outputs=self.outputs[present],
                 notes=(*self.notes, note),
             )
+        if held_out:
+            if not len(found):
+                msg = f"{self.source}: has no row with a number in every column"
+                raise ReadingError("too_few", msg)
+            return found
         return found._with_remarks()
 
     def _with_remarks(self) -> Rows:

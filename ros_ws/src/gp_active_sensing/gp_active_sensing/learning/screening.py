@@ -94,7 +94,9 @@ def learn_model(
 
     if way.refit is None:
         model = learned("learning", expressions, config)
-        return model if way.top is None else model.prune(way.top)
+        if way.top is None:
+            return model
+        return model.prune(way.top, samples=config.samples, seed=config.seed)
     screened = learned("screening", expressions, config)
     top = way.top or REFITTED
     chosen = [fit.composite.expression for fit in screened.fits[:top]]

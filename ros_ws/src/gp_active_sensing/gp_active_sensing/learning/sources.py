@@ -9,17 +9,18 @@ from pathlib import Path
 
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, suggest
-from gp_active_sensing.learning.job import Job, gather
+from gp_active_sensing.learning.job import Job, found_map, gather
 from gp_active_sensing.learning.read_bag import is_bag, read_bag
 from gp_active_sensing.learning.read_table import read_table, transformed
+from gp_active_sensing.learning.read_wide import is_wide, read_wide
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
 from gp_active_sensing.yaml_files import apply_overrides
 
-__all__ = ["Asked", "gather_rows", "map_rows"]
+__all__ = ["TABLES", "Asked", "gather_rows", "map_rows", "transform_said"]
 
-_TABLES = (".csv", ".tsv", ".txt")
+TABLES = (".csv", ".tsv", ".txt")
 _TRANSFORM = "belief.transform"
 
 
@@ -37,6 +38,8 @@ class Asked:
         scenario, map_file: whose map.
         overrides: ``a.b=value``.
         reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
+        transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
+        held_out: nothing is learned from the rows, see `Rows.checked`.
     """
 
     data: str
@@ -53,6 +56,8 @@ class Asked:
     reading_field: str = ""
     pose_topic: str = ""
     pose_type: str = ""
+    transform: str | None = None
+    held_out: bool = False
 
     @property
     def of_bag(self) -> dict[str, str]:
@@ -79,7 +84,8 @@ def gather_rows(
     """
     path = Path(asked.data)
     named = asked.scenario is not None or asked.map_file is not None
-    if asked.inputs and named:
+    table = path.suffix.lower() in TABLES or path.is_file()
+    if asked.inputs and named and (is_bag(asked.data) or not table):
         msg = (
             "--inputs names the inputs themselves, --scenario and --map a map whose features they "
             "are: give one or the other"
@@ -91,8 +97,8 @@ def gather_rows(
         option = next(iter(asked.of_bag)).replace("_", "-")
         msg = f"--{option} is for a bag, and {asked.data} is none"
         raise ConfigError(msg)
-    if asked.inputs:
-        if path.is_dir() or not (path.is_file() or path.suffix.lower() in _TABLES):
+    if asked.inputs and not named:
+        if path.is_dir() or not (path.is_file() or path.suffix.lower() in TABLES):
             msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
             raise ConfigError(msg)
         if asked.place:
@@ -103,14 +109,46 @@ def gather_rows(
             asked.inputs,
             asked.value,
             scale=asked.scale,
-            transform=transform_of(asked.overrides),
+            transform=asked.transform or transform_said(asked.overrides, alone=True) or "identity",
             folder=folder,
             origins=origins,
+            held_out=asked.held_out,
         )
-    if path.suffix.lower() in _TABLES and not named:
+    if path.suffix.lower() in TABLES and not named:
         msg = (
             f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
             "map the places are of, with --scenario or --map"
+        )
+        raise ConfigError(msg)
+    if asked.scale != 1.0 and (path.is_dir() or not (named or table)):
+        msg = (
+            f"--scale is for a table or a bag: the readings of {asked.data} have their unit; leave "
+            "it out"
+        )
+        raise ConfigError(msg)
+    if named and table and not (asked.place or asked.value or path.is_dir()):
+        config, topology = found_map(
+            asked.data,
+            scenario=asked.scenario,
+            map_file=asked.map_file,
+            overrides=asked.overrides,
+        )
+        if is_wide(path, topology):
+            rows = read_wide(
+                path,
+                topology,
+                asked.inputs,
+                scale=asked.scale,
+                transform=asked.transform or config.transform,
+                folder=folder,
+                origins=origins,
+                held_out=asked.held_out,
+            )
+            return replace(rows, recipe={**rows.recipe, "scenario": asked.scenario or ""})
+    if asked.inputs:
+        msg = (
+            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
+            "are: give one or the other; both are for a table with a column for each place"
         )
         raise ConfigError(msg)
     job = gather(
@@ -122,16 +160,24 @@ def gather_rows(
         value=asked.value,
         scale=asked.scale,
         snap=asked.snap,
+        held_out=asked.held_out,
     )
-    rows = map_rows(job, asked.value or "value")
-    table = path.is_dir() or named or path.suffix.lower() in _TABLES
-    scenario = asked.scenario or ("" if table else asked.data)
+    rows = map_rows(job, asked.value or "value", asked.transform)
+    given = path.is_dir() or named or path.suffix.lower() in TABLES
+    scenario = asked.scenario or ("" if given else asked.data)
     return replace(rows, recipe={**rows.recipe, "scale": asked.scale, "scenario": scenario})
 
 
-def map_rows(job: Job, output_name: str = "value") -> Rows:
-    """Return the readings of a map's places, with the features of the places as inputs."""
-    topology, readings, transform = job.topology, job.readings, job.config.transform
+def map_rows(job: Job, output_name: str = "value", transform: str | None = None) -> Rows:
+    """Return the readings of a map's places, with the features of the places as inputs.
+
+    Args:
+        job: map and readings.
+        output_name: of the values.
+        transform: of the values; None = that of the job's belief.
+    """
+    topology, readings = job.topology, job.readings
+    transform = transform or job.config.transform
     values = transformed(readings.values, transform, readings.source)
     recipe = {"kind": "map", "map": topology.name, "times": {}, "transform": transform}
     return Rows(
@@ -141,21 +187,30 @@ def map_rows(job: Job, output_name: str = "value") -> Rows:
         output_name,
         readings.source,
         recipe=recipe,
-    ).checked()
+    ).checked(held_out=readings.held_out)
 
 
-def transform_of(overrides: Sequence[str]) -> str:
-    """Return the transform that overrides ask for, where there is no scenario to override.
+def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | None:
+    """Return the transform that overrides ask for; None = they do not.
+
+    Args:
+        overrides: ``a.b=value``.
+        alone: there is no scenario that anything else could override.
 
     Raises:
-        ConfigError: another key than `belief.transform`, or another word than a transform.
+        ConfigError: another key than `belief.transform` where it is alone, or another word than a
+            transform.
     """
     for text in overrides:
         key = text.partition("=")[0].strip()
-        if key != _TRANSFORM:
+        if alone and key != _TRANSFORM:
             msg = f"{key}: without a map only {_TRANSFORM} and vbks.… can be set"
             raise ConfigError(msg)
-    word = apply_overrides({}, overrides).get("belief", {}).get("transform", "identity")
+    own = [text for text in overrides if text.strip().startswith("belief")]
+    belief = apply_overrides({}, own).get("belief")
+    word = belief.get("transform") if isinstance(belief, Mapping) else None
+    if word is None:
+        return None
     if word not in TRANSFORMS:
         hint = suggest(str(word), TRANSFORMS)
         msg = f"{_TRANSFORM}: expected one of {', '.join(TRANSFORMS)}, got {word!r}.{hint}"
@@ -184,9 +239,10 @@ def _of_bag(asked: Asked, folder: Path | None, origins: Mapping[str, str] | None
             asked.inputs,
             replace(given, overrides=tuple(t for t in asked.overrides if t not in transform)),
             scale=asked.scale,
-            transform=transform_of(transform),
+            transform=asked.transform or transform_said(transform, alone=True) or "identity",
             folder=folder,
             origins=origins,
+            held_out=asked.held_out,
         )
     if asked.scale != 1.0:
         given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
@@ -194,6 +250,7 @@ def _of_bag(asked: Asked, folder: Path | None, origins: Mapping[str, str] | None
         run = Path(inside) / "run"
         # As the node would have taken it in: every reading at its place on the map.
         replay_bag(asked.data, run, given, belief_only=True)
-        rows = map_rows(gather(str(run)))
+        job = gather(str(run), held_out=asked.held_out)
+        rows = map_rows(job, transform=asked.transform)
     source = f"bag {asked.data} on map {rows.recipe['map']!r}"
-    return replace(rows, source=source)
+    return replace(rows, source=source, recipe={**rows.recipe, "scale": asked.scale})

@@ -25,8 +25,8 @@ class Store:
 
     Args:
         dimensions: d.
-        folder: where more than `IN_MEMORY` rows are kept, as two .npy files; it must be there.
-            None = in memory, however many they are.
+        folder: where more than `IN_MEMORY` rows are kept, as two .npy files; it must be there, and
+            must not have them already. None = in memory, however many they are.
     """
 
     def __init__(self, dimensions: int, folder: Path | None) -> None:
@@ -83,7 +83,7 @@ class Store:
         logger.info("more than %d rows: they are kept in %s", IN_MEMORY, folder)
         try:
             for name, shape in zip(_NAMES, self._shapes(), strict=True):
-                stream = (folder / name).open("wb")
+                stream = (folder / name).open("xb")
                 self._streams.append(stream)
                 _header(stream, shape)
         except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import math
 import re
@@ -60,7 +59,7 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Rows | None = 
         ConfigError: rows whose inputs are not those of the model, or none that can be used.
         RunError: the page cannot be written.
     """
-    model, seed = _ordered(model), _seed(model)
+    model, seed = model.ordered(), _seed(model)
     averaged, samples = _averaged_kernels(model), _samples(model)
 
     def predict(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -94,25 +93,6 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Rows | None = 
             ),
         ),
     )
-
-
-def _ordered(model: KernelModel) -> KernelModel:
-    """Return the model with its kernels by q*; their local ELBOs may have another order."""
-    belief = model.belief
-    order = np.argsort(-belief.probabilities, kind="stable")
-    if (np.diff(order) > 0).all():
-        return model
-    covariance = (belief.root @ belief.root.T)[np.ix_(order, order)]
-    ordered = dataclasses.replace(
-        belief,
-        mean=belief.mean[order],
-        root=np.linalg.cholesky(covariance),
-        probabilities=belief.probabilities[order],
-        errors=belief.errors[order],
-        softmax=belief.softmax[order],
-    )
-    fits = tuple(model.fits[k] for k in order)
-    return dataclasses.replace(model, fits=fits, belief=ordered)
 
 
 def _seed(model: KernelModel) -> int:

@@ -14,10 +14,12 @@ import numpy as np
 from gp_active_sensing.selection.checks import Damaged
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["HEADER", "pack", "unpack"]
+__all__ = ["HEADER", "first_look", "pack", "unpack"]
 
 HEADER = "header"
 """Name of the entry that is bytes; all others are numbers of double precision."""
+LONGEST = 1 << 26
+"""Longest header [B]."""
 
 
 def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
@@ -29,6 +31,35 @@ def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
             np.lib.format.write_array(entry, value, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{key}.npy"), entry.getvalue())
     return whole.getvalue()
+
+
+def first_look(data: bytes) -> bytes:
+    """Return the header of an .npz, whatever else is in there and however it is packed.
+
+    What a later version does with numbers is not known here, so they are left alone.
+
+    Returns:
+        Its bytes; none where there is no header, or none that this Python can unpack.
+
+    Raises:
+        Damaged: it is no archive, it is cut short, or the header is not what its sum says.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [name for name in (f"{HEADER}.npy", HEADER) if name in archive.namelist()]
+            if not names:
+                return b""
+            with archive.open(names[0]) as stream:
+                raw = stream.read(LONGEST + 1)
+    except (NotImplementedError, RuntimeError):  # packed in a way that is not known, or encrypted
+        return b""
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, IndexError) as error:
+        raise Damaged(str(error)) from error
+    if len(raw) > LONGEST:
+        msg = f"a header of more than {LONGEST} bytes"
+        raise Damaged(msg)
+    start = raw.find(b"{", raw.find(b"\n") + 1) if raw.startswith(b"\x93NUMPY") else 0
+    return raw[max(start, 0) :]
 
 
 def unpack(data: bytes) -> dict[str, FloatArray]:

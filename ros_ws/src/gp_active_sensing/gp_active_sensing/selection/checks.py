@@ -10,14 +10,41 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Damaged", "Entries"]
+__all__ = ["Damaged", "Entries", "check_plain"]
 
 _LARGEST = 1e100
 """Size of a number whose square is still finite."""
 
 
+_DEEPEST = 30
+"""Levels of objects and lists in a header."""
+
+
 class Damaged(ValueError):
     """What is wrong with the contents of a file."""
+
+
+def check_plain(value: Any, where: str, depth: int = 0) -> None:
+    """Refuse what JSON can say and others cannot write: NaN, halves of characters, an abyss."""
+    if depth > _DEEPEST:
+        msg = f"{where[:60]}: expected at most {_DEEPEST} levels"
+        raise Damaged(msg)
+    if isinstance(value, Mapping):
+        for key, inside in value.items():
+            check_plain(key, where, depth + 1)
+            check_plain(inside, f"{where}.{key}", depth + 1)
+    elif isinstance(value, list):
+        for k, inside in enumerate(value):
+            check_plain(inside, f"{where}[{k}]", depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        msg = f"{where}: expected a finite number, got {value}"
+        raise Damaged(msg)
+    elif isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            msg = f"{where}: text that cannot be written: {ascii(value)[:60]}"
+            raise Damaged(msg.encode("ascii", "replace").decode("ascii")) from error
 
 
 class Entries:
@@ -54,6 +81,14 @@ class Entries:
                 msg = f"{self._where}{key}: is no entry of a model"
                 raise Damaged(msg)
 
+    def has(self, key: str) -> bool:
+        """Return whether there is one of this name, which is not null."""
+        return self._entries.get(key) is not None
+
+    def inside(self, key: str) -> Entries:
+        """Return the entries of an object."""
+        return Entries(self.mapping(key), f"{self._where}{key}")
+
     def number(self, key: str, *, low: float = -math.inf, above: float = -math.inf) -> float:
         """Return a finite number."""
         value = self._get(key)
@@ -63,11 +98,12 @@ class Entries:
             raise self._expected(key, f"a number within ±{_LARGEST:g}, at least {low:g}")
         return float(value)
 
-    def whole(self, key: str) -> int:
-        """Return a whole number that is not negative."""
+    def whole(self, key: str, low: int = 0) -> int:
+        """Return a whole number that is not below `low`."""
         value = self._get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._expected(key, "a whole number, not negative")
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << 63:
+            what = "not negative" if low == 0 else f"{low} or more"
+            raise self._expected(key, f"a whole number, {what}")
         return value
 
     def flag(self, key: str) -> bool:
@@ -84,6 +120,13 @@ class Entries:
             raise self._expected(key, f"text of at most {most} characters")
         return value
 
+    def one_of(self, key: str, *words: str) -> str:
+        """Return one of some words."""
+        value = self._get(key)
+        if value not in words:
+            raise self._expected(key, " or ".join(words))
+        return str(value)
+
     def items(self, key: str, least: int = 0) -> list[Any]:
         """Return a list of at least so many."""
         value = self._get(key)
@@ -97,6 +140,21 @@ class Entries:
         if not all(isinstance(v, str) for v in value) or len(set(value)) != len(value):
             raise self._expected(key, "a list of different words")
         return value
+
+    def words(self, key: str) -> list[str]:
+        """Return a list of texts."""
+        value = self.items(key)
+        if not all(isinstance(v, str) for v in value):
+            raise self._expected(key, "a list of texts")
+        return value
+
+    def numbers(self, key: str) -> list[float]:
+        """Return a list of finite numbers."""
+        value = self.items(key)
+        for v in value:
+            if isinstance(v, bool) or not isinstance(v, int | float) or not abs(v) <= _LARGEST:
+                raise self._expected(key, f"a list of numbers within ±{_LARGEST:g}")
+        return [float(v) for v in value]
 
     def pairs(self, key: str) -> list[tuple[str, str]]:
         """Return a list of pairs of words."""
@@ -153,5 +211,13 @@ class Entries:
         good = (value >= low) & (value <= high) & (value > above)
         if not np.all(good | np.isnan(value) if missing else good):
             msg = f"{self._where}{key}: expected finite numbers of {low:g} … {high:g}"
+            raise Damaged(msg)
+        return value
+
+    def triangle(self, key: str, size: int, high: float) -> FloatArray:
+        """Return a lower triangular matrix of numbers within ±`high`."""
+        value = self.array(key, (size, size), low=-high, high=high)
+        if np.triu(value, 1).any():
+            msg = f"{self._where}{key}: expected a lower triangle"
             raise Damaged(msg)
         return value

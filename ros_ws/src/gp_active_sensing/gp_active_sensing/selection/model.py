@@ -5,14 +5,14 @@ All that a fit holds is in normalised units, those of `Scaling`. [Teng2020, Sec.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["JITTER", "History", "KernelBelief", "KernelFit", "KernelModel", "Scaling"]
 
@@ -116,6 +116,18 @@ class KernelBelief:
     softmax: FloatArray
     elbo: float
 
+    def ordered(self, order: IntArray) -> KernelBelief:
+        """Return the belief over the same kernels in another order (K,)."""
+        covariance = self.root @ self.root.T
+        return replace(
+            self,
+            mean=self.mean[order],
+            root=np.linalg.cholesky(covariance[np.ix_(order, order)]),
+            probabilities=self.probabilities[order],
+            errors=self.errors[order],
+            softmax=self.softmax[order],
+        )
+
     @property
     def correlations(self) -> FloatArray:
         """(K, K) correlations of g under q(g)."""
@@ -212,13 +224,46 @@ class KernelModel:
 
         return average(self, X, noisy=noisy, samples=samples, kernels=kernels, seed=seed)
 
-    def prune(self, top: int, *, samples: int | None = None, seed: int = 0) -> KernelModel:
+    def ordered(self) -> KernelModel:
+        """Return the model with its kernels by q*, of equal ones that with the larger local ELBO.
+
+        Where local ELBOs are nearly equal, they may have another order than q*, which is sampled.
+
+        Raises:
+            ValueError: the belief is over another number of kernels.
+        """
+        belief, bounds = self.belief, np.array([fit.bound for fit in self.fits])
+        if bounds.shape != belief.probabilities.shape:
+            msg = (
+                f"expected a belief over the {len(bounds)} kernels of the model, got one over "
+                f"{len(belief.probabilities)}"
+            )
+            raise ValueError(msg)
+        order = np.lexsort((-bounds, -belief.probabilities))
+        if (order == np.arange(len(order))).all():
+            return self
+        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
+        triangle = np.linalg.qr(belief.root[order].T, mode="r")
+        signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
+        sorted_belief = replace(
+            belief,
+            mean=belief.mean[order],
+            root=np.tril((signs[:, None] * triangle).T),
+            probabilities=belief.probabilities[order],
+            errors=belief.errors[order],
+            softmax=belief.softmax[order],
+        )
+        return replace(self, fits=tuple(self.fits[k] for k in order), belief=sorted_belief)
+
+    def prune(
+        self, top: int, *, samples: int | None = None, seed: int | None = None
+    ) -> KernelModel:
         """Return the model of the `top` most probable kernels: local ELBOs as they are, q(g) anew.
 
         Args:
             top: number of kernels that stay, at least 1.
-            samples: S of Eq. 13; None = as many as by default.
-            seed: of the samples.
+            samples: S of Eq. 13; None = as the model was learned with, or else as by default.
+            seed: of the samples; None = that of the model, or else 0.
 
         Raises:
             ValueError: `top` is below 1.
@@ -229,15 +274,19 @@ class KernelModel:
         if top < 1:
             msg = f"expected to keep at least one kernel, got {top}"
             raise ValueError(msg)
-        if top >= len(self.fits):
-            return self
-        kept = self.fits[:top]
+        whole = self.ordered()
+        if top >= len(whole.fits):
+            return whole
+        kept = whole.fits[:top]
         why = f"pruned: not among the {top} most probable"
-        gone = tuple((fit.name, why) for fit in self.fits[top:])
+        gone = tuple((fit.name, why) for fit in whole.fits[top:])
+        vbks = whole.settings.get("vbks")
+        learned = vbks if isinstance(vbks, Mapping) else {}
         belief = kernel_belief(
             [fit.bound for fit in kept],
-            prior_std=self.belief.prior_std,
-            samples=samples or DRAWS,
-            seed=seed,
+            prior_std=whole.belief.prior_std,
+            samples=learned.get("samples", DRAWS) if samples is None else samples,
+            seed=learned.get("seed", 0) if seed is None else seed,
         )
-        return replace(self, fits=kept, belief=belief, dropped=(*self.dropped, *gone))
+        pruned = replace(whole, fits=kept, belief=belief, dropped=(*whole.dropped, *gone))
+        return pruned.ordered()

@@ -1,7 +1,8 @@
 """The file of a belief over kernels: arrays and a JSON header in one .npz, nothing that runs.
 
 Any program reads it with ``numpy.load(path, allow_pickle=False)``; the entry ``header`` is UTF-8.
-What is read is checked first: sizes before anything is made, then a digest, shapes and numbers.
+What is read is checked first: format and version, which any later version keeps in its header, then
+sizes before anything is made, a digest, shapes, numbers and settings.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from gp_active_sensing import __version__
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.files import write_whole
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.selection.archive import HEADER, pack, unpack
-from gp_active_sensing.selection.checks import Damaged, Entries
+from gp_active_sensing.kernels.grammar import MOST, parse
+from gp_active_sensing.selection.archive import HEADER, first_look, pack, unpack
+from gp_active_sensing.selection.checks import Damaged, Entries, check_plain
 from gp_active_sensing.selection.model import (
     History,
     KernelBelief,
@@ -28,6 +29,7 @@ from gp_active_sensing.selection.model import (
     KernelModel,
     Scaling,
 )
+from gp_active_sensing.selection.settings import check_settings
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["FORMAT", "VERSION", "model_from", "model_mark", "read_model", "write_model"]
@@ -35,27 +37,30 @@ __all__ = ["FORMAT", "VERSION", "model_from", "model_mark", "read_model", "write
 FORMAT = "gp_active_sensing kernel model"
 VERSION = 1
 """Of the format; a reader refuses a newer one."""
-_HEADER = 1 << 26
-"""Longest header [B]."""
-_NAME = 120
-"""Longest name of a kernel."""
+_NAME = 8 * MOST
+"""Longest name of a kernel: base kernels of five characters, a sign and brackets to each."""
+_LOG, _DOUBT = 50.0, 10.0
+"""Largest |θ|, a logarithm, and largest standard deviation of it: what is beyond means nothing."""
+_FAR, _LARGE = 1e9, 1e15
+"""Largest inducing input and variable, in normalised units."""
 _FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 _BELIEF = ("mean", "root", "probabilities", "errors", "softmax")
 _HISTORY = ("rows", "bounds", "probabilities", "softmax")
 
 
 def write_model(path: Path, model: KernelModel) -> Path:
-    """Write a model: the old file stays whole until the new one is.
+    """Write a model, the most probable kernel first; the old file stays until the new one is whole.
 
     Raises:
         ValueError: a model that could not be read again: numbers that are not finite, shapes that
             do not fit, or settings that are no plain data.
         RunError: the file cannot be written.
     """
-    arrays = _arrays(model)
-    header = _header(model)
-    header["digest"] = _digest(header, arrays)
     try:
+        model = model.ordered()
+        arrays = _arrays(model)
+        header = _header(model)
+        header["digest"] = _digest(header, arrays)
         text = json.dumps(header, allow_nan=False)
         made = pack({HEADER: np.frombuffer(text.encode("utf-8"), np.uint8)} | arrays)
         model_from(made)
@@ -88,10 +93,21 @@ def model_mark(path: Path) -> str:
 def model_from(data: bytes, source: str = "the model") -> KernelModel:
     """Return the model in the bytes of a file; see `read_model`."""
     try:
+        _check_version(first_look(data), source)
         arrays = unpack(data)
-        header = _parsed(arrays.pop(HEADER, None))
+        header = _parsed(arrays.pop(HEADER, np.empty(0, np.uint8)).tobytes())
+        if header.get("digest") != _digest(header, arrays):
+            msg = "its digest is not that of its contents"
+            raise Damaged(msg)
+        check_plain(header, "header")
+        return _model(Entries(header, "header"), arrays).ordered()
     except Damaged as error:
         raise _damaged(source, error) from error
+
+
+def _check_version(raw: bytes, source: str) -> None:
+    """Refuse the header of what is no model, or one of another version, before all else."""
+    header = _parsed(raw) if raw else {}
     if header.get("format") != FORMAT:
         msg = (
             f"{source}: no belief over kernels; expected a file that `gp-active-sensing learn "
@@ -99,23 +115,17 @@ def model_from(data: bytes, source: str = "the model") -> KernelModel:
         )
         raise ConfigError(msg)
     version = header.get("version")
-    if isinstance(version, int) and version > VERSION:
+    if version is None or (isinstance(version, int | float) and version < VERSION):
+        msg = f"format {version!r}, expected {VERSION}"
+        raise Damaged(msg)
+    if version != VERSION:
+        by = ascii(header.get("written_by"))[:40].strip("'")
         msg = (
-            f"{source}: written by a newer gp_active_sensing ({header.get('written_by')}, format "
-            f"{version}; this is {__version__}, format {VERSION}): update it, or learn the model "
-            "again with this one"
+            f"{source}: written by a newer gp_active_sensing ({by}, format "
+            f"{ascii(version)[:40]}; this is {__version__}, format {VERSION}): update it, or learn "
+            "the model again with this one"
         )
         raise ConfigError(msg)
-    try:
-        if version != VERSION:
-            msg = f"format {version!r}, expected {VERSION}"
-            raise Damaged(msg)
-        if header.get("digest") != _digest(header, arrays):
-            msg = "its digest is not that of its contents"
-            raise Damaged(msg)
-        return _model(Entries(header, "header"), arrays)
-    except Damaged as error:
-        raise _damaged(source, error) from error
 
 
 def _damaged(source: str, why: Exception) -> ConfigError:
@@ -191,14 +201,9 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
 # -- to a model --------------------------------------------------------------------------------
 
 
-def _parsed(raw: np.ndarray[Any, Any] | None) -> dict[str, Any]:
-    if raw is None:
-        return {}
-    if raw.size > _HEADER:
-        msg = f"a header of {raw.size} bytes"
-        raise Damaged(msg)
+def _parsed(raw: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(raw.tobytes().decode("utf-8"))
+        header = json.loads(raw)
     except (ValueError, RecursionError) as error:
         msg = f"header: {error}"
         raise Damaged(msg) from error
@@ -254,6 +259,8 @@ def _model(header: Entries, arrays: dict[str, FloatArray]) -> KernelModel:
         output_scale=header.number("output_scale", above=0.0),
     )
     found.all_used()
+    settings = header.mapping("settings")
+    check_settings(Entries(settings, "settings"))
     return KernelModel(
         fits=fits,
         belief=belief,
@@ -264,7 +271,7 @@ def _model(header: Entries, arrays: dict[str, FloatArray]) -> KernelModel:
         rows=header.whole("rows"),
         source=header.text("source"),
         history=history,
-        settings=header.mapping("settings"),
+        settings=settings,
     )
 
 
@@ -277,16 +284,19 @@ def _fit(entry: Entries, found: Entries, k: int, d: int) -> KernelFit:
     if not M:
         msg = f"fit{k}: expected at least one inducing variable"
         raise Damaged(msg)
-    # Logarithms beyond which their exponentials cannot be computed with.
-    wide = 100.0
+    theta_mean = found.array(f"fit{k}.theta_mean", (P,), low=-_LOG, high=_LOG)
+    theta_root = found.triangle(f"fit{k}.theta_root", P, _DOUBT)
+    if (theta_root**2).sum(axis=1).max() > _DOUBT**2:
+        msg = f"fit{k}.theta_root: expected standard deviations of {_DOUBT:g} at most"
+        raise Damaged(msg)
     return KernelFit(
         composite=composite,
         bound=entry.number("bound"),
-        theta_mean=found.array(f"fit{k}.theta_mean", (P,), low=-wide, high=wide),
-        theta_root=found.array(f"fit{k}.theta_root", (P, P), low=-wide, high=wide),
-        inducing=found.array(f"fit{k}.inducing", (M, d)),
-        mean=found.array(f"fit{k}.mean", (M,)),
-        root=found.array(f"fit{k}.root", (M, M)),
+        theta_mean=theta_mean,
+        theta_root=theta_root,
+        inducing=found.array(f"fit{k}.inducing", (M, d), low=-_FAR, high=_FAR),
+        mean=found.array(f"fit{k}.mean", (M,), low=-_LARGE, high=_LARGE),
+        root=found.triangle(f"fit{k}.root", M, _LARGE),
         whitened=entry.flag("whitened"),
         noise_floor=entry.number("noise_floor", low=0.0),
         iterations=entry.whole("iterations"),

@@ -35,7 +35,7 @@ def test_a_node_with_a_model_and_again_without_the_file(ros: Ros, tmp_path: Path
     model = write(tmp_path / "yesterday.npz")
     mark = model_mark(model)
     run = tmp_path / "run"
-    given = (*MAP, f"belief.model:={model}", "belief.scales:=2", f"run_dir:={run}")
+    given = (*MAP, f"belief.model:={model}", "belief.scales:=3", f"run_dir:={run}")
     journal: list[String] = []
     ros.node("listener").create_subscription(
         String, "/active_sensing/journal", journal.append, qos.reliable(100, latched=True)
@@ -49,7 +49,7 @@ def test_a_node_with_a_model_and_again_without_the_file(ros: Ros, tmp_path: Path
     wait_until(lambda: len({tuple(m.data) for m in heard}) > 1, "the belief after the reading")
     weights = heard[-1]
     labels = [d.label.split()[0] for d in weights.layout.dim]
-    assert labels == ["kernel=SE"] * 2 + ["kernel=LIN"] + ["kernel=PER+SE"] * 2
+    assert labels == ["kernel=SE"] * 3 + ["kernel=LIN"] + ["kernel=PER+SE"] * 3
     assert weights.layout.dim[0].label.split()[1].startswith("length_scale=")
     assert sum(weights.data) == pytest.approx(1.0)
     assert (run / MODEL).read_bytes() == model.read_bytes()

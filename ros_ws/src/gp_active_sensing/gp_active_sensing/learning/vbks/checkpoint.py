@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.files import write_whole
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.vbks.group import Finished
@@ -34,6 +35,9 @@ def write_checkpoint(
         facts: plain data.
         arrays: of the state.
         finished: what has come of the group so far.
+
+    Raises:
+        RunError: the file cannot be written.
     """
     head = {
         "version": _VERSION,
@@ -57,10 +61,9 @@ def write_checkpoint(
         kept |= {f"fit.{name}.{part}": getattr(fit, part) for part in _ARRAYS}
     # NaN and infinity stand for bounds that there are none of: Python's own reader takes them.
     text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as stream:
-        np.savez(stream, head=text, **kept)  # type: ignore[arg-type]
-    os.replace(part, path)
+    whole = io.BytesIO()
+    np.savez(whole, head=text, **kept)  # type: ignore[arg-type]
+    write_whole(path, whole.getvalue())
 
 
 def read_checkpoint(
@@ -85,6 +88,29 @@ def read_checkpoint(
             composite = Composite(parse(name), said.pop("dimensions"))
             fits[name] = KernelFit(composite=composite, **said, **parts)
     except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        msg = f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin anew"
-        raise ConfigError(msg) from error
+        raise no_checkpoint(path, error) from error
     return facts, arrays, Finished(fits, dict(head["dropped"]), dict(head["bounds"]))
+
+
+def write_finished(path: Path, names: Sequence[str], stages: int, finished: Finished) -> None:
+    """Write the checkpoint of a group that was optimised elsewhere."""
+    write_checkpoint(path, {"names": list(names), "stage": stages}, {}, finished)
+
+
+def finished_in(path: Path, names: Sequence[str], stages: int) -> Finished | None:
+    """Return what came of a group, where its checkpoint is of its end.
+
+    Raises:
+        ConfigError: a file that is no checkpoint of it.
+    """
+    if not path.exists():
+        return None
+    facts, _, finished = read_checkpoint(path, names)
+    return finished if facts["stage"] == stages else None
+
+
+def no_checkpoint(path: Path, error: Exception) -> ConfigError:
+    """Return the error for a file that cannot be resumed from."""
+    return ConfigError(
+        f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin anew"
+    )

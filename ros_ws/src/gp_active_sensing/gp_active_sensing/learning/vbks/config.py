@@ -22,8 +22,8 @@ class VbksConfig:
     rate: float = param(0.02, help="step of Adam, of logarithms and scaled inputs", above=0.0)
     natural_rate: float | None = param(
         None,
-        help="step of the natural gradient of q(u); null = the largest up to 0.5 with which q(u) "
-        "remembers four rows an inducing variable",
+        help="step of the natural gradient of q(u), which shrinks with that of Adam; null = the "
+        "largest up to 0.5 with which q(u) remembers four rows an inducing variable",
         above=0.0,
         high=1.0,
     )
@@ -36,7 +36,7 @@ class VbksConfig:
         False, help="q(θ)q(v) with u = chol(K)v in place of the paper's q(θ)q(u)"
     )
     learn_inducing: bool = param(True, help="move the inducing inputs, each kernel its own")
-    restarts: int = param(3, help="starting points of each kernel; the best goes on", low=1)
+    restarts: int = param(4, help="starting points of each kernel; the best goes on", low=1)
     noise_floor: float = param(
         1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
     )
@@ -64,7 +64,7 @@ class VbksConfig:
     centre: bool = param(
         True, help="False: inputs and outputs are scaled and not shifted; 0 means something"
     )
-    memory: float = param(1.0, help="of one group of kernels, about", unit="GB", above=0.0)
+    memory: float = param(1.0, help="of all that is computed at once, about", unit="GB", above=0.0)
     device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
     dtype: str = param("float64", help="precision", choices=("float64", "float32"))
     seed: int = param(0, help="of rows, starts and samples", low=0)

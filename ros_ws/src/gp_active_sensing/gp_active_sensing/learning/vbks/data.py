@@ -48,8 +48,10 @@ def scaling_of(rows: Rows, config: VbksConfig) -> Scaling:
         )
         raise ReadingError("constant", msg)
     if config.centre:
-        shift, unit = X.mean(axis=0), X.std(axis=0)
-        return Scaling(shift, np.where(unit > 0, unit, 1.0), float(y.mean()), float(y.std()))
+        # The spread of a column that does not vary is rounding, and no unit.
+        varies = np.ptp(X, axis=0) > 1e-9 * np.abs(X).max(axis=0)
+        unit = np.where(varies, X.std(axis=0), 1.0)
+        return Scaling(X.mean(axis=0), unit, float(y.mean()), float(y.std()))
     unit = np.sqrt((X * X).mean(axis=0))
     return Scaling(
         np.zeros(X.shape[1]), np.where(unit > 0, unit, 1.0), 0.0, float(np.sqrt((y * y).mean()))

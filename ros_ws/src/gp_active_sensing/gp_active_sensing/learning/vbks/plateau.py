@@ -23,6 +23,7 @@ def begin_phase(state: State, rate: float) -> None:
     """Forget what was the best, which was another bound, and take steps of another size."""
     state.stale.zero_()
     state.cuts.zero_()
+    state.faults.zero_()
     state.best.fill_(-math.inf)
     state.rate.fill_(rate)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.files import write_whole
+from gp_active_sensing.files import cannot, write_whole
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.rows import Rows
@@ -109,11 +109,17 @@ def _prepare(
     Returns:
         The groups of kernels: those that it was begun with, with however many processes.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot(directory, "make the folder", error) from error
     said = directory / "signature.json"
     there = sorted(directory.glob("group-*.npz"))
     if there and not resume:
         msg = f"{directory}: has a checkpoint; go on with --resume, or remove it to begin anew"
+        raise ConfigError(msg)
+    if there and not said.exists():
+        msg = f"{directory}: has a checkpoint without signature.json; remove it to begin anew"
         raise ConfigError(msg)
     if resume and said.exists():
         try:
@@ -160,11 +166,14 @@ def _model(
     history = _history(names, finished, data, earlier)
     left = [name for name in names if name in finished.fits]
     bounds = np.array([finished.fits[name].bound for name in left])
-    order = np.argsort(-bounds, kind="stable")
-    fits = tuple(finished.fits[left[k]] for k in order)
+    first = np.argsort(-bounds, kind="stable")
     belief = kernel_belief(
-        bounds[order], prior_std=config.prior_std, samples=config.samples, seed=config.seed
+        bounds[first], prior_std=config.prior_std, samples=config.samples, seed=config.seed
     )
+    # By q*, which is another order than that of the bounds where they tie.
+    order = np.argsort(-belief.probabilities, kind="stable")
+    belief = belief.ordered(order)
+    fits = tuple(finished.fits[left[k]] for k in first[order])
     return KernelModel(
         fits=fits,
         belief=belief,

@@ -14,7 +14,11 @@ import torch
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.vbks.checkpoint import read_checkpoint, write_checkpoint
+from gp_active_sensing.learning.vbks.checkpoint import (
+    no_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from gp_active_sensing.learning.vbks.config import Progress
 from gp_active_sensing.learning.vbks.data import inducing_inputs
 from gp_active_sensing.learning.vbks.draws import Draws
@@ -37,8 +41,8 @@ _SOME = 0.3
 """Share of the steps with some of the rows; all starts take them, then the best of each kernel."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
 """Factors on the width that curvature gives q(θ)."""
-_RATES = {"starts": 1.0, "some": 1.0, "point": 0.25, "full": 0.1}
-"""Factors of the step: smaller where it is near its best, and mini-batches are noisy."""
+_RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
+"""Factors of the step: large where gradients are exact, small near the best and in mini-batches."""
 _POINT = 0.7
 """Share of the steps until which q(θ) is a point."""
 _BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
@@ -99,7 +103,7 @@ class Training:
         """Return what came of it."""
         if not self._resumed():
             self._begin()
-        while self._stage < len(self.config.stages) and len(self.state.number):
+        while self._stage < len(self.config.stages) and self._any():
             phases = self._phases()
             while self._phase < len(phases):
                 phase, limit = phases[self._phase]
@@ -117,6 +121,10 @@ class Training:
             found = self._finished.bounds[name]
             found.extend([math.nan] * (len(self.config.stages) - len(found)))
         return self._finished
+
+    def _any(self) -> bool:
+        """Return whether there are kernels left; those that have converged wait in `_done`."""
+        return len(self.state.number) > 0 or bool(self._done)
 
     def _phases(self) -> list[tuple[str, int]]:
         """Return what a stage consists of, and the number of the step that each part ends with.
@@ -150,13 +158,14 @@ class Training:
     def _prepare(self) -> None:
         """Make what computes with the rows of the state as they are now."""
         chosen = [self._composites[self._row(i).kernel] for i in range(len(self.state.number))]
-        if chosen:
-            self._optimiser = Optimiser(
-                chosen, self.config, self._device, self._dtype, width=self._size
-            )
-            self._optimiser.full = self._full
-            starts = [self._row(i).start for i in range(len(chosen))]
-            self._draws = Draws(chosen, starts, self.config.seed, self._size)
+        if not chosen:
+            return
+        self._optimiser = Optimiser(
+            chosen, self.config, self._device, self._dtype, width=self._size
+        )
+        self._optimiser.full = self._full
+        starts = [self._row(i).start for i in range(len(chosen))]
+        self._draws = Draws(chosen, starts, self.config.seed, self._size)
 
     def _row(self, i: int) -> _Row:
         return self._rows[int(self.state.number[i])]
@@ -165,7 +174,10 @@ class Training:
 
     def _optimise(self, limit: int, phase: str) -> None:
         """Take steps up to number `limit` of the stage, or until all kernels have converged."""
-        self._full = self._optimiser.full = phase == "full"
+        self._full = phase == "full"
+        if not len(self.state.number):
+            return  # all had converged when a checkpoint was written
+        self._optimiser.full = self._full
         stage, every = self._stage, self.config.evaluate_every
         rows = self.data.rows_of(stage)
         few = phase in ("starts", "some")
@@ -251,7 +263,8 @@ class Training:
         judge(state, bound, config, rows, first=first)
         for i, value in enumerate(bound.tolist()):
             row = self._row(i)
-            row.trace.append([float(row.iterations), float(rows), value])
+            if math.isfinite(value):
+                row.trace.append([float(row.iterations), float(rows), value])
         self._tell(bound)
         return self._leave(bound, first=first)
 
@@ -423,17 +436,21 @@ class Training:
         if path is None or not self.group.resume or not path.exists():
             return False
         facts, arrays, finished = read_checkpoint(path, self._names)
-        self._finished = finished
-        self._rows = [_Row(**row) for row in facts["rows"]]
-        self._stage, self._step = facts["stage"], facts["step"]
-        self._phase, self._entered = facts["phase"], facts["entered"]
-        self._full = facts["full"]
+        self._finished, self._stage = finished, facts["stage"]
+        if self._stage == len(self.config.stages):
+            return True
 
         def part(prefix: str) -> State:
             own = {k[len(prefix) + 1 :]: v for k, v in arrays.items() if k.startswith(prefix + ".")}
             return State.from_arrays(own, self._device)
 
-        self.state = part("state")
-        self._done = [part(f"done{n}") for n in range(facts["done"])]
+        try:
+            self._rows = [_Row(**row) for row in facts["rows"]]
+            self._step, self._phase = facts["step"], facts["phase"]
+            self._entered, self._full = facts["entered"], facts["full"]
+            self.state = part("state")
+            self._done = [part(f"done{n}") for n in range(facts["done"])]
+        except (LookupError, TypeError, ValueError) as error:
+            raise no_checkpoint(path, error) from error
         self._prepare()
         return True

@@ -9,6 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.learning.vbks.checkpoint import finished_in, write_finished
 from gp_active_sensing.learning.vbks.data import Data
 from gp_active_sensing.learning.vbks.group import Finished, Group
 from gp_active_sensing.learning.vbks.groups import train_group
@@ -65,21 +66,36 @@ def on_cluster(groups: Sequence[Group], address: str) -> Generator[tuple[int, Fi
     try:
         from distributed import as_completed
 
-        # The rows travel once to each worker, not with every group.
+        # The rows travel once to each worker, not with every group; checkpoints stay here, since
+        # a worker may have another disk: what was done is kept, group by group.
         data = client.scatter(groups[0].data, broadcast=True)
-        futures: list[Any] = [
-            client.submit(
-                _with_data, k, dataclasses.replace(group, data=_TRAVELS), data, pure=False
-            )
-            for k, group in enumerate(groups)
-        ]
+        futures: list[Any] = []
+        for k, group in enumerate(groups):
+            kept = _kept(group)
+            if kept is not None:
+                yield k, kept
+                continue
+            sent = dataclasses.replace(group, data=_TRAVELS, checkpoint=None, resume=False)
+            futures.append(client.submit(_with_data, k, sent, data, pure=False))
         try:
             for future in as_completed(futures, loop=client.loop):
-                yield future.result()
+                k, finished = future.result()
+                group = groups[k]
+                if group.checkpoint is not None:
+                    stages = len(group.data.config.stages)
+                    write_finished(group.checkpoint, group.names, stages, finished)
+                yield k, finished
         finally:
             client.cancel(futures)
     finally:
         client.close()
+
+
+def _kept(group: Group) -> Finished | None:
+    """Return what came of a group when it was optimised before."""
+    if group.checkpoint is None or not group.resume:
+        return None
+    return finished_in(group.checkpoint, group.names, len(group.data.config.stages))
 
 
 def _in_worker(k: int, group: Group) -> tuple[int, Finished]:

@@ -15,6 +15,8 @@ from gp_active_sensing.belief import BeliefConfig, belief_of, belief_on, build_b
 from gp_active_sensing.belief.learned import candidates_of
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.selection import KernelModel, model_mark, write_model
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.types import FloatArray
@@ -186,6 +188,7 @@ def test_a_map_elsewhere_is_said(
         ({"mean_value": 2.0}, "mean_value: comes from belief.model; .* set it to 0.0"),
         ({"kernels": 0}, "kernels: must be 1 or more"),
         ({"scales": 2.5}, "scales: expected a whole number"),
+        ({"scales": 2}, "scales: expected an odd number, so that .* got 2; give 1 or 3"),
     ],
 )
 def test_keys_that_do_not_go_with_a_model(path: Path, keys: dict[str, Any], words: str) -> None:
@@ -228,6 +231,61 @@ def test_a_mark_that_does_not_fit_is_refused(path: Path, grid: Topology) -> None
     wrong = BeliefConfig(model=str(path), model_mark="0123456789abcdef")
     with pytest.raises(ConfigError, match=r"model_mark: .* is not the model that is meant"):
         belief_on(wrong, grid)
+
+
+@pytest.mark.parametrize("scales", [1, 3, 5, 9])
+def test_what_was_learned_is_always_among_the_candidates(model: KernelModel, scales: int) -> None:
+    inputs = np.zeros((3, 2))
+    for group in candidates_of(model, inputs, kernels=5, scales=scales, extent=9.0):
+        fit = model.fits[model.names.index(group.composite.name)]
+        assert any(np.array_equal(theta, fit.theta_mean) for theta in group.thetas)
+    with pytest.raises(ValueError, match="an odd number of factors"):
+        candidates_of(model, inputs, kernels=5, scales=scales + 1, extent=9.0)
+
+
+def test_a_daily_cycle_that_is_known_stays_one() -> None:
+    """Of a period with a small standard deviation there is one candidate: itself."""
+    X = np.linspace(0.0, 96.0, 60)[:, None]
+    composite = Composite(parse("PER×SE"), 1)
+    period = composite.where("period")
+    theta = np.zeros(composite.size)
+    theta[period] = math.log(24.0 / X.std())
+    model = make_model(
+        ["PER×SE"],
+        X,
+        np.sin(X[:, 0] * math.pi / 12),
+        input_names=["hours"],
+        thetas={"PER×SE": theta},
+        theta_std=0.001,
+    )
+    (group,) = candidates_of(model, model.scaling.inputs(X), kernels=1, scales=5, extent=96.0)
+    periods = np.exp(group.thetas[:, period]) * model.scaling.input_scale
+    np.testing.assert_allclose(periods, 24.0)
+    lengths = [h.length_scales[0] for h in group.hyperparameters]
+    assert lengths[-1] / lengths[0] == pytest.approx(4.0)
+
+
+def test_kernels_are_taken_by_their_probability(model: KernelModel, grid: Topology) -> None:
+    """Whatever order they have in the model."""
+    belief = model.belief
+    back = dataclasses.replace(
+        model,
+        fits=model.fits[::-1],
+        belief=dataclasses.replace(
+            belief,
+            mean=belief.mean[::-1],
+            root=np.linalg.cholesky((belief.root @ belief.root.T)[::-1, ::-1]),
+            probabilities=belief.probabilities[::-1],
+            errors=belief.errors[::-1],
+            softmax=belief.softmax[::-1],
+        ),
+    )
+    made = [
+        belief_of(m, BeliefConfig(model="m", kernels=2), grid.features, grid.feature_names)
+        for m in (model, back)
+    ]
+    assert made[0].hyperparameters == made[1].hyperparameters
+    assert made[0].weights == pytest.approx(made[1].weights)
 
 
 def test_one_kernel_and_one_length(path: Path, grid: Topology) -> None:

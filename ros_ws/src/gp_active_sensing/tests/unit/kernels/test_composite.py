@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import K12, MATERN, Expression, Leaf, Sum, parse, sentences
+from gp_active_sensing.kernels.grammar import (
+    K12,
+    MATERN,
+    Expression,
+    Leaf,
+    Sum,
+    leaves,
+    parse,
+    sentences,
+)
 
 LEVEL3 = sentences(3)
 OTHERS = (
@@ -205,10 +214,15 @@ def test_the_free_parameters_are_what_data_can_tell_apart(name: str) -> None:
 
 
 def test_stretched_moves_the_field_s_lengths_only() -> None:
-    """A field that is stretched has the covariance that the old one has at shrunk inputs."""
+    """A field that is stretched has the covariance that the old one has at shrunk inputs.
+
+    Periods stay as they are.
+    """
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(6, 2)), rng.normal(size=(5, 2))
-    for seed, expression in enumerate(e for e in (*LEVEL3, *OTHERS) if "LIN" not in str(e)):
+    for seed, expression in enumerate(
+        e for e in (*LEVEL3, *OTHERS) if not {"LIN", "PER"} & set(leaves(e))
+    ):
         composite = Composite(expression, 2)
         theta = drawn(composite, seed)
         before = theta.copy()
@@ -226,7 +240,19 @@ def test_stretched_moves_the_field_s_lengths_only() -> None:
     kinds = [
         (composite.leaves[p.leaf], p.kind) for i, p in enumerate(composite.parameters) if i in moved
     ]
-    assert sorted(kinds) == [("PER", "period"), ("SE", "length_scale")]
+    assert sorted(kinds) == [("PER", "length_scale"), ("SE", "length_scale")]
+
+
+def test_a_stretched_field_keeps_its_periods() -> None:
+    """A day stays a day: the covariance a period away is what it was, within it more alike."""
+    composite = Composite(parse("PER"), 1)
+    theta = np.log([0.1, 1.0, 0.8, 24.0])
+    long = composite.stretched(theta, 4.0)
+    at = np.array([[0.0], [6.0], [24.0], [48.0]])
+    before, after = (composite.covariance(t, at[:1], at)[0] for t in (theta, long))
+    np.testing.assert_allclose(after[[0, 2, 3]], 1.0)
+    np.testing.assert_allclose(before[[0, 2, 3]], 1.0)
+    assert after[1] > before[1]
 
 
 def test_other_units_of_the_inputs() -> None:

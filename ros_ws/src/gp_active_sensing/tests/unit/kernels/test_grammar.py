@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import (
     BASES,
     K12,
     KERNEL_SETS,
     MATERN,
+    MOST,
     Expression,
     Leaf,
     Sum,
@@ -217,11 +219,25 @@ def test_deep_brackets_are_an_error_or_a_kernel_never_a_crash() -> None:
         parse("(" * 100_000 + "SE")
 
 
+def test_the_largest_expressions() -> None:
+    """One limit for what is read, grown or made by hand, far from what anyone needs."""
+    for sign in "+×":
+        assert len(leaves(parse(sign.join(["SE"] * MOST)))) == MOST
+        with pytest.raises(
+            ConfigError, match="is no kernel: expected 50 base kernels at most, got"
+        ):
+            parse(sign.join(["SE"] * (MOST + 1)))
+    with pytest.raises(ConfigError, match="50 base kernels at most, got 51"):
+        Composite(add(*[Leaf("SE")] * (MOST + 1)), 1)
+    with pytest.raises(ConfigError, match="50 at most, got 51"):
+        sentences(MOST + 1)
+
+
 def test_levels() -> None:
     assert sentences(1, ("MAT32",)) == (Leaf("MAT32"),)
     assert len(sentences(2, ("SE", "MAT32"))) == 2 + 3 + 3
     assert sentences(2, ("SE", "SE")) == sentences(2, ("SE",))
-    with pytest.raises(ConfigError, match="level: expected 1 or more, got 0"):
+    with pytest.raises(ConfigError, match="level: expected 1 or more, 50 at most, got 0"):
         sentences(0)
     with pytest.raises(ConfigError, match="unknown base kernel 'RBF'"):
         sentences(2, ("RBF",))

@@ -15,8 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.selection import KernelModel, model_mark, read_model, write_model
+from gp_active_sensing.kernels.grammar import MOST
+from gp_active_sensing.learning.vbks import VbksConfig
+from gp_active_sensing.selection import (
+    KernelBelief,
+    KernelModel,
+    model_mark,
+    read_model,
+    write_model,
+)
+from gp_active_sensing.selection import settings as model_settings
 from gp_active_sensing.selection.archive import HEADER, pack, unpack
 from gp_active_sensing.selection.model_file import VERSION, _digest, model_from
 from tests.kernel_models import make_model, rows
@@ -122,6 +133,189 @@ def test_newer_version(path: Path) -> None:
         read_model(path)
 
 
+def npy(value: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
+    entry = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of versions that old programs cannot read
+        np.lib.format.write_array(entry, value, version)
+    return entry.getvalue()
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "float32",
+        "packed",
+        "bzip2",
+        "by columns",
+        "array file 2.0",
+        "text",
+        "bytes",
+        "other names",
+        "no npy",
+    ],
+)
+def test_newer_layouts_are_newer_and_not_damaged(path: Path, layout: str) -> None:
+    """Format and version are judged before anything that a later version may do otherwise."""
+    arrays = unpack(path.read_bytes())
+    header = json.loads(arrays.pop(HEADER).tobytes())
+    if layout == "other names":
+        header = {key: header[key] for key in ("format", "written_by")} | {"fits": [1, {"a": 2}]}
+    text = json.dumps(header | {"version": VERSION + 1, "written_by": "9.9.9"}).encode()
+    kind = {"packed": zipfile.ZIP_DEFLATED, "bzip2": zipfile.ZIP_BZIP2}.get(layout, 0)
+    version = (2, 0) if layout == "array file 2.0" else (1, 0)
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        raw = np.frombuffer(text, np.uint8)
+        if layout == "text":
+            raw = np.array(text.decode())
+        if layout == "bytes":
+            raw = np.array(text)
+        whole = text if layout == "no npy" else npy(raw, version)
+        archive.writestr("header" if layout == "no npy" else "header.npy", whole)
+        for key, value in arrays.items():
+            other = value.astype(np.float32) if layout == "float32" else value
+            order = np.asfortranarray(other) if layout == "by columns" else other
+            archive.writestr(f"{key}.npy", npy(order, version))
+    with pytest.raises(ConfigError, match=r"newer gp_active_sensing \(9.9.9, format 2; this is"):
+        read_model(path)
+
+
+@pytest.mark.parametrize("version", ["2.0", 1.5, [2], {"major": 2}])
+def test_versions_of_another_kind(path: Path, version: object) -> None:
+    path.write_bytes(changed(path.read_bytes(), put("version", version)))
+    with pytest.raises(ConfigError, match="newer gp_active_sensing"):
+        read_model(path)
+
+
+@pytest.mark.parametrize("version", [None, 0, -1, 0.5])
+def test_versions_that_never_were(path: Path, version: object) -> None:
+    path.write_bytes(changed(path.read_bytes(), put("version", version)))
+    with pytest.raises(ConfigError, match=r"damaged .*expected 1"):
+        read_model(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"recipe": "text"}, "settings.recipe: expected an object, got 'text'"),
+        ({"recipe": []}, "settings.recipe: expected an object"),
+        ({"recipe": {"times": [1]}}, "settings.recipe.times: expected an object"),
+        ({"recipe": {"times": {"x": "abc"}}}, "settings.recipe.times.x: expected a time such as"),
+        ({"recipe": {"times": {"x": 3}}}, "settings.recipe.times.x: expected text"),
+        ({"recipe": {"scale": "long"}}, "settings.recipe.scale: expected a number"),
+        ({"recipe": {"scale": 0}}, "settings.recipe.scale: expected a number other than 0"),
+        ({"recipe": {"kind": 1}}, "settings.recipe.kind: expected text"),
+        ({"recipe": {"transform": "sqrt"}}, "settings.recipe.transform: expected identity or log"),
+        ({"recipe": {"transform": "log"}}, "expected one transform, got identity and log"),
+        ({"transform": "nonsense"}, "settings.transform: expected identity or log, got 'nonsense'"),
+        ({"transform": ["log"]}, "settings.transform: expected identity or log"),
+        ({"vbks": [1]}, "settings.vbks: expected an object"),
+        ({"vbks": {"samples": 1}}, "settings.vbks.samples: expected a whole number, 2 or more"),
+        ({"vbks": {"seed": "x"}}, "settings.vbks.seed: expected a whole number"),
+        ({"vbks": {"inducing": True}}, "settings.vbks.inducing: expected a whole number"),
+        ({"vbks": {"prior_std": -1}}, "settings.vbks.prior_std: expected a number"),
+        ({"vbks": {"centre": "no"}}, "settings.vbks.centre: expected true or false"),
+        ({"vbks": {"hyperparameters": "some"}}, "settings.vbks.hyperparameters: expected full or"),
+        ({"screening": 3}, "settings.screening: expected an object"),
+        ({"screening": {"inducing": 8}}, "settings.screening.kernels: is missing"),
+        ({"screening": {"inducing": 8, "kernels": ["SE"], "bounds": []}}, "expected 1 numbers"),
+        ({"screening": {"inducing": 8, "kernels": ["SE"], "bounds": "ab"}}, "bounds: expected a"),
+        ({"notes": "all"}, "settings.notes: expected a list"),
+        ({"notes": [1]}, "settings.notes: expected a list of texts"),
+        ({"seconds": "long"}, "settings.seconds: expected a number"),
+        ({"versions": {"torch": 2}}, "settings.versions.torch: expected text"),
+        ({"more": [float("inf")]}, r"header.settings.more\[0\]: expected a finite number"),
+        ({"more": "\ud800"}, "header.settings.more: text that cannot be written"),
+        ({"more": json.loads("[" * 40 + "]" * 40)}, "expected at most 30 levels"),
+    ],
+)
+def test_settings_are_checked_when_a_model_is_read(
+    path: Path, settings: dict[str, Any], words: str
+) -> None:
+    def change(header: dict[str, Any], arrays: Arrays) -> None:
+        header["settings"] |= settings
+
+    path.write_bytes(changed(path.read_bytes(), change))
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_model(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_settings_that_are_written_are_read(path: Path) -> None:
+    """Whatever the settings of VBKS and a recipe are today; null stands for what is not known."""
+    recipe = {
+        **{"kind": "table", "scale": -3.6, "transform": "log", "scenario": None},
+        "times": {"t": "2024-03-01T06:30:00.250000+00:00", "u": "2024-03-01T06:30:00Z"},
+    }
+    settings = {"vbks": to_mapping(VbksConfig()), "recipe": recipe, "transform": "log"}
+    settings |= {"notes": ["a", "a"], "seconds": 3, "versions": {"torch": "2"}, "unknown": [None]}
+    path.write_bytes(changed(path.read_bytes(), put("settings", settings)))
+    assert read_model(path).settings == settings
+    assert tuple(TRANSFORMS) == model_settings.TRANSFORMS
+
+
+def test_doubt_beyond_all_bounds_is_refused(path: Path) -> None:
+    """A standard deviation of 100 of a logarithm would be one of 4e116 of a prediction."""
+    for key, value, words in (
+        ("fit0.theta_root", lambda a: 100.0 * np.tril(np.ones_like(a)), "theta_root: expected fin"),
+        ("fit0.theta_root", lambda a: 9.0 * np.tril(np.ones_like(a)), "deviations of 10 at most"),
+        ("fit0.theta_root", lambda a: a + 0.1, "theta_root: expected a lower triangle"),
+        ("fit0.root", lambda a: a + 0.1, "fit0.root: expected a lower triangle"),
+        ("fit0.theta_mean", lambda a: a + 60.0, "theta_mean: expected finite"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            model_from(changed(path.read_bytes(), put(key, value)))
+
+
+def test_the_longest_names_are_written_and_read(tmp_path: Path) -> None:
+    """What can be learned can be written: one limit for both."""
+    X, y = rows(n=20)
+    half = MOST // 2
+    for name in (
+        "+".join(["MAT52"] * MOST),
+        "×".join(["MAT52"] * MOST),
+        "×".join(["(MAT12+MAT32)"] * half),
+        "×".join(["(MAT12+MAT32×(MAT12+MAT52))"] * (MOST // 4)),
+    ):
+        model = make_model([name], X, y)
+        assert len(model.names[0]) > 120
+        assert read_model(write_model(tmp_path / "m.npz", model)).names == model.names
+
+
+def test_kernels_are_written_and_read_most_probable_first(model: KernelModel, path: Path) -> None:
+    assert model.belief.probabilities[0] > model.belief.probabilities[1]
+    back = dataclasses.replace(model, fits=model.fits[::-1], belief=turned(model.belief))
+    out = path.with_name("turned.npz")
+    again = read_model(write_model(out, back))
+    assert again.names == model.names
+    assert again.belief.probabilities == pytest.approx(model.belief.probabilities)
+    assert again.belief.correlations == pytest.approx(model.belief.correlations)
+
+    def older(header: dict[str, Any], arrays: Arrays) -> None:
+        for key in ("mean", "root", "probabilities", "errors", "softmax"):
+            arrays[f"belief.{key}"] = getattr(turned(model.belief), key)
+        header["kernels"].reverse()
+        for key in [key for key in arrays if key.startswith("fit0.")]:
+            other = key.replace("fit0", "fit1")
+            arrays[key], arrays[other] = arrays[other], arrays[key]
+
+    path.write_bytes(changed(path.read_bytes(), older))
+    assert read_model(path).names == model.names
+
+
+def turned(belief: KernelBelief) -> KernelBelief:
+    """Return the belief about two kernels in the other order."""
+    covariance = (belief.root @ belief.root.T)[::-1, ::-1]
+    return dataclasses.replace(
+        belief,
+        mean=belief.mean[::-1],
+        root=np.linalg.cholesky(covariance),
+        probabilities=belief.probabilities[::-1],
+        errors=belief.errors[::-1],
+        softmax=belief.softmax[::-1],
+    )
+
+
 def test_not_a_model(tmp_path: Path) -> None:
     other = tmp_path / "other.npz"
     np.savez(other, weights=np.zeros(3))
@@ -158,7 +352,12 @@ def test_pickled_objects_are_never_run(path: Path, tmp_path: Path) -> None:
 def test_what_is_packed_or_claims_to_be_large_is_refused(path: Path, tmp_path: Path) -> None:
     squeezed = tmp_path / "squeezed.npz"
     with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.npy", b"\0" * 10_000_000)
+        archive.writestr("header.npy", b"\0" * ((1 << 26) + 1))
+    with pytest.raises(ConfigError, match="a header of more than 67108864 bytes"):
+        read_model(squeezed)
+    squeezed.write_bytes(path.read_bytes())
+    with zipfile.ZipFile(squeezed, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("extra.npy", b"\0" * 10_000_000)
     with pytest.raises(ConfigError, match="entries are larger than the file"):
         read_model(squeezed)
     entry = io.BytesIO()
@@ -221,7 +420,7 @@ def of_kernel(key: str, value: Any) -> Callable[[dict[str, Any], Arrays], None]:
         (put("history.softmax", lambda a: a[:, :1]), "history.softmax: expected shape"),
         (of_kernel("name", "SE+"), "is no kernel"),
         (of_kernel("name", "SE+PER"), "theta_mean: expected shape"),
-        (of_kernel("name", "(" * 5000), "text of at most 120"),
+        (of_kernel("name", "(" * 5000), "text of at most 400"),
         (of_kernel("name", "LIN×(PER+RQ)"), "shape|twice"),
         (of_kernel("bound", None), "bound: expected a number"),
         (of_kernel("whitened", 1), "whitened: expected true or false"),

@@ -170,6 +170,53 @@ def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
     )
 
 
+def test_pruning_has_seed_and_samples_of_the_model_unless_told(model: KernelModel) -> None:
+    def of(model: KernelModel, **options: int) -> np.ndarray:
+        return model.prune(2, **options).belief.probabilities
+
+    learned = {"vbks": {"seed": 7, "samples": 300}}
+    told = dataclasses.replace(model, settings=learned)
+    assert np.array_equal(of(told), of(model, seed=7, samples=300))
+    assert np.array_equal(of(told, seed=0, samples=2000), of(model))
+    assert not np.array_equal(of(told), of(model))
+    assert told.prune(2, samples=30).belief.errors[0] > 2.0 * told.prune(2).belief.errors[0]
+
+
+def test_kernels_are_pruned_by_their_probability_and_stay_ordered(model: KernelModel) -> None:
+    """Local ELBOs in the other order, as those of a belief with few samples may be."""
+    order = np.array([2, 0, 1])
+    mixed = dataclasses.replace(
+        model,
+        fits=tuple(model.fits[k] for k in order),
+        belief=dataclasses.replace(
+            model.belief,
+            mean=model.belief.mean[order],
+            root=np.linalg.cholesky(
+                (model.belief.root @ model.belief.root.T)[np.ix_(order, order)]
+            ),
+            probabilities=model.belief.probabilities[order],
+            errors=model.belief.errors[order],
+            softmax=model.belief.softmax[order],
+        ),
+    )
+    again = mixed.ordered()
+    assert again.names == model.names
+    for key in ("mean", "root", "probabilities", "errors", "softmax"):
+        assert getattr(again.belief, key) == pytest.approx(getattr(model.belief, key)), key
+    assert mixed.prune(2).names == model.prune(2).names
+    assert again.ordered() is again
+    X = np.array([[10.0, 20.0]])
+    assert mixed.predict(X)[0] == pytest.approx(again.predict(X)[0])
+    ties = dataclasses.replace(
+        model, belief=dataclasses.replace(model.belief, probabilities=np.full(3, 1.0 / 3.0))
+    ).ordered()
+    bounds = [fit.bound for fit in ties.fits]
+    assert bounds == sorted(bounds, reverse=True)
+    for top in (1, 2, 3):
+        chances = mixed.prune(top).belief.probabilities
+        assert (np.diff(chances) <= 0.0).all()
+
+
 def test_correlations_of_g(model: KernelModel) -> None:
     found = model.belief.correlations
     assert found.shape == (3, 3)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
@@ -250,3 +250,63 @@ def test_going_on_with_another_number_of_inducing_inputs() -> None:
     )
     assert more.fits[0].inducing.shape == (12, 1)
     assert np.isfinite(more.fits[0].bound)
+
+
+def test_stopped_while_the_last_pass_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When all kernels have converged the checkpoint has none left to optimise."""
+    from gp_active_sensing.learning.vbks.training import Training
+
+    eager = dataclasses.replace(SMALL, patience=1, tolerance=10.0, stages=(1.0,))
+    wanted = select_kernels(rows(), KERNELS, eager)
+
+    def cut(self: Training) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_conclude", cut)
+        with pytest.raises(Stopped):
+            select_kernels(rows(), KERNELS, eager, checkpoint=tmp_path)
+    same(select_kernels(rows(), KERNELS, eager, checkpoint=tmp_path, resume=True), wanted)
+
+
+def test_a_bound_that_was_once_not_finite_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gp_active_sensing.learning.vbks.optimiser import Optimiser
+    from gp_active_sensing.selection import read_model, write_model
+
+    right, calls = Optimiser.bound, []
+
+    def once(self: Optimiser, state: Any, total: Any) -> Any:
+        calls.append(1)
+        found = right(self, state, total)
+        if len(calls) == 3:
+            found = found.clone()
+            found[0] = -float("inf")
+        return found
+
+    monkeypatch.setattr(Optimiser, "bound", once)
+    model = select_kernels(rows(), KERNELS, SMALL)
+    assert not model.dropped
+    write_model(tmp_path / "m.npz", model)
+    assert read_model(tmp_path / "m.npz").names == model.names
+
+
+def test_a_checkpoint_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(RunError, match="cannot make the folder"):
+        select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path / "file" / "c")
+
+
+def test_an_input_that_does_not_vary_has_no_unit() -> None:
+    given = rows()
+    X = np.column_stack([given.inputs, np.full(len(given), 0.1)])
+    model = select_kernels(
+        Rows(X, given.outputs, (*given.input_names, "c"), "v", "made rows"), KERNELS[:1], SMALL
+    )
+    assert model.scaling.input_scale[-1] == 1.0
+    mean, _ = model.predict(X[:5])
+    moved, _ = model.predict(X[:5] + np.append(np.zeros(X.shape[1] - 1), 1e-7))
+    np.testing.assert_allclose(mean, moved, atol=1e-4)

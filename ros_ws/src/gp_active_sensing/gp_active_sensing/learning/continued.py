@@ -1,0 +1,134 @@
+"""Other rows for a model: read as those that it was learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.learning.read_bag import is_bag
+from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.sources import TABLES, Asked, transform_said
+from gp_active_sensing.selection import KernelModel
+
+__all__ = ["as_before", "asked_as_before", "asked_of", "origins_of"]
+
+_KINDS = {
+    "table": "columns of a table",
+    "map": "places of a map",
+    "wide": "places of a map, and hours",
+    "bag": "positions of a bag",
+}
+_OF_MAPS = ("map", "wide")
+_UNNAMED = "value"
+"""Output of a map's readings where no column was named."""
+
+
+def origins_of(model: KernelModel | None) -> dict[str, str]:
+    """Return from when a model counts its hours, by input."""
+    times = {} if model is None else _recipe(model).get("times") or {}
+    return {str(name): str(stamp) for name, stamp in times.items()}
+
+
+def asked_as_before(asked: Asked, earlier: KernelModel, *, scale_given: bool) -> Asked:
+    """Return what is asked for, with what is not said taken from an earlier model.
+
+    Args:
+        asked: what the user said.
+        earlier: the model to be continued.
+        scale_given: the scale is the user's, not the default one.
+
+    Raises:
+        ConfigError: another transform, scale or output than the model's.
+    """
+    recipe = _recipe(earlier)
+    transform = _transform(earlier)
+    said = transform_said(asked.overrides)
+    if said is not None and said != transform:
+        raise _differs("belief.transform", transform, said)
+    scale = float(recipe.get("scale", 1.0))
+    if scale_given and asked.scale != scale:
+        raise _differs("--scale", f"{scale:g}", f"{asked.scale:g}")
+    kind, name = recipe.get("kind"), earlier.output_name
+    named = name != _UNNAMED or kind not in _OF_MAPS
+    if asked.value and named and asked.value != name:
+        raise _differs("--value", name, asked.value)
+    table = Path(asked.data).suffix.lower() in TABLES
+    inputs = asked.inputs
+    of_map = asked.scenario is not None or asked.map_file is not None
+    if table and of_map == (kind == "wide") and kind in ("table", "wide"):
+        inputs = inputs or earlier.input_names
+    return replace(
+        asked,
+        inputs=inputs,
+        value=asked.value or (name if table and named else ""),
+        scale=scale if table or is_bag(asked.data) else asked.scale,
+        transform=transform,
+    )
+
+
+def as_before(rows: Rows, earlier: KernelModel) -> Rows:
+    """Return the rows that were read, named as those of an earlier model.
+
+    Raises:
+        ConfigError: they are of another kind, or another quantity.
+    """
+    recipe = _recipe(earlier)
+    kind = recipe.get("kind")
+    if kind is None:
+        return rows
+    if rows.recipe.get("kind") != kind:
+        is_now = _KINDS.get(str(rows.recipe.get("kind")), "something else")
+        msg = (
+            f"the model to be continued was learned from {_KINDS.get(str(kind), kind)}, "
+            f"{rows.source} gives {is_now}: give rows of the same kind, all of them, old and new"
+        )
+        raise ConfigError(msg)
+    if kind not in _OF_MAPS and rows.output_name != earlier.output_name:
+        raise _differs("the values", earlier.output_name, rows.output_name)
+    kept = {key: recipe[key] for key in ("scale", "scenario") if recipe.get(key)}
+    return replace(rows, output_name=earlier.output_name, recipe={**rows.recipe, **kept})
+
+
+def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> Asked:
+    """Return how rows are read that a model is held against, and nothing is learned from.
+
+    Args:
+        model: whose inputs, transform and scale they have.
+        data: a CSV file, a run directory, a scenario or a bag.
+        said: fields of `Asked` that the user gave.
+    """
+    recipe, path = _recipe(model), Path(data)
+    bag = is_bag(data)
+    table = not path.is_dir() and not bag and (path.suffix.lower() in TABLES or path.is_file())
+    kind = recipe.get("kind")
+    of_map = "scenario" in said or "map_file" in said
+    inputs = (table and (not of_map or kind == "wide")) or (bag and not of_map and kind != "map")
+    asked = Asked(
+        data,
+        inputs=model.input_names if inputs else (),
+        value=model.output_name if table and not of_map else "",
+        scale=float(recipe.get("scale", 1.0)) if table or bag else 1.0,
+        transform=_transform(model),
+        held_out=True,
+    )
+    return replace(asked, **said)
+
+
+def _recipe(model: KernelModel) -> dict[str, Any]:
+    """Return how the rows of a model were read."""
+    return dict(model.settings.get("recipe") or {})
+
+
+def _transform(model: KernelModel) -> str:
+    return str(model.settings.get("transform") or _recipe(model).get("transform") or "identity")
+
+
+def _differs(what: str, before: str, now: str) -> ConfigError:
+    msg = (
+        f"{what}: the model to be continued has {before}, this says {now}; its old rows and the "
+        "new ones must be the same quantity: leave it out, or learn anew without --continue"
+    )
+    return ConfigError(msg)

@@ -1,0 +1,138 @@
+"""Rows out of a wide CSV table: a line for each time, a column for each place of a map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, ReadingError, suggest
+from gp_active_sensing.learning.columns import listed
+from gp_active_sensing.learning.read_table import transformed
+from gp_active_sensing.learning.readings import PLACE_COLUMNS
+from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.store import Store
+from gp_active_sensing.learning.table import Table
+from gp_active_sensing.topology import Topology
+
+__all__ = ["HOURS", "is_wide", "read_wide"]
+
+HOURS = "hours"
+"""Input that is the time of a line."""
+_TIMES = (HOURS, "time", "timestamp", "date", "datetime")
+
+
+def is_wide(path: Path, topology: Topology) -> bool:
+    """Say whether columns of a table have the names of places, and none says the place of a row.
+
+    Raises:
+        ReadingError: a file that cannot be read.
+    """
+    with Table(path) as table:
+        header = set(table.header)
+    if header.intersection(PLACE_COLUMNS) or {"x", "y"} <= header:
+        return False
+    return bool(header.intersection(topology.names))
+
+
+def read_wide(
+    path: Path,
+    topology: Topology,
+    inputs: Sequence[str] = (),
+    *,
+    scale: float = 1.0,
+    transform: str = "identity",
+    folder: Path | None = None,
+    origins: Mapping[str, str] | None = None,
+    held_out: bool = False,
+) -> Rows:
+    """Read a value of each place at each time, some lines at a time; a cell is a row.
+
+    An empty cell is no row. Columns that are no place are left out.
+
+    Args:
+        path: of a CSV file with a header.
+        topology: the map.
+        inputs: (d,) features of the places, and `HOURS`: column hours as it is, or a column of time
+            stamps (or of seconds, named time), from its first on; () = all features.
+        scale: factor on the values.
+        transform: of the values, after it.
+        folder: where a long table is kept; None = in memory.
+        origins: `HOURS`: stamp from which they are counted.
+        held_out: nothing is learned from them, see `Rows.checked`.
+
+    Raises:
+        ConfigError: inputs that the map does not have.
+        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
+            learned from.
+    """
+    names = tuple(inputs) or tuple(topology.feature_names)
+    known = {name: k for k, name in enumerate(topology.feature_names)}
+    for name in names:
+        if name != HOURS and name not in known:
+            choice = (*known, HOURS)
+            msg = (
+                f"--inputs: places of map {topology.name!r} have {listed(choice)}, not {name!r}."
+                f"{suggest(name, choice)}"
+            )
+            raise ConfigError(msg)
+    if len(set(names)) < len(names):
+        msg = f"--inputs: expected each once, got {','.join(names)}"
+        raise ConfigError(msg)
+    places = {name: k for k, name in enumerate(topology.names)}
+    store = Store(len(names), folder)
+    cells = 0
+    try:
+        with Table(path) as first:
+            clock = _clock(path, first.header, set(places)) if HOURS in names else ""
+        begins = (origins or {}).get(HOURS)
+        stamps = {clock: begins} if clock and begins is not None else {}
+        with Table(path, stamps) as table:
+            columns = [name for name in table.header if name in places and name != clock]
+            features = topology.features[[places[name] for name in columns]]
+            for values in table.chunks((*columns, *([clock] if clock else []))):
+                read = values[:, : len(columns)]
+                line, place = np.nonzero(np.isfinite(read))
+                cells += read.size
+                found = np.empty((len(line), len(names) + 1))
+                for column, name in enumerate(names):
+                    if name == HOURS:
+                        unit = 1.0 if clock == HOURS or clock in table.origins else 3600.0
+                        found[:, column] = values[line, -1] / unit
+                    else:
+                        found[:, column] = features[place, known[name]]
+                found[:, -1] = transformed(scale * read[line, place], transform, str(path))
+                store.add(found[np.isfinite(found).all(axis=1)])
+        table.refuse_without(columns)
+        X, y = store.arrays()
+    finally:
+        store.close()
+    notes = [f"a wide table: {table.rows} times of {len(columns)} places"]
+    if lost := cells - len(y):
+        notes.append(f"{lost} of {cells} cells are empty and are left out")
+    times: dict[str, str] = {}
+    if clock in table.origins:
+        times[HOURS] = table.origins[clock].isoformat()
+        notes.append(f"{HOURS} are counted since {times[HOURS]}")
+    recipe = {
+        "kind": "map" if HOURS not in names else "wide",
+        "map": topology.name,
+        "times": times,
+        "scale": scale,
+        "transform": transform,
+    }
+    rows = Rows(X, y, names, "value", str(path), tuple(notes), recipe)
+    return rows.checked(held_out=held_out)
+
+
+def _clock(path: Path, header: Sequence[str], places: set[str]) -> str:
+    """Return the column with the times."""
+    for name in _TIMES:
+        if name in header and name not in places:
+            return name
+    msg = (
+        f"{path}: {HOURS} are asked for, expected a column {' or '.join(_TIMES)}; "
+        f"got {listed(header)}"
+    )
+    raise ReadingError("no_column", msg)
