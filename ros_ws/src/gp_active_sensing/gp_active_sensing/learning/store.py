@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 IN_MEMORY = 100_000
 """Rows that are kept in memory; where there are more, all are on disk."""
-_NAMES = ("rows-inputs.npy", "rows-outputs.npy")
+_NAMES = ("rows-inputs", "rows-outputs")
 
 
 class Store:
@@ -25,8 +25,8 @@ class Store:
 
     Args:
         dimensions: d.
-        folder: where more than `IN_MEMORY` rows are kept, as two .npy files; it must be there, and
-            must not have them already. None = in memory, however many they are.
+        folder: where more than `IN_MEMORY` rows are kept, as two .npy files beside whatever there
+            is; it must be there. None = in memory, however many they are.
     """
 
     def __init__(self, dimensions: int, folder: Path | None) -> None:
@@ -34,6 +34,7 @@ class Store:
         self._folder = folder
         self._chunks: list[FloatArray] = []
         self._streams: list[IO[bytes]] = []
+        self._paths: list[Path] = []
         self.rows = 0
 
     def add(self, values: FloatArray) -> None:
@@ -59,16 +60,14 @@ class Store:
             empty = np.empty((0, self._d + 1))
             whole = np.concatenate(self._chunks) if self._chunks else empty
             return np.ascontiguousarray(whole[:, :-1]), np.ascontiguousarray(whole[:, -1])
-        assert self._folder is not None
-        paths = [self._folder / name for name in _NAMES]
-        for stream, path, shape in zip(self._streams, paths, self._shapes(), strict=True):
+        for stream, path, shape in zip(self._streams, self._paths, self._shapes(), strict=True):
             try:
                 stream.seek(0)
                 _header(stream, shape)
                 stream.close()
             except OSError as error:
                 raise cannot(path, "write", error) from error
-        inputs, outputs = (np.load(path, mmap_mode="r") for path in paths)
+        inputs, outputs = (np.load(path, mmap_mode="r") for path in self._paths)
         return inputs, outputs
 
     def close(self) -> None:
@@ -83,8 +82,10 @@ class Store:
         logger.info("more than %d rows: they are kept in %s", IN_MEMORY, folder)
         try:
             for name, shape in zip(_NAMES, self._shapes(), strict=True):
-                stream = (folder / name).open("xb")
+                path = _free(folder, name)
+                stream = path.open("xb")
                 self._streams.append(stream)
+                self._paths.append(path)
                 _header(stream, shape)
         except OSError as error:
             raise cannot(folder, "write", error) from error
@@ -96,6 +97,15 @@ class Store:
                 stream.write(np.ascontiguousarray(part, dtype=np.float64).tobytes())
         except OSError as error:
             raise cannot(self._folder or Path(), "write", error) from error
+
+
+def _free(folder: Path, name: str) -> Path:
+    """Return a name that no file has."""
+    path, number = folder / f"{name}.npy", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{name}-{number}.npy"
+    return path
 
 
 def _header(stream: IO[bytes], shape: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from gp_active_sensing.kernels.grammar import sentences
 from gp_active_sensing.learning import table as table_module
 from gp_active_sensing.learning.kernel_lines import lengths_of, model_lines, noise_of
 from gp_active_sensing.selection import KernelModel, read_model, write_model
-from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
 from tests.kernel_models import make_model, rows
 
@@ -250,7 +251,49 @@ def test_report(file: Path, tmp_path: Path) -> None:
     assert with_rows.stat().st_size > plain.stat().st_size
     done = call("report", str(file), "--value", "v", "--out", str(plain))
     assert done.exit_code == 2
-    assert "are for --data" in done.stderr
+    assert "--value is for --data" in done.stderr
+
+
+@pytest.mark.parametrize("lines", [["3,4,7.5"], ["3,4,7.5", "30,4,7.5", "3,40,7.5"]])
+def test_few_rows_will_do_for_a_comparison(file: Path, tmp_path: Path, lines: list[str]) -> None:
+    source = table(tmp_path / "few.csv", "x,y,value", lines)
+    page = tmp_path / "few.html"
+    done = call("report", str(file), "--data", str(source), "--out", str(page))
+    assert done.exit_code == 0, done.output
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"[\[:, ](nan|-?inf|NaN|-?Infinity)[,\]}\s<]", text)
+    nothing = table(tmp_path / "none.csv", "x,y,value", ["3,4,"])
+    done = call("report", str(file), "--data", str(nothing), "--out", str(page))
+    assert done.exit_code == 1
+    assert "column 'value' has no number" in done.stderr
+
+
+def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> None:
+    scenario = load_scenario("town", overrides=["budget.readings=3", "policy={name: random}"])
+    run_scenario(scenario, tmp_path / "today")
+    for data in (str(tmp_path / "today"), "town"):
+        page = tmp_path / "page.html"
+        done = call("report", str(file), "--data", data, "--out", str(page))
+        assert done.exit_code == 0, done.output
+        assert page.stat().st_size > 10_000
+        page.unlink()
+    done = call("report", str(file), "--data", "twon", "--out", str(tmp_path / "page.html"))
+    assert done.exit_code == 1
+    assert "town" in done.stderr
+
+
+def test_a_bag_is_compared_too(tmp_path: Path) -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    recipe = {"kind": "bag", "scale": 1.0, "transform": "identity", "times": {}}
+    write_model(tmp_path / "m.npz", make_model(["SE"], *rows(), settings={"recipe": recipe}))
+    page = tmp_path / "page.html"
+    for more in ((), ("--reading-field", "temperature")):
+        done = call("report", str(tmp_path / "m.npz"), "--data", "town_sample", *more,
+                    "--out", str(page))  # fmt: skip
+        assert done.exit_code == 0, done.output
+    done = call("report", str(tmp_path / "m.npz"), "--pose-topic", "/pose", "--out", str(page))
+    assert done.exit_code == 2
+    assert "--pose-topic is for --data" in done.stderr
 
 
 def test_report_on_another_map(file: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def on_cores(groups: Sequence[Group], jobs: int) -> Generator[tuple[int, Finishe
     except BrokenProcessPool as error:
         msg = (
             f"a worker process ended or could not begin (often because memory ran out): {error}\n"
-            "Give fewer --jobs, or a smaller --memory; with --checkpoint what was done is kept"
+            "Give fewer --jobs, or a smaller vbks.memory; with --checkpoint what was done is kept"
         )
         raise RunError(msg) from error
     finally:

@@ -14,7 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import _cli
-from gp_active_sensing.selection import KernelModel, read_model
+from gp_active_sensing.learning import store as store_module
+from gp_active_sensing.learning.workplace import NAME
+from gp_active_sensing.selection import KernelModel, kernel_belief, read_model
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.topology import build_topology
 
 pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
 
@@ -152,6 +156,60 @@ def test_more_rows_for_a_model(log: Path, tmp_path: Path) -> None:
     assert "the model to be continued has the inputs x, hours" in wrong.stderr
 
 
+def test_what_is_not_said_when_a_model_is_continued(log: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old.npz"
+    given = ("--scale", "2", "--set", "belief.transform=log")
+    assert learned(log, old, *given, kernels="SE").exit_code == 0
+    more = ("--continue", str(old), "--iterations", "10", "--out", str(tmp_path / "new.npz"))
+    done = call(str(log), *more)
+    assert done.exit_code == 0, done.output
+    before, after = read_model(old), read_model(tmp_path / "new.npz")
+    assert after.settings["recipe"] == before.settings["recipe"]
+    assert after.settings["transform"] == "log"
+    assert (after.input_names, after.output_name) == (("x", "hours"), "temp")
+    X, y = drawn()
+    assert np.exp(after.predict(X)[0]).mean() == pytest.approx(2 * y.mean(), rel=0.05)
+    for wrong, message in (
+        (("--scale", "1"), "--scale: the model to be continued has 2, this says 1"),
+        (("--set", "belief.transform=identity"), "has log, this says identity"),
+        (("--value", "hours", "--inputs", "x"), "has temp, this says hours"),
+    ):
+        refused = call(str(log), *more, *wrong)
+        assert refused.exit_code == 1, refused.output
+        assert message in refused.stderr
+    town = call("town", *more)
+    assert town.exit_code == 1
+    assert "was learned from columns of a table, scenario 'town' gives places" in town.stderr
+
+
+def test_a_wide_table(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    wide = tmp_path / "wide.csv"
+    lines = [f"{t}," + ",".join(f"{20 + t + k}" for k in range(10)) for t in range(3)]
+    wide.write_text("\n".join([f"hours,{','.join(town.names[:10])}", *lines]), encoding="utf-8")
+    given = ("--map", "town", "--kernels", "SE", *QUICK)
+    for inputs, names in (((), "x, y"), (("--inputs", "x,y,hours"), "x, y, hours")):
+        out = tmp_path / f"{len(inputs)}.npz"
+        done = call(str(wide), *given, *inputs, "--out", str(out))
+        assert done.exit_code == 0, done.output
+        assert f"30 rows of {wide}: value of {names}; 1 kernel" in done.stdout
+        compared = call(
+            "report", str(out), "--data", str(wide), "--map", "town",
+            "--out", str(tmp_path / "page.html"), command="model",
+        )  # fmt: skip
+        assert compared.exit_code == 0, compared.output
+
+
+def test_pruned_with_the_samples_and_the_seed_of_the_learning(log: Path, tmp_path: Path) -> None:
+    given = ("--top", "2", "--seed", "7", "--set", "vbks.samples=50")
+    assert learned(log, tmp_path / "m.npz", *given).exit_code == 0
+    model = read_model(tmp_path / "m.npz")
+    bounds = [fit.bound for fit in model.fits]
+    expected = kernel_belief(bounds, samples=50, seed=7)
+    assert (model.belief.probabilities == expected.probabilities).all()
+    assert (model.belief.errors == expected.errors).all()
+
+
 def test_a_scenario_whose_probe_then_uses_it(tmp_path: Path) -> None:
     out = tmp_path / "town.npz"
     done = call("town", "--kernels", "SE,MAT32", *QUICK, "--out", str(out))
@@ -249,6 +307,41 @@ def test_a_checkpoint_of_one_s_own(log: Path, tmp_path: Path, interrupted_at: An
     assert f"--checkpoint {tmp_path / 'kept'} --resume goes on" in cut.stderr
     assert learned(log, tmp_path / "m.npz", *own, "--resume").exit_code == 0
     assert (tmp_path / "kept").is_dir()  # it is the user's, and stays
+
+
+def test_the_files_of_a_user_stay(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "IN_MEMORY", 10)
+    out = tmp_path / "m.npz"
+    for folder in (tmp_path, tmp_path / "m.npz.checkpoint"):
+        folder.mkdir(exist_ok=True)
+        for name in ("rows-inputs.npy", "rows-mine.npy"):
+            (folder / name).write_text("mine", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    assert learned(log, out, kernels="SE").exit_code == 0
+    assert learned(log, out, "--checkpoint", str(tmp_path), kernels="SE").exit_code == 0
+    left = {path for path in tmp_path.rglob("*") if tmp_path / NAME not in (path, *path.parents)}
+    assert left == {*before, out}
+    assert not list((tmp_path / NAME).rglob("rows-*"))
+    for path in tmp_path.rglob("rows-*"):
+        assert path.read_text(encoding="utf-8") == "mine"
+
+
+def test_names_of_their_own(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted_at: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ("--kernels", "SE", "--inputs", "x", "--value", "temp", *QUICK)
+    interrupted_at(2)
+    cut = call("log.csv", *given)
+    assert "the same command with --out log-kernels.npz --resume goes on" in cut.stderr
+    assert call("log.csv", *given).exit_code == 0  # another one meanwhile
+    assert call("log.csv", *given, "--resume").exit_code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        *("log-kernels-2.npz", "log-kernels.npz", "log.csv"),
+    ]
+    same(read_model(Path("log-kernels.npz")), read_model(Path("log-kernels-2.npz")))
 
 
 # -- bad input -----------------------------------------------------------------------------------
@@ -423,6 +516,7 @@ def test_wrong_usage(log: Path, arguments: tuple[str, ...], message: str) -> Non
         (("--kernels", "SE++PER"), "is no kernel: expected a base kernel before '+'"),
         (("--kernels", "SE", "--set", "vbks.rat=1"), "vbks.rat: unknown key. Did you mean 'rate'"),
         (("--kernels", "SE", "--set", "vbks.rate=-1"), "vbks.rate"),
+        (("--kernels", "SE", "--set", "vbks.dtype=float32"), "float32 has too few digits"),
     ],
 )
 def test_settings_that_are_wrong(log: Path, arguments: tuple[str, ...], message: str) -> None:

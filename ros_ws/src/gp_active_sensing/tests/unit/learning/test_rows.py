@@ -163,6 +163,38 @@ def test_the_files_of_a_store_are_plain_arrays(
     assert (np.load(tmp_path / "rows-inputs.npy") == values[:, :2]).all()
 
 
+def test_a_store_leaves_the_files_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "IN_MEMORY", 10)
+    mine = tmp_path / "rows-inputs.npy"
+    mine.write_text("mine", encoding="utf-8")
+    stores = []
+    for sign in (1.0, -1.0):
+        stores.append(Store(2, tmp_path))
+        stores[-1].add(sign * np.arange(36.0).reshape(12, 3))
+    assert mine.read_text(encoding="utf-8") == "mine"
+    for store, sign in zip(stores, (1.0, -1.0), strict=True):
+        X, y = store.arrays()
+        assert (np.asarray(X)[:, 0] == sign * np.arange(0.0, 36.0, 3.0)).all()
+        assert (np.asarray(y) == sign * np.arange(2.0, 36.0, 3.0)).all()
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_rows_that_nothing_is_learned_from(n: int) -> None:
+    X = np.arange(2.0 * n).reshape(n, 2)
+    held_out = rows(X, np.full(n, 3.0))
+    assert held_out.checked(held_out=True) is held_out
+    with pytest.raises(ReadingError):
+        held_out.checked()
+    X = np.vstack([X, [[np.nan, 0.0]]])
+    found = rows(X, np.full(n + 1, 3.0)).checked(held_out=True)
+    assert len(found) == n
+    assert found.notes == (f"1 of {n + 1} rows lack a number and are left out",)
+    with pytest.raises(ReadingError, match="has no row with a number in every column"):
+        rows(np.array([[1.0, np.nan], [np.nan, 1.0]]), np.ones(2)).checked(held_out=True)
+
+
 def test_times_become_hours(tmp_path: Path) -> None:
     stamps = ["2004-03-01 00:30:00", "2004-03-01T01:00:00Z", "", "2004-03-01T03:15:00.5+01:00"]
     stamps += [f"2004-03-02T{k:02}:00" for k in range(8)]

@@ -64,6 +64,76 @@ def test_a_run(tmp_path: Path) -> None:
     assert len(np.unique(found.inputs, axis=0)) == 12
 
 
+def test_a_run_has_its_unit(tmp_path: Path) -> None:
+    for data in ("town", str(tmp_path)):
+        with pytest.raises(ConfigError, match="--scale is for a table or a bag"):
+            gather_rows(Asked(data, scale=3.6))
+
+
+# -- a column for each place ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> tuple[str, Any]:
+    """Six places of a town at four times; one cell is empty, a column is no place."""
+    town = build_topology(load_scenario("town").map)
+    names = [town.names[k] for k in (7, 3, 40, 41, 2, 9)]
+    lines = []
+    for t in range(4):
+        cells = [f"{10 * t + k}" for k in range(6)]
+        if t == 2:
+            cells[1] = ""
+        lines.append(f"2024-03-01T{6 + t:02}:30:00Z,{','.join(cells)},cloudy")
+    return table(tmp_path, f"time,{','.join(names)},sky", lines), town
+
+
+def test_a_wide_table(wide: tuple[str, Any]) -> None:
+    log, town = wide
+    found = gather_rows(Asked(log, map_file="town", scale=2.0))
+    places = [7, 3, 40, 41, 2, 9]
+    cells = [(t, k) for t in range(4) for k in range(6) if (t, k) != (2, 1)]
+    assert found.input_names == ("x", "y")
+    assert (found.inputs == town.features[[places[k] for _, k in cells]]).all()
+    assert found.outputs.tolist() == [2.0 * (10 * t + k) for t, k in cells]
+    assert found.notes[:2] == (
+        "a wide table: 4 times of 6 places",
+        "1 of 24 cells are empty and are left out",
+    )
+    assert (found.recipe["kind"], found.recipe["scale"]) == ("map", 2.0)
+
+
+def test_a_wide_table_with_hours(wide: tuple[str, Any], tmp_path: Path) -> None:
+    log, _ = wide
+    found = gather_rows(Asked(log, scenario="town", inputs=("hours", "y")))
+    assert found.input_names == ("hours", "y")
+    assert found.inputs[:, 0].tolist() == [0.0] * 6 + [1.0] * 6 + [2.0] * 5 + [3.0] * 6
+    origin = "2024-03-01T06:30:00+00:00"
+    assert found.recipe["times"] == {"hours": origin}
+    later = {"hours": "2024-03-01T00:00:00+00:00"}
+    again = gather_rows(Asked(log, scenario="town", inputs=("hours",)), None, later)
+    assert again.inputs[0, 0] == 6.5
+    text = Path(log).read_text(encoding="utf-8")
+    for head, first, hours in (("time", "7200", 2.0), ("hours", "7", 7.0)):
+        lines = [f"{first},{','.join(line.split(',')[1:])}" for line in text.splitlines()[1:]]
+        plain = table(tmp_path, text.splitlines()[0].replace("time", head), lines)
+        assert gather_rows(Asked(plain, map_file="town", inputs=("hours",))).inputs[0, 0] == hours
+
+
+def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) -> None:
+    log, town = wide
+    with pytest.raises(ConfigError, match=r"have x, y, hours, not 'hour'\. Did you mean 'hours'"):
+        gather_rows(Asked(log, map_file="town", inputs=("hour",)))
+    with pytest.raises(ConfigError, match="expected each once, got x,x"):
+        gather_rows(Asked(log, map_file="town", inputs=("x", "x")))
+    timeless = table(tmp_path, ",".join(town.names[:8]), [",".join("12345678")])
+    with pytest.raises(ReadingError, match="expected a column hours or time"):
+        gather_rows(Asked(timeless, map_file="town", inputs=("hours",)))
+    assert len(gather_rows(Asked(timeless, map_file="town"))) == 8
+    bad = table(tmp_path, ",".join(town.names[:3]), ["1,2,x"])
+    with pytest.raises(ReadingError, match=r"line 2: .* expected a finite number or nothing"):
+        gather_rows(Asked(bad, map_file="town"))
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
