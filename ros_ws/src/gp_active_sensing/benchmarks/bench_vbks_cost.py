@@ -54,7 +54,7 @@ class Size:
 
 
 FULL = Size()
-SMOKE = Size(400, ("SE,LIN", "base"), (8,), (16,), ((8, 16),), 0.05, (4, 8), (1, 2))
+SMOKE = Size(400, ("SE", "SE,LIN"), (8,), (16,), ((8, 16),), 0.01, (4, 8), (1, 2))
 
 
 def config(inducing: int, batch: int, way: str = "point", steps: int = 1000) -> VbksConfig:

@@ -42,7 +42,7 @@ class Size:
 
 
 FULL = Size()
-SMOKE = Size(3000, 10, "SE,LIN,PER+SE", (8, 10), 2, 8, 64, 20, 500)
+SMOKE = Size(2000, 10, "SE,LIN,PER", (8, 5), 2, 8, 64, 5, 500)
 
 
 def watched(arguments: list[str], folder: Path) -> dict[str, float]:

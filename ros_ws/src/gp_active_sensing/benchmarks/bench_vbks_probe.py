@@ -16,7 +16,7 @@ import numpy as np
 from common import Section
 from network_data import data_folder
 from vbks_fields import LOG, NOISE, SIDE, Field, informed, kinds
-from vbks_runs import Kept, Report, run_alone, shown
+from vbks_runs import Kept, Report, error_of, run_alone, shown
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.kernels.grammar import kernel_set
@@ -49,7 +49,7 @@ class Size:
 
 
 FULL = Size()
-SMOKE = Size(2, (4, 8), "SE,PER+SE", 20, 1, 8)
+SMOKE = Size(1, (4, 8), "SE,PER+SE", 10, 1, 8)
 
 
 def config(size: Size, number: int) -> VbksConfig:
@@ -191,7 +191,7 @@ def chosen(found: dict[str, list[dict[str, Any]]]) -> Section:
 
 
 def draw(found: dict[str, list[dict[str, Any]]], size: Size, folder: Path) -> None:
-    """RMSPE against readings, a panel a kind of field."""
+    """RMSPE less that of the default, against readings, a panel a kind of field."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -199,21 +199,23 @@ def draw(found: dict[str, list[dict[str, Any]]], size: Size, folder: Path) -> No
 
     from gp_active_sensing.experiments.figures import COLOURS, MARKERS, STYLE
 
+    at = np.arange(len(size.readings))
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(1, len(found), figsize=(2.6 * len(found), 2.9), squeeze=False)
+        figure, axes = plt.subplots(1, len(found), figsize=(2.6 * len(found), 3.1), squeeze=False)
         for ax, (kind, fields) in zip(axes[0], found.items(), strict=True):
+            base = np.array([one["errors"][BASE] for one in fields])
+            ax.axhline(0.0, color=COLOURS[0], linewidth=1.5, label=BASE)
             for i, arm in enumerate(ARMS):
-                if arm not in fields[0]["errors"]:
+                if arm == BASE or arm not in fields[0]["errors"]:
                     continue
-                values = np.array([one["errors"][arm] for one in fields])
-                error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-                shift = 0.3 * (i - 2)
+                gain = np.array([one["errors"][arm] for one in fields]) - base
                 ax.errorbar(
-                    np.array(size.readings) + shift, values.mean(axis=0), error, capsize=2,
+                    at + 0.09 * (i - 2.5), gain.mean(axis=0), error_of(gain), capsize=2,
                     marker=MARKERS[i], markersize=4, color=COLOURS[i], linewidth=1.2, label=arm,
                 )  # fmt: skip
-            ax.set(title=kind, xlabel="readings", ylim=(0.0, None))
-        axes[0, 0].set_ylabel("RMSPE")
+            ax.set_xticks(at, [str(n) for n in size.readings])
+            ax.set(title=f"{kind}, {len(fields)} fields", xlabel="readings")
+        axes[0, 0].set_ylabel(f"RMSPE less that of the {BASE}")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         figure.savefig(folder / "vbks_probe.png", dpi=150)
         plt.close(figure)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from common import Section
 from vbks_data import DOMAIN, MORE, TRUTHS, Truth, synthetic
-from vbks_runs import Kept, Report, run_alone, shown
+from vbks_runs import Kept, Report, error_of, run_alone, shown
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
@@ -53,7 +53,7 @@ class Size:
 
 
 FULL = Size({"k12": (5, 500, 4), "k144": (5, 200, 2)})
-SMOKE = Size({"SE,LIN,PER×LIN×RQ,(PER+RQ)×LIN": (2, 15, 1)}, (0.2, 1.0), 60, 3, 20, 2, 8, 1)
+SMOKE = Size({"SE,PER×LIN×RQ,(PER+RQ)×LIN": (1, 10, 1)}, (0.3, 1.0), 40, 3, 10, 1, 6, 1, (1, 1, 3))
 BATCH = 32
 
 
@@ -377,7 +377,7 @@ def draw(runs: dict[tuple[str, str], list[dict[str, Any]]], folder: Path) -> Non
             for i, kernel in enumerate([name, *rivals]):
                 values = courses[kernel]
                 share = 100.0 * np.array(found[0]["rows"]) / found[0]["rows"][-1]
-                error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+                error = error_of(values)
                 ax.errorbar(
                     share, means[kernel], error, marker=MARKERS[i], markersize=4, capsize=2,
                     color=COLOURS[i], linewidth=2.2 if i == 0 else 1.1, elinewidth=0.8,

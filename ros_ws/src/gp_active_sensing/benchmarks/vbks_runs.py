@@ -84,12 +84,18 @@ def scores(values: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> dict[s
     return {"rmse": rmse, "nlpd": float(np.mean(density)), "covered": covered}
 
 
+def error_of(values: np.ndarray) -> np.ndarray:
+    """Standard errors of the means over the first axis; 0 of one value."""
+    if len(values) < 2:
+        return np.zeros(values.shape[1:])
+    return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))
+
+
 def shown(values: Sequence[float] | np.ndarray, digits: int = 3) -> str:
     """Mean ± standard error."""
     array = np.asarray(values, dtype=float)
-    if len(array) < 2:
-        return f"{array.mean():.{digits}f}"
-    return f"{array.mean():.{digits}f} ± {array.std(ddof=1) / math.sqrt(len(array)):.{digits}f}"
+    error = f" ± {float(error_of(array)):.{digits}f}" if len(array) > 1 else ""
+    return f"{array.mean():.{digits}f}{error}"
 
 
 def run_alone(run: Callable[..., Any], about: str | None) -> int:

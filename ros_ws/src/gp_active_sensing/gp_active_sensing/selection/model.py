@@ -118,11 +118,13 @@ class KernelBelief:
 
     def ordered(self, order: IntArray) -> KernelBelief:
         """Return the belief over the same kernels in another order (K,)."""
-        covariance = self.root @ self.root.T
+        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
+        triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
+        signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
         return replace(
             self,
             mean=self.mean[order],
-            root=np.linalg.cholesky(covariance[np.ix_(order, order)]),
+            root=np.tril((signs[:, None] * triangle).T),
             probabilities=self.probabilities[order],
             errors=self.errors[order],
             softmax=self.softmax[order],
@@ -242,18 +244,7 @@ class KernelModel:
         order = np.lexsort((-bounds, -belief.probabilities))
         if (order == np.arange(len(order))).all():
             return self
-        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
-        triangle = np.linalg.qr(belief.root[order].T, mode="r")
-        signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
-        sorted_belief = replace(
-            belief,
-            mean=belief.mean[order],
-            root=np.tril((signs[:, None] * triangle).T),
-            probabilities=belief.probabilities[order],
-            errors=belief.errors[order],
-            softmax=belief.softmax[order],
-        )
-        return replace(self, fits=tuple(self.fits[k] for k in order), belief=sorted_belief)
+        return replace(self, fits=tuple(self.fits[k] for k in order), belief=belief.ordered(order))
 
     def prune(
         self, top: int, *, samples: int | None = None, seed: int | None = None

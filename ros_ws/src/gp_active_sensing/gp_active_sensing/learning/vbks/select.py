@@ -166,16 +166,12 @@ def _model(
     history = _history(names, finished, data, earlier)
     left = [name for name in names if name in finished.fits]
     bounds = np.array([finished.fits[name].bound for name in left])
-    first = np.argsort(-bounds, kind="stable")
+    order = np.argsort(-bounds, kind="stable")
     belief = kernel_belief(
-        bounds[first], prior_std=config.prior_std, samples=config.samples, seed=config.seed
+        bounds[order], prior_std=config.prior_std, samples=config.samples, seed=config.seed
     )
-    # By q*, which is another order than that of the bounds where they tie.
-    order = np.argsort(-belief.probabilities, kind="stable")
-    belief = belief.ordered(order)
-    fits = tuple(finished.fits[left[k]] for k in first[order])
-    return KernelModel(
-        fits=fits,
+    model = KernelModel(
+        fits=tuple(finished.fits[left[k]] for k in order),
         belief=belief,
         dropped=tuple(finished.dropped.items()),
         scaling=data.scaling,
@@ -186,6 +182,7 @@ def _model(
         history=history,
         settings={"vbks": to_mapping(config)},
     )
+    return model.ordered()
 
 
 def _history(
