@@ -275,14 +275,15 @@ def draw(refits: dict[str, list[dict[str, Any]]], folder: Path) -> None:
         figure, axes = plt.subplots(2, len(refits), figsize=(4.6 * len(refits), 5.4), squeeze=False)
         for column, (name, runs) in enumerate(refits.items()):
             ax, below = axes[:, column]
-            for i, method in enumerate(m for m in METHODS if m not in (BASE, "constant")):
+            labels = [m for m in METHODS if m not in (BASE, "constant")]
+            for i, method in enumerate(labels):
+                colour = COLOURS[METHODS.index(method)]
                 gains = [
                     r["scores"][method]["rmse"] - r["scores"][BASE]["rmse"]
                     for r in runs if method in r["scores"]
                 ]  # fmt: skip
-                ax.plot(gains, [i] * len(gains), "o", color=COLOURS[i], markersize=4, alpha=0.6)
-                ax.plot(np.mean(gains), i, "|", color=COLOURS[i], markersize=18, markeredgewidth=2)
-            labels = [m for m in METHODS if m not in (BASE, "constant")]
+                ax.plot(gains, [i] * len(gains), "o", color=colour, markersize=4, alpha=0.6)
+                ax.plot(np.mean(gains), i, "|", color=colour, markersize=18, markeredgewidth=2)
             ax.set_yticks(range(len(labels)), labels if column == 0 else [""] * len(labels))
             ax.invert_yaxis()
             ax.axvline(0.0, color="#222222", linewidth=0.8)
@@ -296,7 +297,8 @@ def draw(refits: dict[str, list[dict[str, Any]]], folder: Path) -> None:
                     )  # fmt: skip
             below.plot([0.4, 1.0], [0.4, 1.0], ":", color="#222222", linewidth=0.8)
             below.set(xlabel="central interval", ylabel="share of readings in it")
-        axes[1, -1].legend(loc="lower right", fontsize=7.5)
+        handles, labels = axes[1, -1].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
         figure.savefig(folder / "vbks_real.png", dpi=150)
         plt.close(figure)
 

@@ -362,7 +362,7 @@ def draw(runs: dict[tuple[str, str], list[dict[str, Any]]], folder: Path) -> Non
     sets = list(dict.fromkeys(kernels for _, kernels in runs))
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(
-            len(sets), len(TRUTHS), figsize=(10.4, 3.3 * len(sets)), squeeze=False
+            len(sets), len(TRUTHS), figsize=(13.0, 3.3 * len(sets)), squeeze=False
         )
         for (name, kernels), found in runs.items():
             ax = axes[sets.index(kernels), [t.name for t in TRUTHS].index(name)]
@@ -389,7 +389,7 @@ def draw(runs: dict[tuple[str, str], list[dict[str, Any]]], folder: Path) -> Non
                 ylabel="kernel belief q*",
                 ylim=(0.0, 1.0),
             )
-            ax.legend(loc="upper left", fontsize=8)
+            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
         figure.savefig(folder / "vbks_synthetic.png", dpi=150)
         plt.close(figure)
 

@@ -36,7 +36,11 @@ class VbksConfig:
         False, help="q(θ)q(v) with u = chol(K)v in place of the paper's q(θ)q(u)"
     )
     learn_inducing: bool = param(True, help="move the inducing inputs, each kernel its own")
-    restarts: int = param(4, help="starting points of each kernel; the best goes on", low=1)
+    restarts: int = param(
+        4,
+        help="starting points of each kernel, the most promising of 64 draws; the best goes on",
+        low=1,
+    )
     noise_floor: float = param(
         1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
     )

@@ -130,7 +130,7 @@ def begin(
         config: seed and rate.
         device: of torch.
         dtype: of torch.
-        earlier: fits of kernels by name, which their first start takes over.
+        earlier: fits of kernels by name, which go on from there.
     """
     size = max(c.size for c in composites)
     K, M = len(starts), len(inducing)
@@ -140,7 +140,7 @@ def begin(
     Z = np.repeat(inducing[None], K, axis=0)
     for row, (k, number) in enumerate(starts):
         c = composites[k]
-        known = earlier.get(c.name) if number == 0 else None
+        known = earlier.get(c.name)
         if known is not None:
             mean[row, : c.size] = known.theta_mean
             raw[row, : c.size, : c.size] = _raw(known.theta_root)

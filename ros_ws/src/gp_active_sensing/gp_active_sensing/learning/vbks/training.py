@@ -31,6 +31,7 @@ from gp_active_sensing.learning.vbks.plateau import (
     leaving,
     restore,
 )
+from gp_active_sensing.learning.vbks.starts import best_starts
 from gp_active_sensing.learning.vbks.state import State, begin, scaled_root
 from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
@@ -145,13 +146,18 @@ class Training:
     def _begin(self) -> None:
         config = self.config
         known = self.group.earlier
+        Z = inducing_inputs(self.data, config.inducing)
+        sample = self.data.sample(0, _SAMPLE)
         self._rows = [
             _Row(k, number)
-            for k, name in enumerate(self._names)
-            for number in range(1 if name in known else config.restarts)
+            for k, composite in enumerate(self._composites)
+            for number in (
+                [0]
+                if composite.name in known
+                else best_starts(composite, sample, Z, config, self._device, self._dtype)
+            )
         ]
         starts = [(row.kernel, row.start) for row in self._rows]
-        Z = inducing_inputs(self.data, config.inducing)
         self.state = begin(self._composites, starts, Z, config, self._device, self._dtype, known)
         self._prepare()
 

@@ -209,7 +209,7 @@ def test_the_svgp_is_reproducible_and_starts_again() -> None:
     np.testing.assert_array_equal(one.losses, other.losses)
     assert len(one.losses) == 30
     with pytest.raises(ConfigError, match="float64, got float32"):
-        svgp_se(rows, VbksConfig(dtype="float32"))
+        svgp_se(rows, VbksConfig(dtype="float32", hyperparameters="point"))
     flat = Rows(rows.inputs, np.full(40, 3.0), ("x",), "v", "a flat field")
     with pytest.raises(ReadingError, match="a flat field"):
         svgp_se(flat, config)
