@@ -142,7 +142,17 @@ class Optimiser:
 
     # -- one step ------------------------------------------------------------------------------
 
-    def step(self, state: State, X: Any, y: Any, eta: Any, rows: int, *, whole: bool) -> None:
+    def step(
+        self,
+        state: State,
+        X: Any,
+        y: Any,
+        eta: Any,
+        rows: int,
+        *,
+        whole: bool,
+        pace: float = 1.0,
+    ) -> None:
         """Move q(u), q(θ) and the inducing inputs by one step.
 
         Args:
@@ -152,6 +162,7 @@ class Optimiser:
             eta: (K, P) standard normal.
             rows: that the mini-batch stands for.
             whole: it is all rows, so that the best q(u) is known.
+            pace: factor on the steps of Adam.
         """
         config = self.config
         variables = [v.detach().requires_grad_(True) for v in state.variables]
@@ -185,7 +196,7 @@ class Optimiser:
         for k, gradient in enumerate(gradients):
             if gradient is None:
                 continue
-            self._adam(state, k, torch.nan_to_num(gradient, 0.0, 0.0, 0.0))
+            self._adam(state, k, torch.nan_to_num(gradient, 0.0, 0.0, 0.0), pace)
         good = torch.isfinite(natural.precision).all(2).all(1) & finite
         # Smaller steps of θ, smaller steps of q(u): else its noise would be taken for the field's.
         natural_step = config.natural_step(Z.shape[1])
@@ -196,7 +207,7 @@ class Optimiser:
         safe = torch.nan_to_num(natural.linear, 0.0, 0.0, 0.0)
         state.linear = torch.lerp(state.linear, safe, share_of[:, None])
 
-    def _adam(self, state: State, k: int, gradient: Any) -> None:
+    def _adam(self, state: State, k: int, gradient: Any, pace: float) -> None:
         """Move one variable up its gradient, each kernel with its own step. [Kingma2015]."""
         first, second = state.moments[k], state.moments[k + 3]
         shape = (-1, *([1] * (gradient.dim() - 1)))
@@ -205,7 +216,7 @@ class Optimiser:
         second.lerp_(gradient * gradient, 1.0 - _DECAY[1])
         size = torch.sqrt(second / (1.0 - _DECAY[1] ** steps)) + _TINY
         move = (first / (1.0 - _DECAY[0] ** steps)) / size
-        state.variables[k].add_(state.rate.reshape(shape) * move.clamp(-_LARGEST, _LARGEST))
+        state.variables[k].add_(pace * state.rate.reshape(shape) * move.clamp(-_LARGEST, _LARGEST))
 
     # -- the curvature of q(θ) -------------------------------------------------------------------
 
