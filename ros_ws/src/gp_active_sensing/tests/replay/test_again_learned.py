@@ -26,7 +26,7 @@ def write(path: Path, seed: int = 0) -> Path:
 
 
 def recorded(model: Path, folder: Path) -> Path:
-    config: dict[str, Any] = {"belief": {"model": str(model), "kernels": 3, "scales": 2}}
+    config: dict[str, Any] = {"belief": {"model": str(model), "kernels": 3, "scales": 3}}
     return Recorder(1, config=config, seconds=30.0).run().bag(folder / "bag")
 
 
