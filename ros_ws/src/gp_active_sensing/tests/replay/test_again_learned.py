@@ -71,4 +71,4 @@ def test_only_learning_shows_the_kernels(model: Path, tmp_path: Path) -> None:
     bag = recorded(model, tmp_path)
     replay_bag(bag, tmp_path / "learnt", Given(), belief_only=True)
     record = records_of(tmp_path / "learnt")[-1]
-    assert len(record["kernels"]) == len(record["weights"]) == 5
+    assert len(record["kernels"]) == len(record["weights"]) == 7
