@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,27 @@ __all__ = ["model"]
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _model = click.argument("file", metavar="FILE", type=_file)
+_OF_PLACES = (
+    click.option("--scenario", metavar="NAME", help="The rows have places of this one's map."),
+    click.option(
+        "--map", "map_file", metavar="FILE", help="The rows have places of this road map."
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Of the map, e.g. map.features=[relational]",
+    ),
+    click.option("--place", default="", metavar="COLUMN", help="With the names of the places."),
+)
+
+
+def _places(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say of which map the places of rows are."""
+    for option in reversed(_OF_PLACES):
+        command = option(command)
+    return command
 
 
 @click.group()
@@ -47,16 +69,7 @@ def show(file: Path, top: int | None, as_json: bool) -> None:
 @_model
 @click.argument("rows", metavar="ROWS", type=_file)
 @click.option("--out", type=_file, metavar="FILE", required=True, help="The table, .csv")
-@click.option("--scenario", metavar="NAME", help="ROWS has places of this one's map.")
-@click.option("--map", "map_file", metavar="FILE", help="ROWS has places of this road map.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Of the map, e.g. map.features=[relational]",
-)
-@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@_places
 def predict(
     file: Path,
     rows: Path,
@@ -145,16 +158,7 @@ def prune(file: Path, top: int, out: Path) -> None:
 )
 @click.option("--value", default="", metavar="COLUMN", help="With the values.")
 @click.option("--scale", type=float, metavar="X", help="Factor on the values; default: the model's")
-@click.option("--scenario", metavar="NAME", help="The rows have places of this one's map.")
-@click.option("--map", "map_file", metavar="FILE", help="The rows have places of this road map.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Of the map, e.g. map.features=[relational]",
-)
-@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@_places
 @bag_options
 @click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
 def report(file: Path, data: str | None, out: Path, **said: Any) -> None:

@@ -116,7 +116,7 @@ class Training:
                 self._entered = False
                 if self._phase < len(phases):
                     self._step = limit
-                    self._forget_convergence()
+                    self._forget_outcomes()
             self._conclude()
         for name in self._finished.dropped:
             found = self._finished.bounds[name]
@@ -327,10 +327,10 @@ class Training:
         self.state = self.state.cut(torch.tensor(sorted(best.values()), device=self._device))
         self._prepare()
 
-    def _forget_convergence(self) -> None:
-        """What has converged in one part of a stage may gain in the next."""
+    def _forget_outcomes(self) -> None:
+        """What converged, or was given up, in one part of a stage is judged anew in the next."""
         for row in self._rows:
-            row.outcome = "" if row.outcome.startswith("converged") else row.outcome
+            row.outcome = ""
 
     # -- the end of a stage --------------------------------------------------------------------
 
