@@ -41,11 +41,11 @@ class Size:
     screen: int = 32
     screen_steps: int = 200
     refit: int = 128
-    refit_steps: int = 300
+    refit_steps: int = 500
     batch: int = 256
     screenings: int = GROUPS
     runs: int = 10
-    subset: int = 80
+    subset: int = 120
     """Rows that BIC and Laplace choose on."""
     rows: int | None = None
 

@@ -52,7 +52,7 @@ class Size:
     sought: tuple[int, int, int] = (4, 3, 200)
 
 
-FULL = Size({"k12": (5, 500, 4), "k144": (5, 200, 2)})
+FULL = Size({"k12": (5, 500, 4), "k144": (5, 500, 4)})
 SMOKE = Size({"SE,PER×LIN×RQ,(PER+RQ)×LIN": (1, 10, 1)}, (0.3, 1.0), 40, 3, 10, 1, 6, 1, (1, 1, 3))
 BATCH = 32
 

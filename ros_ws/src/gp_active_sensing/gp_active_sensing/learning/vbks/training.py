@@ -353,7 +353,10 @@ class Training:
             name = self._names[row.kernel]
             if not bool(alive[i]):
                 self._finished.bounds[name].append(math.nan)
-                self._finished.dropped[name] = row.outcome or "dropped: its bound is not finite"
+                self._finished.dropped[name] = (
+                    row.outcome
+                    or f"dropped: its bound was not finite, last at step {row.iterations}"
+                )
                 continue
             self._finished.bounds[name].append(value)
             row.trace.append([float(row.iterations), float(rows), value])
