@@ -21,8 +21,7 @@ import yaml
 
 from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, steps
-from tests.ros.conftest import domain_id
-from tests.ros.killing import WITHOUT_SHARED_MEMORY
+from tests.ros.conftest import LOOPBACK, domain_id
 from tests.sumo import demand_sumo
 
 __all__ = ["Reader"]
@@ -258,7 +257,7 @@ class Reader:
         log = self.folder / f"line{step.line}.log"
         environment = {**self._environment(), "ROS_DOMAIN_ID": str(domain_id())}
         environment["ROS_LOG_DIR"] = str(self.folder / "ros_logs")
-        environment.update(WITHOUT_SHARED_MEMORY)
+        environment.update(LOOPBACK)
         waits = use == "probe" or (use == "traffic_sim" and given.get("exit_at_end") != "true")
         with log.open("w") as stream:
             process = subprocess.Popen(

@@ -37,6 +37,8 @@ __all__ = ["BagRecorder", "main"]
 
 LOOK_SECONDS = 0.25
 """How often new topics are looked for."""
+ABSENT_SECONDS = 5.0
+"""After so long it is said that what should be recorded is not there."""
 DEPTH = 2000
 HELD = 1000
 """Messages held while simulated time has not begun."""
@@ -65,6 +67,8 @@ class BagRecorder(GuardedNode):
             self.resolve_topic_name(name, only_expand=True) for name in self.settings.topics
         }
         self._taken: dict[str, Any] = {}
+        self._began = time.monotonic()
+        self._said_absent: set[str] = set()
         self._queue: deque[tuple[str, int, bytes]] = deque()
         self._waiting = 0
         self._condition = threading.Condition()
@@ -108,6 +112,25 @@ class BagRecorder(GuardedNode):
             return set()
         internal = {f"{full}/transition_event", *OF_EVERY_NODE}
         return {topic for topic, _ in ends} - internal
+
+    def _absent(self) -> set[str]:
+        """Return what should be recorded and nobody has published or spoken of yet."""
+        absent = {f"topic {name}" for name in self._wanted - {*self._taken, *self.left_out}}
+        if self.settings.node and not self._topics_of_node():
+            absent.add(f"node {self.resolve_topic_name(self.settings.node, only_expand=True)}")
+        return absent
+
+    def _say_absent(self, absent: set[str]) -> None:
+        """Warn once of each: a name with a slip in it would record nothing, silently."""
+        new = sorted(absent - self._said_absent)
+        if not new or time.monotonic() - self._began < ABSENT_SECONDS:
+            return
+        self._said_absent |= absent
+        found = self.get_node_names_and_namespaces()
+        nodes = ", ".join(sorted(f"{space.rstrip('/')}/{name}" for name, space in found))
+        self.get_logger().warning(
+            f"waiting for {', '.join(new)}: not seen yet; the nodes that are: {nodes}"
+        )
 
     def _take(self, name: str, kind: str, publishers: Sequence[Any]) -> None:
         profiles = [info.qos_profile for info in publishers]
@@ -204,6 +227,10 @@ class BagRecorder(GuardedNode):
             "waiting": len(self._queue),
             "waiting_bytes": self._waiting,
         }
+        absent = self._absent()
+        self._say_absent(absent)
+        if absent:
+            values["waiting_for"] = ", ".join(sorted(absent))
         values |= {f"lost_{word}": count for word, count in sorted(self.lost.items())}
         values |= {f"left_out {name}": why for name, why in sorted(self.left_out.items())}
         wrong = self.lost.total() or self.left_out

@@ -13,6 +13,11 @@ import pytest
 
 LIMIT = 15.0
 """Longest wait for something that should happen [s]."""
+LOOPBACK = {
+    "FASTRTPS_DEFAULT_PROFILES_FILE": str(Path(__file__).with_name("loopback.xml")),
+    "ROS_AUTOMATIC_DISCOVERY_RANGE": "SYSTEM_DEFAULT",
+}
+"""Variables that keep messages on 127.0.0.1; with another range ROS changes what the file says."""
 
 
 def domain_id() -> int:
@@ -21,13 +26,13 @@ def domain_id() -> int:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ros_environment(tmp_path_factory: pytest.TempPathFactory, package_root: Path) -> Iterator[None]:
+def ros_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Set the variables that rclpy and child processes read."""
     patch = pytest.MonkeyPatch()
     patch.setenv("ROS_DOMAIN_ID", str(domain_id()))
     patch.setenv("ROS_LOG_DIR", str(tmp_path_factory.mktemp("ros_logs")))
-    profile = package_root / "config" / "fastdds.xml"
-    patch.setenv("FASTRTPS_DEFAULT_PROFILES_FILE", str(profile))
+    for variable, value in LOOPBACK.items():
+        patch.setenv(variable, value)
     yield
     patch.undo()
 

@@ -19,11 +19,10 @@ import numpy as np
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import FloatArray, Reading
+from tests.ros.conftest import LOOPBACK
 
 LIMIT = 120.0
 """Longest time a mission may take [s]."""
-WITHOUT_SHARED_MEMORY = {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}
-"""A killed process leaves its shared memory behind, which may hinder those that come after it."""
 SCENARIO = """
 name: killed
 seed: {seed}
@@ -185,7 +184,7 @@ def _start(
             command,
             stdout=stream,
             stderr=subprocess.STDOUT,
-            env={**(os.environ if environment is None else environment), **WITHOUT_SHARED_MEMORY},
+            env={**(os.environ if environment is None else environment), **LOOPBACK},
         )
 
 

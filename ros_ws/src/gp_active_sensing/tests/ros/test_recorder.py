@@ -23,7 +23,6 @@ from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.ros.runner import child_environment
 from tests.ros.conftest import Ros, wait_until
-from tests.ros.killing import WITHOUT_SHARED_MEMORY
 from tests.ros.probe import write_scenario
 
 pytestmark = pytest.mark.ros
@@ -56,7 +55,6 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) ->
     words += [f"record:={tmp_path / 'bag'}"]
     done = subprocess.run(
         [sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim", *words],
-        env={**os.environ, **WITHOUT_SHARED_MEMORY},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -136,6 +134,18 @@ def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path) -> 
     assert process.returncode == 1
     assert "cannot be made" in said
     assert "Traceback" not in said
+
+
+def test_what_is_not_there_is_named(ros: Ros, tmp_path: Path) -> None:
+    node = ros.node()
+    node.create_publisher(Float64, "number", 10)
+    process = start(tmp_path / "bag", "topics:=[number, humber]", "node:=nobody")
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    said = next((line for line in lines if "waiting for" in line), "")
+    finished(process)
+    assert "waiting for node /nobody, topic /humber: not seen yet" in said
+    assert f"/{node.get_name()}" in said
 
 
 def test_the_journal_topic_says_what_was_used(ros: Ros, tmp_path: Path) -> None:
