@@ -45,7 +45,7 @@ TORCH = {ROOT / "learning" / "model.py"} | {
     ROOT / "learning" / "vbks" / f"{name}.py"
     for name in (
         *("covariances", "exact", "gpytorch_kernels", "local_elbo", "optimiser"),
-        *("plateau", "starts", "state", "svgp", "training"),
+        *("plateau", "population", "starts", "state", "svgp", "training"),
     )
 }
 """What imports torch as it is imported; it is imported inside a function."""

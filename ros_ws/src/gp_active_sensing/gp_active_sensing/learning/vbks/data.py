@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -150,7 +151,9 @@ def inducing_inputs(data: Data, count: int) -> FloatArray:
             )
         return X
     start = X[np.sort(rng.choice(len(X), count, replace=False))]
-    centres, label = kmeans2(X, start, iter=10, minit="matrix", missing="warn")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
+        centres, label = kmeans2(X, start, iter=10, minit="matrix", missing="warn")
     # A cluster that lost all its rows is where one of them began.
     empty = np.bincount(label, minlength=count) == 0
     return np.where(empty[:, None], start, centres)
