@@ -219,8 +219,8 @@ def runs_table(refits: dict[str, list[dict[str, Any]]]) -> Section:
     section = Section(
         "The same, run by run",
         COMMAND,
-        "ΔL: what the best kernel's local ELBO is above the second's; hits: fits that ended at the "
-        "limit of steps.",
+        "ΔL: what the best kernel's local ELBO is above the second's; at the limit: fits that took "
+        "all their steps.",
         ("data", "run", "RMSE, top 10", "RMSE, VBKS-s", "VBKS-s", "q*", "ΔL nat",
          "at the limit", "dropped", "s, of it SVGP"),
     )  # fmt: skip
@@ -285,7 +285,7 @@ def draw(refits: dict[str, list[dict[str, Any]]], folder: Path) -> None:
                 ax.plot(gains, [i] * len(gains), "o", color=colour, markersize=4, alpha=0.6)
                 ax.plot(np.mean(gains), i, "|", color=colour, markersize=18, markeredgewidth=2)
             ax.set_yticks(range(len(labels)), labels if column == 0 else [""] * len(labels))
-            ax.invert_yaxis()
+            ax.set_ylim(len(labels) - 0.5, -0.5)
             ax.axvline(0.0, color="#222222", linewidth=0.8)
             ax.set(title=name, xlabel=f"RMSE above that of {BASE}, each run")
             for i, method in enumerate(METHODS):
