@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import numpy as np
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["LEAST_ROWS", "Rows", "refuse_empty"]
+__all__ = ["LARGEST", "LEAST_ROWS", "Rows", "refuse_empty"]
 
 LEAST_ROWS = 8
 """Rows that kernels can be learned from, at least."""
+LARGEST = 1e100
+"""Size of a number whose square is still finite, with room to spare."""
 _CHUNK = 65_536
 """Rows that are looked at together, so that a log on disk is never in memory as a whole."""
 _VARIES = 1e-9
@@ -96,7 +99,11 @@ class Rows:
             yield self.take(slice(start, start + size))
 
     def digest(self) -> str:
-        """Return a hash of all numbers, in their order; O(n) time, bounded memory."""
+        """Return a hash of all numbers, in their order; O(n) time once, bounded memory."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         found = hashlib.sha256()
         for X, y in self.chunks():
             found.update(np.column_stack([X, y]).tobytes())
@@ -113,7 +120,7 @@ class Rows:
                 and nothing has to vary.
 
         Raises:
-            ReadingError: a column without any number or with an infinite one, fewer than
+            ReadingError: a column without any number or with one beyond `LARGEST`, fewer than
                 `LEAST_ROWS` rows, or outputs that do not vary.
         """
         columns = (*self.input_names, self.output_name)
@@ -122,11 +129,14 @@ class Rows:
         start = 0
         for X, y in self.chunks():
             whole = np.column_stack([X, y])
-            if np.isinf(whole).any():
-                row, column = np.argwhere(np.isinf(whole))[0].tolist()
+            wrong = np.abs(whole) > LARGEST
+            if wrong.any():
+                row, column = np.argwhere(wrong)[0].tolist()
+                value = whole[row, column]
+                what = "infinite" if np.isinf(value) else f"{value:g}"
                 msg = (
-                    f"{self.source}: {columns[column]} of row {start + row} is infinite; expected "
-                    "a finite number, or NaN for none"
+                    f"{self.source}: {columns[column]} of row {start + row} is {what}; expected "
+                    f"a number within ±{LARGEST:g}, or NaN for none"
                 )
                 raise ReadingError("not_a_number", msg)
             missing = np.isnan(whole)

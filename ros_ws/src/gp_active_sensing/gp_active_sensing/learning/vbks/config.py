@@ -40,16 +40,23 @@ class VbksConfig:
         4,
         help="starting points of each kernel, the most promising of 64 draws; the best goes on",
         low=1,
+        high=64,
     )
     noise_floor: float = param(
         1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
     )
     prior_std: float = param(
-        1.0, help="s of p(g) = N(0, s²I): how far the kernel belief may leave uniform", above=0.0
+        1.0,
+        help="s of p(g) = N(0, s²I): how far the kernel belief may leave uniform",
+        above=0.0,
+        high=1000.0,
     )
     samples: int = param(2000, help="of q(g), for the kernel belief", low=2)
     theta_samples: int = param(
-        16, help="of q(θ) for a local ELBO, at least; more where there are few rows", low=2
+        16,
+        help="of q(θ) for a local ELBO; more where there are few rows, fewer where there are so "
+        "many that these times the rows exceed a million",
+        low=2,
     )
     evaluate_every: int = param(100, help="steps between estimates of the bound", low=1)
     tolerance: float = param(
@@ -71,7 +78,7 @@ class VbksConfig:
     memory: float = param(1.0, help="of all that is computed at once, about", unit="GB", above=0.0)
     device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
     dtype: str = param("float64", help="precision", choices=("float64", "float32"))
-    seed: int = param(0, help="of rows, starts and samples", low=0)
+    seed: int = param(0, help="of rows, starts and samples", low=0, high=2**63 - 1)
 
     def natural_step(self, inducing: int) -> float:
         """Return the step of the natural gradient of q(u) with so many inducing variables."""

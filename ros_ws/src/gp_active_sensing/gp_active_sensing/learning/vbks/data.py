@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -74,6 +75,11 @@ class Data:
     scaling: Scaling
     order: IntArray
     config: VbksConfig
+
+    @cached_property
+    def inducing(self) -> FloatArray:
+        """(M, d) inducing inputs that all kernels begin with, scaled; found once."""
+        return inducing_inputs(self, self.config.inducing)
 
     @staticmethod
     def of(rows: Rows, scaling: Scaling, config: VbksConfig) -> Data:

@@ -84,9 +84,18 @@ def select_kernels(
             raise ConfigError(msg)
         scaling = earlier.scaling
     data = Data.of(rows, scaling, config)
+    inducing = len(data.inducing)
     dimensions = rows.inputs.shape[1]
     composites = [Composite(e, dimensions) for e in dict.fromkeys(expressions)]
     known = {} if earlier is None else {fit.composite.name: fit for fit in earlier.fits}
+    others = {len(known[name].inducing) for name in names if name in known} - {inducing}
+    if others:
+        logger.warning(
+            "the earlier model has %s inducing inputs, now there are %d: they begin anew, the "
+            "hyper-parameters go on",
+            " or ".join(map(str, sorted(others))),
+            inducing,
+        )
     # On a cluster nobody knows yet how many workers there are.
     groups = partition(composites, data, known, jobs if cluster is None else _CLUSTER)
     if checkpoint is not None:
@@ -143,11 +152,17 @@ def _prepare(
 def _signature(
     rows: Rows, names: Sequence[str], config: VbksConfig, earlier: KernelModel | None
 ) -> str:
-    """Return what tells whether a checkpoint is of the same optimisation."""
+    """Return what tells whether a checkpoint is of the same optimisation.
+
+    The belief over the kernels comes after it: what only concerns that may be another.
+    """
+    settings = to_mapping(config)
+    for key in ("prior_std", "samples"):
+        del settings[key]
     said = {
         "rows": rows.digest(),
         "names": list(names),
-        "config": to_mapping(config),
+        "config": settings,
         "earlier": None if earlier is None else [float(fit.bound) for fit in earlier.fits],
     }
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

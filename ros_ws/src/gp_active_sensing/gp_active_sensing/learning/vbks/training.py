@@ -17,7 +17,6 @@ from gp_active_sensing.learning.vbks.checkpoint import (
     write_checkpoint,
 )
 from gp_active_sensing.learning.vbks.config import Progress
-from gp_active_sensing.learning.vbks.data import inducing_inputs
 from gp_active_sensing.learning.vbks.group import Finished, Group, order_by_shape
 from gp_active_sensing.learning.vbks.plateau import FAULTS, begin_phase, judge
 from gp_active_sensing.learning.vbks.population import Population
@@ -73,8 +72,8 @@ class Training:
         """Return what came of it."""
         population = self.population
         if not self._resumed():
-            Z = inducing_inputs(self.data, self.config.inducing)
-            population.begin(Z, self.data.sample(0, _SAMPLE), self.group.earlier)
+            sample = self.data.sample(0, _SAMPLE)
+            population.begin(self.data.inducing, sample, self.group.earlier)
         while self._stage < len(self.config.stages) and population.any:
             phases = self._phases()
             while self._phase < len(phases):
@@ -89,10 +88,14 @@ class Training:
                     self._step = limit
                     population.forget_outcomes()
             self._conclude()
+        self._pad(len(self.config.stages))
+        return self._finished
+
+    def _pad(self, stages: int) -> None:
+        """Give kernels that were dropped a bound for every stage: none."""
         for name in self._finished.dropped:
             found = self._finished.bounds[name]
-            found.extend([math.nan] * (len(self.config.stages) - len(found)))
-        return self._finished
+            found.extend([math.nan] * (stages - len(found)))
 
     def _phases(self) -> list[tuple[str, int]]:
         """Return what a stage consists of, and the number of the step that each part ends with.
@@ -231,11 +234,9 @@ class Training:
         for i, value in enumerate(bound.tolist()):
             member, name = population.member(i), population.name(i)
             if not bool(alive[i]):
-                finished.bounds[name].append(math.nan)
-                finished.dropped[name] = (
-                    member.outcome
-                    or f"dropped: its bound was not finite, last at step {member.iterations}"
-                )
+                why = f"dropped: its bound was not finite, last at step {member.iterations}"
+                given_up = member.outcome.startswith("dropped")
+                finished.dropped[name] = member.outcome if given_up else why
                 continue
             finished.bounds[name].append(value)
             member.trace.append([float(member.iterations), float(rows), value])
@@ -244,6 +245,7 @@ class Training:
             member.outcome = ""
         population.keep(alive)
         self._stage += 1
+        self._pad(self._stage)
         self._phase = self._step = 0
         self._entered = False
         self._checkpoint()

@@ -65,6 +65,12 @@ def test_views_and_samples(some: Rows) -> None:
     assert [len(y) for _, y in some.chunks(15)] == [15, 15, 10]
 
 
+def test_the_digest_is_made_once(some: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = some.digest()
+    monkeypatch.setattr(Rows, "take", None)  # of a long log it would be read again
+    assert some.digest() == found
+
+
 def test_sound_rows_are_the_same_object(some: Rows) -> None:
     assert some.checked() is some
 
@@ -93,6 +99,11 @@ def test_rows_that_nothing_can_be_learned_from(some: Rows) -> None:
     some.inputs[:, 1] = 0.0
     some.outputs[11] = np.inf
     with pytest.raises(ReadingError, match="value of row 11 is infinite"):
+        some.checked()
+    some.outputs[11] = -1e200
+    with pytest.raises(
+        ReadingError, match=r"row 11 is -1e\+200; expected a number within ±1e\+100"
+    ):
         some.checked()
 
 

@@ -240,12 +240,16 @@ def test_going_on_with_a_model_of_other_inputs_is_refused() -> None:
         select_kernels(rows(40, ("x", "y")), KERNELS[:1], config, earlier=first)
 
 
-def test_going_on_with_another_number_of_inducing_inputs() -> None:
+def test_going_on_with_another_number_of_inducing_inputs(caplog: pytest.LogCaptureFixture) -> None:
     config = dataclasses.replace(SMALL, iterations=40, stages=(1.0,), restarts=1)
     first = select_kernels(rows(60), KERNELS[:1], config)
-    more = select_kernels(
-        rows(60), KERNELS[:1], dataclasses.replace(config, inducing=12), earlier=first
-    )
+    with caplog.at_level("WARNING"):
+        select_kernels(rows(60), KERNELS[:1], config, earlier=first)
+        assert not caplog.text
+        more = select_kernels(
+            rows(60), KERNELS[:1], dataclasses.replace(config, inducing=12), earlier=first
+        )
+    assert "has 6 inducing inputs, now there are 12: they begin anew" in caplog.text
     assert more.fits[0].inducing.shape == (12, 1)
     assert np.isfinite(more.fits[0].bound)
 
