@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,14 @@ import click
 if TYPE_CHECKING:
     from gp_active_sensing.learning.sources import Asked
 
-__all__ = ["KERNEL_OPTIONS", "KernelOptions", "bag_options", "kernel_options"]
+__all__ = [
+    "KERNEL_OPTIONS",
+    "KernelOptions",
+    "bag_options",
+    "distance",
+    "factor",
+    "kernel_options",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,24 @@ class KernelOptions:
             pose_type=self.pose_type or "",
             **said,
         )
+
+
+def factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Refuse a factor on values that would make them no numbers, or all the same; a callback."""
+    if value is not None and (not math.isfinite(value) or value == 0.0):
+        msg = f"expected a finite number other than 0, got {value:g}"
+        raise click.BadParameter(msg)
+    return value
+
+
+def distance(
+    context: click.Context, parameter: click.Parameter, value: float | None
+) -> float | None:
+    """Refuse a distance that is none; a callback."""
+    if value is not None and not 0.0 <= value < math.inf:
+        msg = f"expected a finite number of metres, 0 or more, got {value:g}"
+        raise click.BadParameter(msg)
+    return value
 
 
 _positive = click.IntRange(min=1)

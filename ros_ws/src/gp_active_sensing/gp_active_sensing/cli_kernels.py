@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gp_active_sensing.cli_files import check_new_file
 from gp_active_sensing.cli_kernel_options import KernelOptions
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def learn_kernels(
     expressions = _expressions(options.kernels, earlier)
     with ExitStack() as stack:
         if out is not None:
-            file = _check_out(out)
+            file = check_new_file("--out", out, ".npz", "the model file")
         else:
             resumed = options.resume and options.checkpoint is None
             stem = Path(asked.data).stem or "model"
@@ -95,10 +96,11 @@ def _learn(
     from rich.console import Console
 
     from gp_active_sensing.errors import MissingDependencyError
-    from gp_active_sensing.learning.continued import as_before, origins_of
+    from gp_active_sensing.learning.continued import as_before
     from gp_active_sensing.learning.kernel_show import show_learning
     from gp_active_sensing.learning.screening import learn_model
     from gp_active_sensing.learning.sources import gather_rows
+    from gp_active_sensing.learning.times import origins_of
     from gp_active_sensing.selection import write_model
 
     config, expressions, earlier = what
@@ -128,6 +130,7 @@ def _learn(
     told = {
         "recipe": dict(rows.recipe),
         "notes": list(rows.notes),
+        "rows_digest": rows.digest(),
         "transform": rows.recipe.get("transform", "identity"),
         "expressions": [str(e) for e in expressions],
         "seconds": round(monotonic() - began, 1),
@@ -170,12 +173,8 @@ def _check_usage(options: KernelOptions) -> None:
     if options.earlier is not None and options.refit is not None:
         msg = "a model that is continued keeps its inducing points: --continue goes without --refit"
         raise click.UsageError(msg)
-    if options.report is not None and options.report.suffix.lower() != ".html":
-        msg = f"--report: expected a name that ends in .html, got {options.report.name!r}"
-        raise click.UsageError(msg)
-    if options.report is not None and not options.report.absolute().parent.is_dir():
-        msg = f"--report: there is no folder {options.report.absolute().parent}"
-        raise click.UsageError(msg)
+    if options.report is not None:
+        check_new_file("--report", options.report, ".html")
 
 
 def _settings(
@@ -231,17 +230,6 @@ def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any,
         return kernel_set(kernels)
     assert earlier is not None
     return tuple(fit.composite.expression for fit in earlier.fits)
-
-
-def _check_out(out: Path) -> Path:
-    """Return where the model goes, if it can go there."""
-    if out.suffix.lower() != ".npz":
-        msg = f"--out: expected a name that ends in .npz (the model file), got {out.name!r}"
-        raise click.UsageError(msg)
-    if not out.absolute().parent.is_dir():
-        msg = f"--out: there is no folder {out.absolute().parent}"
-        raise click.UsageError(msg)
-    return out
 
 
 def _again(file: Path, options: KernelOptions) -> str:

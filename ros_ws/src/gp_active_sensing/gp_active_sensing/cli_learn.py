@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gp_active_sensing.cli_kernel_options import KERNEL_OPTIONS, KernelOptions, kernel_options
+from gp_active_sensing.cli_kernel_options import (
+    KERNEL_OPTIONS,
+    KernelOptions,
+    distance,
+    factor,
+    kernel_options,
+)
 from gp_active_sensing.cli_kernels import learn_kernels
 
 if TYPE_CHECKING:
@@ -39,9 +45,20 @@ _LENGTHS_ONLY = ("way", "per_feature", "starts", "subset")
 )
 @click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
 @click.option("--value", default="", metavar="COLUMN", help="With the values.")
-@click.option("--scale", default=1.0, metavar="X", help="Factor on the values.", show_default=True)
 @click.option(
-    "--snap", default=50.0, metavar="M", help="Farthest of x, y from a place.", show_default=True
+    "--scale",
+    default=1.0,
+    callback=factor,
+    metavar="X",
+    help="Factor on the values.",
+    show_default=True,
+)
+@click.option(
+    "--snap",
+    type=float,
+    callback=distance,
+    metavar="M",
+    help="Farthest of x, y from a place; default: 50, or what the model of --continue has.",
 )
 @click.option(
     "--lambda",
@@ -75,7 +92,7 @@ def learn(
     place: str,
     value: str,
     scale: float,
-    snap: float,
+    snap: float | None,
     way: str,
     per_feature: bool,
     starts: int,
@@ -141,6 +158,8 @@ def learn(
         scale=scale,
         snap=snap,
     )
+    for note in job.readings.notes:
+        click.echo(f"note: {note}", err=True)
     estimate = search(
         job.config,
         job.topology,

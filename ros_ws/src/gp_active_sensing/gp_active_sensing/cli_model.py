@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing.cli_kernel_options import bag_options
+from gp_active_sensing.cli_files import check_new_file
+from gp_active_sensing.cli_kernel_options import bag_options, distance, factor
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology import Topology
@@ -89,21 +90,25 @@ def predict(
     from gp_active_sensing.learning.predict import predict_table
     from gp_active_sensing.selection import read_model
 
+    check_new_file("--out", out, ".csv", "the table")
+    if out.exists() and file.exists() and out.samefile(file):
+        msg = f"--out: {out} is the model itself; write the table to another file"
+        raise click.UsageError(msg)
     topology = _map(scenario, map_file, overrides, place)
     found = read_model(file)
     console = Console(quiet=not Console().is_terminal)
     with console.status("predicting") as status:
-        count, lacking = predict_table(
+        done = predict_table(
             found,
             rows,
             out,
             topology=topology,
             place=place,
-            progress=lambda done: status.update(f"predicting: {done} rows"),
+            progress=lambda count: status.update(f"predicting: {count} rows"),
         )
-    click.echo(f"written: {out}, {count} rows")
-    if lacking:
-        click.echo(f"note: {lacking} of them lack an input and have no prediction", err=True)
+    click.echo(f"written: {out}, {done.rows} rows")
+    for note in done.notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _map(
@@ -139,6 +144,7 @@ def prune(file: Path, top: int, out: Path) -> None:
     """Keep the most probable kernels of the model FILE; their local ELBOs are used again."""
     from gp_active_sensing.selection import read_model, write_model
 
+    check_new_file("--out", out, ".npz", "the model file")
     found = read_model(file)
     kept = found.prune(top)
     write_model(out, kept)
@@ -157,7 +163,20 @@ def prune(file: Path, top: int, out: Path) -> None:
     help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as of learn.",
 )
 @click.option("--value", default="", metavar="COLUMN", help="With the values.")
-@click.option("--scale", type=float, metavar="X", help="Factor on the values; default: the model's")
+@click.option(
+    "--scale",
+    type=float,
+    callback=factor,
+    metavar="X",
+    help="Factor on the values; default: the model's",
+)
+@click.option(
+    "--snap",
+    type=float,
+    callback=distance,
+    metavar="M",
+    help="Farthest of x, y from a place; default: the model's",
+)
 @_places
 @bag_options
 @click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
@@ -166,11 +185,13 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
     import tempfile
 
     from gp_active_sensing.errors import ConfigError
-    from gp_active_sensing.learning.continued import asked_of, origins_of
+    from gp_active_sensing.learning.continued import asked_of
     from gp_active_sensing.learning.sources import gather_rows
+    from gp_active_sensing.learning.times import check_stamps, origins_of
     from gp_active_sensing.report.kernels import write_kernel_page
     from gp_active_sensing.selection import read_model
 
+    check_new_file("--out", out, ".html", "the page")
     given = {name: value for name, value in said.items() if value not in (None, "", ())}
     if data is None:
         if given:
@@ -190,7 +211,8 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
                 f"{', '.join(rows.input_names)}; give the map it was learned on"
             )
             raise ConfigError(msg)
-        for note in rows.notes:
+        told = check_stamps(found, rows.recipe.get("times") or {}, rows.source)
+        for note in (*rows.notes, *told):
             click.echo(f"note: {note}", err=True)
         write_kernel_page(found, out, rows)
     click.echo(str(out))

@@ -26,7 +26,9 @@ def value_column(path: Path, header: Sequence[str], given: str, taken: Collectio
     left = [name for name in header if name not in taken]
     usual = [name for name in _VALUE_COLUMNS if name in left]
     if usual or len(left) == 1:
-        return usual[0] if usual else left[0]
+        found = usual[0] if usual else left[0]
+        check_column(path, header, found)
+        return found
     msg = f"{path}: which column has the values? Say it with --value; got {listed(left)}"
     raise ReadingError("no_value", msg)
 

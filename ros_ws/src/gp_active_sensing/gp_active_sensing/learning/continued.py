@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.learning.read_bag import is_bag
+from gp_active_sensing.learning.readings import SNAP
 from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.sources import TABLES, Asked, transform_said
+from gp_active_sensing.learning.sources import Asked, is_table, transform_said
+from gp_active_sensing.learning.times import check_stamps
 from gp_active_sensing.selection import KernelModel
 
-__all__ = ["as_before", "asked_as_before", "asked_of", "origins_of"]
+__all__ = ["as_before", "asked_as_before", "asked_of"]
 
 _KINDS = {
     "table": "columns of a table",
@@ -24,12 +25,6 @@ _KINDS = {
 _OF_MAPS = ("map", "wide")
 _UNNAMED = "value"
 """Output of a map's readings where no column was named."""
-
-
-def origins_of(model: KernelModel | None) -> dict[str, str]:
-    """Return from when a model counts its hours, by input."""
-    times = {} if model is None else _recipe(model).get("times") or {}
-    return {str(name): str(stamp) for name, stamp in times.items()}
 
 
 def asked_as_before(asked: Asked, earlier: KernelModel, *, scale_given: bool) -> Asked:
@@ -55,7 +50,7 @@ def asked_as_before(asked: Asked, earlier: KernelModel, *, scale_given: bool) ->
     named = name != _UNNAMED or kind not in _OF_MAPS
     if asked.value and named and asked.value != name:
         raise _differs("--value", name, asked.value)
-    table = Path(asked.data).suffix.lower() in TABLES
+    table = is_table(asked.data)
     inputs = asked.inputs
     of_map = asked.scenario is not None or asked.map_file is not None
     if table and of_map == (kind == "wide") and kind in ("table", "wide"):
@@ -65,6 +60,7 @@ def asked_as_before(asked: Asked, earlier: KernelModel, *, scale_given: bool) ->
         inputs=inputs,
         value=asked.value or (name if table and named else ""),
         scale=scale if table or is_bag(asked.data) else asked.scale,
+        usual_snap=_snap(earlier),
         transform=transform,
     )
 
@@ -74,35 +70,37 @@ def as_before(rows: Rows, earlier: KernelModel) -> Rows:
 
     Raises:
         ConfigError: they are of another kind, or another quantity.
+        ReadingError: time stamps where there were numbers.
     """
     recipe = _recipe(earlier)
     kind = recipe.get("kind")
-    if kind is None:
-        return rows
-    if rows.recipe.get("kind") != kind:
+    if kind not in (None, rows.recipe.get("kind")):
         is_now = _KINDS.get(str(rows.recipe.get("kind")), "something else")
         msg = (
             f"the model to be continued was learned from {_KINDS.get(str(kind), kind)}, "
             f"{rows.source} gives {is_now}: give rows of the same kind, all of them, old and new"
         )
         raise ConfigError(msg)
+    told = check_stamps(earlier, rows.recipe.get("times") or {}, rows.source)
+    if kind is None:
+        return replace(rows, notes=(*rows.notes, *told))
     if kind not in _OF_MAPS and rows.output_name != earlier.output_name:
         raise _differs("the values", earlier.output_name, rows.output_name)
     kept = {key: recipe[key] for key in ("scale", "scenario") if recipe.get(key)}
-    return replace(rows, output_name=earlier.output_name, recipe={**rows.recipe, **kept})
+    snap = {"snap": recipe["snap"]} if "snap" in recipe else {}
+    return replace(rows, output_name=earlier.output_name, recipe=snap | {**rows.recipe, **kept})
 
 
 def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> Asked:
     """Return how rows are read that a model is held against, and nothing is learned from.
 
     Args:
-        model: whose inputs, transform and scale they have.
+        model: whose inputs, transform, scale and snap they have.
         data: a CSV file, a run directory, a scenario or a bag.
         said: fields of `Asked` that the user gave.
     """
-    recipe, path = _recipe(model), Path(data)
-    bag = is_bag(data)
-    table = not path.is_dir() and not bag and (path.suffix.lower() in TABLES or path.is_file())
+    recipe = _recipe(model)
+    bag, table = is_bag(data), is_table(data)
     kind = recipe.get("kind")
     of_map = "scenario" in said or "map_file" in said
     inputs = (table and (not of_map or kind == "wide")) or (bag and not of_map and kind != "map")
@@ -111,6 +109,7 @@ def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> Asked:
         inputs=model.input_names if inputs else (),
         value=model.output_name if table and not of_map else "",
         scale=float(recipe.get("scale", 1.0)) if table or bag else 1.0,
+        usual_snap=_snap(model),
         transform=_transform(model),
         held_out=True,
     )
@@ -120,6 +119,11 @@ def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> Asked:
 def _recipe(model: KernelModel) -> dict[str, Any]:
     """Return how the rows of a model were read."""
     return dict(model.settings.get("recipe") or {})
+
+
+def _snap(model: KernelModel) -> float:
+    """Return how far from their places positions were; older models do not say."""
+    return float(_recipe(model).get("snap", SNAP))
 
 
 def _transform(model: KernelModel) -> str:

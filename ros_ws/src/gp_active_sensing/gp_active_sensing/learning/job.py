@@ -11,6 +11,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.learning.readings import (
+    SNAP,
     PriorReadings,
     read_csv,
     read_run,
@@ -48,7 +49,8 @@ def gather(
     place: str = "",
     value: str = "",
     scale: float = 1.0,
-    snap: float = 50.0,
+    snap: float | None = None,
+    usual_snap: float = SNAP,
     held_out: bool = False,
 ) -> Job:
     """Find what is asked for.
@@ -61,7 +63,8 @@ def gather(
         place: column with the names of places, see `read_csv`.
         value: column with the values.
         scale: factor on the values.
-        snap: farthest that a position may be from its place [m].
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said.
         held_out: nothing is learned from the readings, see `PriorReadings`.
 
     Raises:
@@ -73,6 +76,7 @@ def gather(
         if scenario is not None or map_file is not None:
             msg = f"{data} has a map of its own; --scenario and --map are for a CSV file"
             raise ConfigError(msg)
+        _refuse_of_table(data, place, value, scale, snap)
         if path.is_dir():
             return _of_run(path, overrides, held_out=held_out)
         return _of_scenario(data, overrides)
@@ -87,6 +91,7 @@ def gather(
             value=value,
             scale=scale,
             snap=snap,
+            usual_snap=usual_snap,
             held_out=held_out,
         ),
     )
@@ -111,6 +116,19 @@ def found_map(
         whole = load_scenario(scenario, overrides=overrides)
         return whole.belief, build_topology(whole.map)
     return _sections({"map": {"kind": "roads", "file": map_file}, "belief": {}}, overrides)
+
+
+def _refuse_of_table(data: str, place: str, value: str, scale: float, snap: float | None) -> None:
+    """Refuse what is said about a table where there is none: it would not be used."""
+    if scale != 1.0:
+        msg = (
+            f"--scale is for a table or a bag: the readings of {data} have their unit; leave it out"
+        )
+        raise ConfigError(msg)
+    said = {"place": bool(place), "value": bool(value), "snap": snap is not None}
+    for option in (option for option, given in said.items() if given):
+        msg = f"--{option} is for a table, and {data} is a scenario or a run: leave it out"
+        raise ConfigError(msg)
 
 
 def _of_scenario(name: str, overrides: Sequence[str]) -> Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,29 @@ from gp_active_sensing.errors import ConfigError, ReadingError, suggest
 from gp_active_sensing.files import cannot
 from gp_active_sensing.learning.columns import check_column, listed
 from gp_active_sensing.learning.table import Table
+from gp_active_sensing.learning.times import check_stamps, origins_of
 from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["COLUMNS", "predict_table"]
+__all__ = ["COLUMNS", "Predicted", "predict_table"]
 
 COLUMNS = ("mean", "std", "reading_std")
 """Of the field: mean and standard deviation; of a reading of it: standard deviation."""
 _PLACES = ("place", "id", "segment", "name", "edge", "location")
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What became of the rows of a table.
+
+    Args:
+        rows: that were written.
+        notes: what a user has to know about them, a sentence each.
+    """
+
+    rows: int
+    notes: tuple[str, ...] = ()
 
 
 def predict_table(
@@ -34,7 +49,7 @@ def predict_table(
     topology: Topology | None = None,
     place: str = "",
     progress: Callable[[int], None] = lambda rows: None,
-) -> tuple[int, int]:
+) -> Predicted:
     """Write what a model expects at the rows of a CSV table: that table and three columns more.
 
     The rows are read and written some at a time. One that lacks an input gets empty cells.
@@ -47,21 +62,18 @@ def predict_table(
         place: column with the names of its places; "" = a usual one.
         progress: told how many rows are done.
 
-    Returns:
-        Number of rows, and of those among them without a prediction.
-
     Raises:
         ConfigError: a map that has other features.
-        ReadingError: a table, column, name or number that cannot be used.
+        ReadingError: a table, column, name or number that cannot be used, or time stamps where the
+            model was learned from numbers.
         RunError: the file cannot be written.
     """
-    times = (model.settings.get("recipe") or {}).get("times") or {}
     if out.exists() and source.exists() and out.samefile(source):
         msg = f"{out}: is the table that is read; write to another file"
         raise ConfigError(msg)
     part = out.with_name(f".{out.name}.part")
     rows = lacking = 0
-    with Table(source, times) as table:
+    with Table(source, origins_of(model)) as table:
         chunks = (
             _of_columns(model, table)
             if topology is None
@@ -89,7 +101,16 @@ def predict_table(
             raise cannot(out, "write", error) from error
         finally:
             part.unlink(missing_ok=True)
-    return rows, lacking
+        notes = _stamp_notes(model, table) if topology is None else ()
+    if lacking:
+        notes = (f"{lacking} of them lack an input and have no prediction", *notes)
+    return Predicted(rows, notes)
+
+
+def _stamp_notes(model: KernelModel, table: Table) -> tuple[str, ...]:
+    """Return what is to be said of time stamps that were met; see `check_stamps`."""
+    stamps = {name: stamp.isoformat() for name, stamp in table.origins.items()}
+    return check_stamps(model, stamps, str(table.path))
 
 
 def _of_columns(model: KernelModel, table: Table) -> Iterator[tuple[list[list[str]], FloatArray]]:
@@ -104,6 +125,7 @@ def _of_columns(model: KernelModel, table: Table) -> Iterator[tuple[list[list[st
             msg += ". Of places of a map: say which with --map or --scenario"
         raise ReadingError("no_column", msg)
     for X in table.chunks(model.input_names):
+        _stamp_notes(model, table)
         yield table.cells, X
 
 
@@ -151,8 +173,12 @@ def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    """Return names of the new columns that the table has not."""
-    return [f"model_{name}" if name in header else name for name in COLUMNS]
+    """Return names of the new columns that the table has not, however often it was predicted."""
+    found = list(COLUMNS)
+    for k in range(len(found)):
+        while found[k] in header:
+            found[k] = f"model_{found[k]}"
+    return found
 
 
 def _padded(row: Sequence[str], width: int) -> list[str]:

@@ -127,7 +127,8 @@ class _Found:
         """Add readings (m,) with positions and stamps."""
         if self.first_ns is None:
             given = self.origins.get("hours")
-            self.first_ns = int(stamps[0]) if given is None else _ns(given)
+            # In whole microseconds, as the recipe has it: read again, the hours are the same.
+            self.first_ns = int(stamps[0]) // 1000 * 1000 if given is None else _ns(given)
         hours = (stamps - np.int64(self.first_ns)) / 3.6e12
         columns = {"x": x, "y": y, "hours": hours}
         out = transformed(self.scale * values, self.transform, "a reading")

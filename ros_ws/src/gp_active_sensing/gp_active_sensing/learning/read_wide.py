@@ -11,7 +11,7 @@ from gp_active_sensing.errors import ConfigError, ReadingError, suggest
 from gp_active_sensing.learning.columns import listed
 from gp_active_sensing.learning.read_table import transformed
 from gp_active_sensing.learning.readings import PLACE_COLUMNS
-from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.rows import Rows, refuse_empty
 from gp_active_sensing.learning.store import Store
 from gp_active_sensing.learning.table import Table
 from gp_active_sensing.topology import Topology
@@ -20,6 +20,8 @@ __all__ = ["HOURS", "is_wide", "read_wide"]
 
 HOURS = "hours"
 """Input that is the time of a line."""
+_SEARCHED, _HINTS = 12, 3
+"""Columns that are no places: for so many a near name is looked for, so many are said, at most."""
 _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 
 
@@ -49,7 +51,8 @@ def read_wide(
 ) -> Rows:
     """Read a value of each place at each time, some lines at a time; a cell is a row.
 
-    An empty cell is no row. Columns that are no place are left out.
+    An empty cell is no row, nor is one of a line without a time where that is an input. Columns
+    that are no place are left out. All that is counted, and said in `notes`.
 
     Args:
         path: of a CSV file with a header.
@@ -82,7 +85,7 @@ def read_wide(
         raise ConfigError(msg)
     places = {name: k for k, name in enumerate(topology.names)}
     store = Store(len(names), folder)
-    cells = 0
+    cells = empty = timeless = 0
     try:
         with Table(path) as first:
             clock = _clock(path, first.header, set(places)) if HOURS in names else ""
@@ -91,10 +94,13 @@ def read_wide(
         with Table(path, stamps) as table:
             columns = [name for name in table.header if name in places and name != clock]
             features = topology.features[[places[name] for name in columns]]
-            for values in table.chunks((*columns, *([clock] if clock else []))):
+            for numbers in table.chunks((*columns, *([clock] if clock else []))):
+                values = numbers[~np.isnan(numbers[:, -1])] if clock else numbers
+                timeless += len(numbers) - len(values)
                 read = values[:, : len(columns)]
-                line, place = np.nonzero(np.isfinite(read))
+                line, place = np.nonzero(~np.isnan(read))
                 cells += read.size
+                empty += read.size - len(line)
                 found = np.empty((len(line), len(names) + 1))
                 for column, name in enumerate(names):
                     if name == HOURS:
@@ -103,14 +109,20 @@ def read_wide(
                     else:
                         found[:, column] = features[place, known[name]]
                 found[:, -1] = transformed(scale * read[line, place], transform, str(path))
-                store.add(found[np.isfinite(found).all(axis=1)])
+                store.add(found)
         table.refuse_without(columns)
+        if clock:
+            refuse_empty(str(path), (clock,), np.array([table.rows - timeless]), table.rows)
         X, y = store.arrays()
     finally:
         store.close()
     notes = [f"a wide table: {table.rows} times of {len(columns)} places"]
-    if lost := cells - len(y):
-        notes.append(f"{lost} of {cells} cells are empty and are left out")
+    if timeless:
+        notes.append(f"{timeless} of {table.rows} lines have no {clock} and are left out")
+    if empty:
+        notes.append(f"{empty} of {cells} cells are empty and are left out")
+    if note := _no_places(table.header, topology):
+        notes.append(note)
     times: dict[str, str] = {}
     if clock in table.origins:
         times[HOURS] = table.origins[clock].isoformat()
@@ -124,6 +136,25 @@ def read_wide(
     }
     rows = Rows(X, y, names, "value", str(path), tuple(notes), recipe)
     return rows.checked(held_out=held_out)
+
+
+def _no_places(header: Sequence[str], topology: Topology) -> str:
+    """Return what is said about columns that are neither places nor the time; "" = there is none.
+
+    Those that are nearly the name of a place that has no column may be misspelt.
+    """
+    free = [name for name in topology.names if name not in header]
+    places = set(topology.names)
+    clock = next((name for name in _TIMES if name in header), None)
+    other = [name for name in header if name != clock and name not in places]
+    if not other:
+        return ""
+    be, what = ("is", "column is no place") if len(other) == 1 else ("are", "columns are no places")
+    hints = [f" {name}:{hint}" for name in other[:_SEARCHED] if (hint := suggest(name, free))]
+    return (
+        f"{len(other)} {what} of map {topology.name!r} and {be} left out: "
+        f"{listed([name or '(no name)' for name in other])}.{''.join(hints[:_HINTS])}"
+    )
 
 
 def _clock(path: Path, header: Sequence[str], places: set[str]) -> str:

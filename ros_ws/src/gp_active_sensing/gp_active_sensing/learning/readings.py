@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.errors import ReadingError, suggest
+from gp_active_sensing.errors import ConfigError, ReadingError, suggest
 from gp_active_sensing.learning.columns import check_column, listed, value_column
+from gp_active_sensing.learning.rows import refuse_empty
+from gp_active_sensing.learning.table import MISSING, Table
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
@@ -22,18 +22,19 @@ from gp_active_sensing.types import FloatArray, IntArray
 __all__ = [
     "LEAST_PLACES",
     "PLACE_COLUMNS",
+    "SNAP",
     "PriorReadings",
     "read_csv",
     "read_run",
     "read_scenario",
 ]
 
-logger = logging.getLogger(__name__)
-
 LEAST_PLACES = 8
 """Places with a reading that hyper-parameters can be learned from, at least."""
 PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
 """Usual names of a column with the names of places."""
+SNAP = 50.0
+"""Farthest that a position may be from its place, unless it is said [m]."""
 _SHOWN = 5
 
 
@@ -46,12 +47,16 @@ class PriorReadings:
         values: (r,) in the sensor's unit.
         source: where they are from, for messages.
         held_out: nothing is learned from them: one will do, and nothing has to vary.
+        notes: what was noticed as they were read, a sentence each.
+        snap: farthest that a position could be from its place [m]; None = places had their names.
     """
 
     places: IntArray
     values: FloatArray
     source: str
     held_out: bool = False
+    notes: tuple[str, ...] = ()
+    snap: float | None = None
 
     def __post_init__(self) -> None:
         if self.held_out:
@@ -90,13 +95,15 @@ def read_csv(
     place: str = "",
     value: str = "",
     scale: float = 1.0,
-    snap: float = 50.0,
+    snap: float | None = None,
+    usual_snap: float = SNAP,
     held_out: bool = False,
 ) -> PriorReadings:
     """Read a table with a column of place names, or columns x and y, and a column of values.
 
-    A row without a value is passed over; so is one farther than `snap` from every place. Both are
-    counted and said.
+    Columns are divided by commas, semicolons or tabs, see `Table`. A row without a place or a
+    value is left out; so is one farther than `snap` from every place. Both are counted, and said
+    in `notes`.
 
     Args:
         path: of a CSV file with a header.
@@ -105,48 +112,64 @@ def read_csv(
             location that is there, else x and y.
         value: column with the values; "" = value, reading or speed, or the only other one.
         scale: factor on the values.
-        snap: farthest that a position may be from its place [m].
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said.
         held_out: nothing is learned from them, see `PriorReadings`.
 
     Raises:
+        ConfigError: `snap` for a table with the names of places.
         ReadingError: a file, column, name or value that cannot be used; or too few readings.
     """
-    rows = _table(path)
-    header = list(next(rows)[1])
-    by_place = _place_column(path, header, place)
-    column = value_column(path, header, value, {by_place, "x", "y"})
+    names = {name: i for i, name in enumerate(topology.names)}
+    reach = usual_snap if snap is None else snap
     places: list[int] = []
     values: list[float] = []
     unknown: dict[str, int] = {}
-    empty = far = 0
-    names = {name: i for i, name in enumerate(topology.names)}
-    for number, row in rows:
-        text = (row.get(column) or "").strip()
-        if not text or text.lower() == "nan":
-            empty += 1
-            continue
-        reading = scale * _number(path, number, column, text)
-        if by_place:
-            name = (row.get(by_place) or "").strip()
-            if name not in names:
-                unknown.setdefault(name, number)
-                continue
-            places.append(names[name])
-        else:
-            x, y = (_number(path, number, axis, row.get(axis) or "") for axis in ("x", "y"))
-            nearest = topology.snap(x, y, snap)
-            if nearest is None:
-                far += 1
-                continue
-            places.append(nearest)
-        values.append(reading)
+    whole = nowhere = 0
+    with Table(path) as table:
+        by_place = _place_column(path, table.header, place)
+        if by_place and snap is not None:
+            msg = (
+                f"--snap is for positions, columns x and y: {path} has the names of places in "
+                f"column {by_place!r}; leave it out"
+            )
+            raise ConfigError(msg)
+        column = value_column(path, table.header, value, {by_place, "x", "y"})
+        columns = (column,) if by_place else ("x", "y", column)
+        known = np.zeros(len(columns), dtype=np.int64)
+        for numbers in table.chunks(columns):
+            _refuse_times(table, columns)
+            present = ~np.isnan(numbers)
+            known += present.sum(axis=0)
+            rows = np.flatnonzero(present.all(axis=1)).tolist()
+            whole += len(rows)
+            if by_place:
+                at = _named(table, by_place, rows, names, unknown)
+            else:
+                at = [topology.snap(x, y, reach) for x, y in numbers[rows, :2].tolist()]
+            nowhere += at.count(None)
+            found = zip(at, numbers[rows, -1].tolist(), strict=True)
+            there = [(where, reading) for where, reading in found if where is not None]
+            places += [where for where, _ in there]
+            values += [scale * reading for _, reading in there]
     if unknown:
         raise _unknown_places(path, by_place, unknown, topology)
-    if empty:
-        logger.warning("%s: %d rows have no %s and are passed over", path, empty, column)
-    if far:
-        logger.warning("%s: %d rows are more than %g m from any place", path, far, snap)
-    return PriorReadings(np.array(places, dtype=np.int64), np.array(values), str(path), held_out)
+    refuse_empty(str(path), columns, known, table.rows)
+    notes = []
+    if lost := table.rows - whole:
+        lines = table.where_lacking()
+        notes.append(f"{lost} of {table.rows} rows lack a number and are left out: {lines}")
+    if nowhere:
+        why = f"have no {by_place}" if by_place else f"are more than {reach:g} m from any place"
+        notes.append(f"{nowhere} of {table.rows} rows {why} and are left out")
+    return PriorReadings(
+        np.array(places, dtype=np.int64),
+        np.array(values),
+        str(path),
+        held_out,
+        tuple(notes),
+        None if by_place else reach,
+    )
 
 
 def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
@@ -177,27 +200,13 @@ def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> Prior
     return PriorReadings(places, np.array([v for _, v in used]), str(path), held_out)
 
 
-def _table(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yield the header, its names as keys, and then every row with its line."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            reader = csv.DictReader(lines)
-            header = [name.strip() for name in reader.fieldnames or []]
-            reader.fieldnames = header
-            yield 1, dict.fromkeys(header, "")
-            for row in reader:
-                yield reader.line_num, row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise ReadingError("unreadable", msg) from error
-
-
 def _place_column(path: Path, header: Sequence[str], given: str) -> str:
     if given:
         check_column(path, header, given)
         return given
     for name in PLACE_COLUMNS:
         if name in header:
+            check_column(path, header, name)
             return name
     if {"x", "y"} <= set(header):
         return ""
@@ -208,15 +217,42 @@ def _place_column(path: Path, header: Sequence[str], given: str) -> str:
     raise ReadingError("no_place", msg)
 
 
-def _number(path: Path, line: int, column: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        msg = f"{path}, line {line}: {column}: expected a finite number, got {text!r}"
-        raise ReadingError("not_a_number", msg)
-    return number
+def _refuse_times(table: Table, columns: Sequence[str]) -> None:
+    """Refuse time stamps where there should be positions and values."""
+    for name in columns:
+        if name in table.origins:
+            msg = (
+                f"{table.path}: {name} has times; expected numbers. Say which column has the "
+                "values with --value"
+            )
+            raise ReadingError("not_a_number", msg)
+
+
+def _named(
+    table: Table,
+    column: str,
+    rows: Sequence[int],
+    places: Mapping[str, int],
+    unknown: dict[str, int],
+) -> list[int | None]:
+    """Return the places that rows name, None where they name none or one that is not there.
+
+    Args:
+        table: its rows that were yielded last are meant.
+        column: with the names.
+        rows: which of them.
+        places: number of each place.
+        unknown: gets names that are no places, the first ones with their line.
+    """
+    at = table.header.index(column)
+    found: list[int | None] = []
+    for k in rows:
+        cells = table.cells[k]
+        name = cells[at].strip() if at < len(cells) else ""
+        found.append(places.get(name))
+        if name not in places and name.lower() not in MISSING and name not in unknown:
+            unknown[name] = table.line_of(k) if len(unknown) < _SHOWN else 0
+    return found
 
 
 def _unknown_places(

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, suggest
@@ -13,14 +14,16 @@ from gp_active_sensing.learning.job import Job, found_map, gather
 from gp_active_sensing.learning.read_bag import is_bag, read_bag
 from gp_active_sensing.learning.read_table import read_table, transformed
 from gp_active_sensing.learning.read_wide import is_wide, read_wide
+from gp_active_sensing.learning.readings import SNAP
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
 from gp_active_sensing.yaml_files import apply_overrides
 
-__all__ = ["TABLES", "Asked", "gather_rows", "map_rows", "transform_said"]
+__all__ = ["Asked", "gather_rows", "is_table", "map_rows", "transform_said"]
 
-TABLES = (".csv", ".tsv", ".txt")
+_TABLES = (".csv", ".tsv", ".txt")
+_SCENARIOS = (".yaml", ".yml")
 _TRANSFORM = "belief.transform"
 
 
@@ -34,7 +37,8 @@ class Asked:
         value: column with the values.
         place: column with the names of places.
         scale: factor on the values.
-        snap: farthest that a position may be from its place [m].
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said: that of a model.
         scenario, map_file: whose map.
         overrides: ``a.b=value``.
         reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
@@ -47,7 +51,8 @@ class Asked:
     value: str = ""
     place: str = ""
     scale: float = 1.0
-    snap: float = 50.0
+    snap: float | None = None
+    usual_snap: float = SNAP
     scenario: str | None = None
     map_file: str | None = None
     overrides: tuple[str, ...] = ()
@@ -84,7 +89,7 @@ def gather_rows(
     """
     path = Path(asked.data)
     named = asked.scenario is not None or asked.map_file is not None
-    table = path.suffix.lower() in TABLES or path.is_file()
+    table = is_table(asked.data)
     if asked.inputs and named and (is_bag(asked.data) or not table):
         msg = (
             "--inputs names the inputs themselves, --scenario and --map a map whose features they "
@@ -98,12 +103,10 @@ def gather_rows(
         msg = f"--{option} is for a bag, and {asked.data} is none"
         raise ConfigError(msg)
     if asked.inputs and not named:
-        if path.is_dir() or not (path.is_file() or path.suffix.lower() in TABLES):
+        if not table:
             msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
             raise ConfigError(msg)
-        if asked.place:
-            msg = "--place is for a map; with --inputs the columns themselves are the inputs"
-            raise ConfigError(msg)
+        _refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
         return read_table(
             path,
             asked.inputs,
@@ -114,19 +117,13 @@ def gather_rows(
             origins=origins,
             held_out=asked.held_out,
         )
-    if path.suffix.lower() in TABLES and not named:
+    if path.suffix.lower() in _TABLES and not named:
         msg = (
             f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
             "map the places are of, with --scenario or --map"
         )
         raise ConfigError(msg)
-    if asked.scale != 1.0 and (path.is_dir() or not (named or table)):
-        msg = (
-            f"--scale is for a table or a bag: the readings of {asked.data} have their unit; leave "
-            "it out"
-        )
-        raise ConfigError(msg)
-    if named and table and not (asked.place or asked.value or path.is_dir()):
+    if named and table and not asked.place:
         config, topology = found_map(
             asked.data,
             scenario=asked.scenario,
@@ -134,6 +131,8 @@ def gather_rows(
             overrides=asked.overrides,
         )
         if is_wide(path, topology):
+            one = f"a table with a row for each reading; {path} has a column for each place"
+            _refuse(asked, ("value", "snap"), f"{one}: leave it out")
             rows = read_wide(
                 path,
                 topology,
@@ -160,10 +159,11 @@ def gather_rows(
         value=asked.value,
         scale=asked.scale,
         snap=asked.snap,
+        usual_snap=asked.usual_snap,
         held_out=asked.held_out,
     )
     rows = map_rows(job, asked.value or "value", asked.transform)
-    given = path.is_dir() or named or path.suffix.lower() in TABLES
+    given = path.is_dir() or named
     scenario = asked.scenario or ("" if given else asked.data)
     return replace(rows, recipe={**rows.recipe, "scale": asked.scale, "scenario": scenario})
 
@@ -179,15 +179,35 @@ def map_rows(job: Job, output_name: str = "value", transform: str | None = None)
     topology, readings = job.topology, job.readings
     transform = transform or job.config.transform
     values = transformed(readings.values, transform, readings.source)
-    recipe = {"kind": "map", "map": topology.name, "times": {}, "transform": transform}
+    recipe: dict[str, Any] = {
+        "kind": "map",
+        "map": topology.name,
+        "times": {},
+        "transform": transform,
+    }
+    if readings.snap is not None:
+        recipe["snap"] = readings.snap
     return Rows(
         topology.features[readings.places],
         values,
         tuple(topology.feature_names),
         output_name,
         readings.source,
-        recipe=recipe,
+        readings.notes,
+        recipe,
     ).checked(held_out=readings.held_out)
+
+
+def is_table(data: str) -> bool:
+    """Say whether data are a file that is read as a CSV table, by its name where it is not there.
+
+    No run, bag or scenario is one.
+    """
+    path = Path(data)
+    suffix = path.suffix.lower()
+    if path.is_dir() or is_bag(data):
+        return False
+    return suffix in _TABLES or (path.is_file() and suffix not in _SCENARIOS)
 
 
 def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | None:
@@ -218,10 +238,22 @@ def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | No
     return str(word)
 
 
+def _refuse(asked: Asked, names: Sequence[str], what: str) -> None:
+    """Refuse options that would not be used.
+
+    Args:
+        asked: what the user said.
+        names: of the options.
+        what: they are for, and why not here.
+    """
+    for name in names:
+        if getattr(asked, name) not in (None, ""):
+            msg = f"--{name} is for {what}"
+            raise ConfigError(msg)
+
+
 def _of_bag(asked: Asked, folder: Path | None, origins: Mapping[str, str] | None) -> Rows:
-    if asked.place or asked.value:
-        msg = f"--{'place' if asked.place else 'value'} is for a table, and {asked.data} is a bag"
-        raise ConfigError(msg)
+    _refuse(asked, ("place", "value", "snap"), f"a table, and {asked.data} is a bag")
     given = Given(
         scenario=asked.scenario or "",
         map_file=asked.map_file or "",

@@ -61,6 +61,8 @@ class Table:
         """All cells of the rows that were yielded last."""
         self.lacking: dict[str, list[int]] = {}
         """Lines of the first few rows that lack a number, by the first column that lacks it."""
+        self._piece: tuple[list[list[str]], list[int], int] = ([], [], 0)
+        """What was read last: all rows, which are no empty lines, and the line before them."""
         self._stream: IO[str] | None = None
         self._reader: Any = None
 
@@ -102,6 +104,7 @@ class Table:
         while True:
             before = self._reader.line_num
             self.cells, rows = [], []  # else two pieces would be in memory at once
+            self._piece = ([], [], 0)
             try:
                 rows = list(islice(self._reader, size))
             except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -121,8 +124,14 @@ class Table:
             self._note(columns, values, rows, kept, before)
             self.rows += len(kept)
             self.cells = [rows[k] for k in kept]
+            self._piece = (rows, kept, before)
             if kept:
                 yield values
+
+    def line_of(self, index: int) -> int:
+        """Return the line of one of the rows that were yielded last."""
+        rows, kept, before = self._piece
+        return _line(rows, kept[index], before)
 
     def _numbers(self, name: str, cells: Sequence[str]) -> FloatArray:
         """Return a column's numbers (m,); fast where all cells are numbers."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ NAME = "vbks-checkpoint"
 _ROWS = "rows-"
 _BEGUN = "signature.json"
 _DONE = "group-*"
+_FINISHED = "finished"
+"""File that says that nothing is left to do in a checkpoint that stays."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ def claimed_name(stem: str, *, resume: bool) -> Iterator[Path]:
 def workplace(folder: Path, *, keep: bool, resume: bool) -> Iterator[Workplace]:
     """Have a place for rows and checkpoints; remove it at the end, unless something is left to do.
 
-    Only what is made here is removed: nothing else that is in the folder.
+    Only what is made here is removed: nothing else that is in the folder. Rows that a killed
+    process has left go too, as nobody else can be at work in a folder that this one has.
 
     Args:
         folder: which.
@@ -70,41 +74,118 @@ def workplace(folder: Path, *, keep: bool, resume: bool) -> Iterator[Workplace]:
         resume: go on with what is there.
 
     Raises:
-        RunError: there is nothing to resume, something that would be overwritten, or a folder
-            cannot be made.
+        RunError: there is nothing to resume, something that would be overwritten, another process
+            is at work there, or a folder cannot be made.
     """
     checkpoint = folder / NAME
     if resume and not _begun(checkpoint):
         msg = f"{folder}: there is nothing to resume; give the --out or --checkpoint of before"
         raise RunError(msg)
     made = [path for path in (folder, *folder.parents) if not path.exists()]
+    there = False
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        checkpoint.mkdir(exist_ok=resume)
-        rows = Path(tempfile.mkdtemp(prefix=_ROWS, dir=checkpoint))
-    except FileExistsError as error:
-        if not checkpoint.exists():
-            raise cannot(folder, "make the folder", error) from error
-        msg = (
-            f"{checkpoint}: holds a learning that was begun, or is going on; go on with --resume, "
-            "or remove this folder to begin anew"
-        )
-        raise RunError(msg) from None
+        try:
+            checkpoint.mkdir()
+        except FileExistsError:
+            if not checkpoint.is_dir():
+                raise
+            there = True
     except OSError as error:
         _remove_empty(made)
         raise cannot(folder, "make the folder", error) from error
-    try:
-        yield Workplace(checkpoint, rows)
-    except BaseException as error:
-        if not resume and not _worth_keeping(checkpoint, error):
+    with _alone(checkpoint) as certain:
+        # Where it is empty but for rows, a learning was killed before it had begun.
+        empty = all(path.name.startswith(_ROWS) for path in checkpoint.iterdir())
+        if there and not resume and not (empty and certain):
+            raise _taken(checkpoint)
+        _remove_rows(checkpoint)
+        try:
+            yield Workplace(checkpoint, _make_rows(checkpoint))
+            if keep:
+                _write_finished(checkpoint)
+        except BaseException as error:
+            if not resume and not _worth_keeping(checkpoint, error):
+                shutil.rmtree(checkpoint, ignore_errors=True)
+                _remove_empty(made)
+            raise
+        finally:
+            _remove_rows(checkpoint)
+        if not keep:
             shutil.rmtree(checkpoint, ignore_errors=True)
-            _remove_empty(made)
-        raise
-    finally:
-        shutil.rmtree(rows, ignore_errors=True)
-    if not keep:
-        shutil.rmtree(checkpoint, ignore_errors=True)
-        _remove_empty([folder] if resume else made)
+            _remove_empty([folder] if there else made)
+
+
+@contextmanager
+def _alone(checkpoint: Path) -> Iterator[bool]:
+    """Have a folder to oneself, until the end or until this process is gone.
+
+    Yields:
+        Whether that is certain: some systems and disks have no locks, and nobody is kept out.
+
+    Raises:
+        RunError: another process has it.
+    """
+    with ExitStack() as stack:
+        try:
+            import fcntl
+
+            handle = os.open(checkpoint, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            certain = True
+        except BlockingIOError:
+            msg = (
+                f"{checkpoint}: another learning is going on in it; wait for its end, or give "
+                "another --out or --checkpoint"
+            )
+            raise RunError(msg) from None
+        except (ImportError, OSError):
+            certain = False
+        yield certain
+
+
+def _make_rows(checkpoint: Path) -> Path:
+    """Return a new folder for rows."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=_ROWS, dir=checkpoint))
+    except OSError as error:
+        raise cannot(checkpoint, "make a folder", error) from error
+
+
+def _remove_rows(checkpoint: Path) -> None:
+    """Remove the rows of this process, and what a killed one has left."""
+    for path in checkpoint.glob(f"{_ROWS}*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _taken(checkpoint: Path) -> RunError:
+    """Return why nothing new can be begun in a checkpoint."""
+    if (checkpoint / _FINISHED).exists():
+        msg = (
+            f"{checkpoint}: holds a learning that is finished, and its model is written; "
+            "--resume writes it again, or remove this folder to begin anew"
+        )
+    elif _begun(checkpoint):
+        msg = (
+            f"{checkpoint}: holds a learning that was begun; go on with --resume, or remove this "
+            "folder to begin anew"
+        )
+    else:
+        msg = (
+            f"{checkpoint}: holds no checkpoint, or a learning has just begun in it; where none is "
+            "going on, remove this folder to begin anew"
+        )
+    return RunError(msg)
+
+
+def _write_finished(checkpoint: Path) -> None:
+    """Say in a checkpoint that stays that nothing is left to do."""
+    path = checkpoint / _FINISHED
+    try:
+        path.write_text("the model is written\n", encoding="utf-8")
+    except OSError as error:
+        raise cannot(path, "write", error) from error
 
 
 def _begun(checkpoint: Path) -> bool:

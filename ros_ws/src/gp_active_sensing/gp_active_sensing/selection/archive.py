@@ -18,6 +18,8 @@ __all__ = ["HEADER", "first_look", "pack", "unpack"]
 
 HEADER = "header"
 """Name of the entry that is bytes; all others are numbers of double precision."""
+_BEGIN = b"PK\x03\x04"
+"""First bytes of a zip archive."""
 LONGEST = 1 << 26
 """Longest header [B]."""
 
@@ -39,11 +41,14 @@ def first_look(data: bytes) -> bytes:
     What a later version does with numbers is not known here, so they are left alone.
 
     Returns:
-        Its bytes; none where there is no header, or none that this Python can unpack.
+        Its bytes; none where there is no header, or none that this Python can unpack, or where
+        the file is something else than an archive.
 
     Raises:
-        Damaged: it is no archive, it is cut short, or the header is not what its sum says.
+        Damaged: it is cut short, or the header is not what its sum says.
     """
+    if not _BEGIN.startswith(data[: len(_BEGIN)]):
+        return b""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [name for name in (f"{HEADER}.npy", HEADER) if name in archive.namelist()]

@@ -110,8 +110,8 @@ def _check_version(raw: bytes, source: str) -> None:
     header = _parsed(raw) if raw else {}
     if header.get("format") != FORMAT:
         msg = (
-            f"{source}: no belief over kernels; expected a file that `gp-active-sensing learn "
-            "--kernels` wrote"
+            f"{source}: is no model file (no belief over kernels); expected one that "
+            "`gp-active-sensing learn --kernels` wrote"
         )
         raise ConfigError(msg)
     version = header.get("version")

@@ -34,6 +34,8 @@ def check_settings(settings: Entries) -> None:
     for key in ("notes", "expressions"):
         if settings.has(key):
             settings.words(key)
+    if settings.has("rows_digest"):
+        settings.text("rows_digest", 64)
     if settings.has("seconds"):
         settings.number("seconds", low=0.0)
     if settings.has("versions"):

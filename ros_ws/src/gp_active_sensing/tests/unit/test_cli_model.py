@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import _cli
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernels.grammar import sentences
 from gp_active_sensing.learning import table as table_module
 from gp_active_sensing.learning.kernel_lines import lengths_of, model_lines, noise_of
+from gp_active_sensing.learning.predict import predict_table
 from gp_active_sensing.selection import KernelModel, read_model, write_model
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
@@ -168,6 +170,51 @@ def test_predictions_in_the_unit_of_the_readings(tmp_path: Path) -> None:
     assert float(found[0][4]) == pytest.approx(expected)
 
 
+def test_predictions_of_predictions(file: Path, tmp_path: Path) -> None:
+    """However often a table was predicted, no two of its columns have one name."""
+    source = table(tmp_path / "0.csv", "x,y", ["1,2"])
+    for k in range(1, 5):
+        out = tmp_path / f"{k}.csv"
+        done = call("predict", str(file), str(source), "--out", str(out))
+        assert done.exit_code == 0, done.output
+        source = out
+    head, _ = read(source)
+    assert len(set(head)) == len(head) == 2 + 4 * 3
+    assert head[5:8] == ["model_mean", "model_std", "model_reading_std"]
+    assert head[-1] == "model_model_model_reading_std"
+
+
+def timed(path: Path, recipe: dict[str, Any] | None) -> Path:
+    """Write a model of a value by time [h]."""
+    X = np.linspace(0.0, 48.0, 40)[:, None]
+    settings = {} if recipe is None else {"recipe": recipe}
+    y = np.sin(X[:, 0] / 6)
+    return write_model(path, make_model(["SE"], X, y, input_names=("time",), settings=settings))
+
+
+STAMPS = ["2024-03-01T12:00:00Z,1", "2024-03-02 00:00,2"]
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_stamps_for_a_model_that_was_learned_from_numbers(tmp_path: Path, command: str) -> None:
+    """Nobody knows when its hours are 0; counted from the first row, all would be wrong."""
+    model = timed(tmp_path / "m.npz", {"kind": "table", "times": {}})
+    # The first cells say nothing about the column.
+    source = table(tmp_path / "a.csv", "time,value", [",3"] * 3 + STAMPS)
+    out = tmp_path / {"predict": "out.csv", "report": "page.html"}[command]
+    data = {"predict": (), "report": ("--data",)}[command]
+    done = call(command, str(model), *data, str(source), "--out", str(out))
+    assert done.exit_code == 1
+    assert "a.csv: time is given by time stamps, and the model was learned from" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "m.npz"]
+    # One that does not know what its inputs are is taken at the user's word, and that is said.
+    older = timed(tmp_path / "older.npz", None)
+    done = call(command, str(older), *data, str(source), "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "note: time is in hours since 2024-03-01T12:00:00+00:00, the first" in done.stderr
+    assert "the model does not say since when its own are counted" in done.stderr
+
+
 def test_predictions_at_later_times(tmp_path: Path) -> None:
     """Time stamps count from when those of the log did."""
     X = np.linspace(0.0, 48.0, 40)[:, None]
@@ -232,8 +279,44 @@ def test_files_that_would_be_lost(file: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "is the table that is read; write to another file" in done.stderr
     done = call("predict", str(file), str(source), "--out", str(tmp_path / "no" / "out.csv"))
-    assert done.exit_code == 1
-    assert "cannot write" in done.stderr
+    assert done.exit_code == 2
+    assert f"--out: there is no folder {tmp_path / 'no'}" in done.stderr
+    with pytest.raises(RunError, match="cannot write"):
+        predict_table(read_model(file), source, tmp_path / "no" / "out.csv")
+
+
+@pytest.mark.parametrize(
+    ("command", "suffix"), [("report", ".html"), ("prune", ".npz"), ("predict", ".csv")]
+)
+def test_a_file_of_another_kind_is_not_written_over(
+    file: Path, tmp_path: Path, command: str, suffix: str
+) -> None:
+    source = table(tmp_path / "ask.csv", "x,y,value", ["1,2,3"])
+    given = {
+        "report": ("--data", str(source)),
+        "prune": ("--top", "1"),
+        "predict": (str(source),),
+    }[command]
+    page = table(tmp_path / "page.html", "a page", [])
+    files = {path: path.read_bytes() for path in (file, source, page)}
+    for out in [path for path in files if path.suffix != suffix] + [tmp_path / "r.txt"]:
+        done = call(command, str(file), *given, "--out", str(out))
+        assert done.exit_code == 2, done.output
+        assert f"--out: expected a name that ends in {suffix}" in done.stderr
+        assert out.name in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+def test_predictions_are_not_written_over_the_model(file: Path, tmp_path: Path) -> None:
+    source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
+    other = tmp_path / "model.csv"
+    other.symlink_to(file)
+    before = file.read_bytes()
+    done = call("predict", str(file), str(source), "--out", str(other))
+    assert done.exit_code == 2
+    assert f"{other} is the model itself; write the table to another file" in done.stderr
+    assert other.is_symlink()
+    assert file.read_bytes() == before
 
 
 # -- report --------------------------------------------------------------------------------------
@@ -252,6 +335,45 @@ def test_report(file: Path, tmp_path: Path) -> None:
     done = call("report", str(file), "--value", "v", "--out", str(plain))
     assert done.exit_code == 2
     assert "--value is for --data" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (("--scale", "0"), 2, "'--scale': expected a finite number other than 0, got 0"),
+        (("--scale", "nan"), 2, "'--scale': expected a finite number other than 0, got nan"),
+        (("--snap", "inf"), 2, "'--snap': expected a finite number of metres, 0 or more"),
+        (("--value", "foo"), 1, "--value is for a table, and town is a scenario"),
+        (("--place", "x"), 1, "--place is for a table, and town is a scenario"),
+        (("--snap", "9"), 1, "--snap is for a table, and town is a scenario"),
+    ],
+)
+def test_options_that_cannot_be_used(
+    file: Path, tmp_path: Path, given: tuple[str, ...], code: int, message: str
+) -> None:
+    page = tmp_path / "page.html"
+    done = call("report", str(file), "--data", "town", *given, "--out", str(page))
+    assert done.exit_code == code, done.output
+    assert message in done.stderr
+    assert not page.exists()
+
+
+def test_positions_far_from_their_places_are_compared_too(tmp_path: Path) -> None:
+    """As far as they were in the log of the model, or as is said."""
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{x},{y},{k % 7}" for k, (x, y) in enumerate(town.positions[:9].tolist())]
+    x, y = town.positions[town.positions[:, 0].argmin()].tolist()
+    source = table(tmp_path / "log.csv", "x,y,value", [*lines, f"{x - 200.0},{y},3"])
+    file, page = tmp_path / "m.npz", tmp_path / "page.html"
+    recipe = {"kind": "map", "snap": 300.0, "scale": 1.0, "transform": "identity", "times": {}}
+    write_model(file, make_model(["SE"], *rows(), settings={"recipe": recipe}))
+    for given, left_out in (((), False), (("--snap", "50"), True)):
+        done = call(
+            "report", str(file), "--data", str(source), "--map", "town", *given,
+            "--out", str(page),
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert ("1 of 10 rows are more than 50 m from any place" in done.stderr) == left_out
 
 
 @pytest.mark.parametrize("lines", [["3,4,7.5"], ["3,4,7.5", "30,4,7.5", "3,40,7.5"]])
@@ -323,12 +445,12 @@ def test_files_that_are_no_models(file: Path, tmp_path: Path, command: str) -> N
         "text.npz": b"belief: {}\n",
     }
     source = table(tmp_path / "ask.csv", "x,y", ["1,2"])
-    out = ["--out", str(tmp_path / "out.x")]
+    out = tmp_path / {"predict": "o.csv", "prune": "o.npz", "report": "o.html"}.get(command, "o")
     rest = {
         "show": [],
-        "predict": [str(source), *out],
-        "prune": ["--top", "1", *out],
-        "report": out,
+        "predict": [str(source), "--out", str(out)],
+        "prune": ["--top", "1", "--out", str(out)],
+        "report": ["--out", str(out)],
     }[command]
     for name, content in cases.items():
         (tmp_path / name).write_bytes(content)
@@ -337,4 +459,6 @@ def test_files_that_are_no_models(file: Path, tmp_path: Path, command: str) -> N
         assert done.exit_code == 1, (name, done.output)
         assert name in done.stderr
         assert "unexpected" not in done.stderr
-    assert not (tmp_path / "out.x").exists()
+        no_model = "is no model file" in done.stderr
+        assert no_model == (name == "text.npz"), "the others may be copies that did not finish"
+    assert not out.exists()

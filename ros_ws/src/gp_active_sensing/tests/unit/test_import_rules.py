@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"foresight"}),
     frozenset({"sim", "mission", "messages", "replay", "experiments", "report", "learning"}),
     frozenset({"ros"}),
-    frozenset({"cli", "cli_kernel_options", "cli_kernels", "cli_learn", "cli_maps"})
+    frozenset({"cli", "cli_files", "cli_kernel_options", "cli_kernels", "cli_learn", "cli_maps"})
     | {"cli_model", "cli_replay", "demo", "doctor", "__main__"},
 )
 DRIVERS = 6

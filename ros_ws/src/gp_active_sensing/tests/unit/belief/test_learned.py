@@ -213,7 +213,7 @@ def test_files_that_are_not_there_or_no_model(grid: Topology, tmp_path: Path) ->
         belief_on(BeliefConfig(model="nowhere.npz"), grid)
     other = tmp_path / "text.npz"
     other.write_text("no model")
-    with pytest.raises(ConfigError, match=r"belief.model: .*text.npz: is damaged or cut short"):
+    with pytest.raises(ConfigError, match=r"belief.model: .*text.npz: is no model file"):
         belief_on(BeliefConfig(model=str(other)), grid)
 
 

@@ -90,6 +90,37 @@ def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize("more", [(), ("--kernels", "SE")])
+def test_what_is_no_factor_and_what_is_not_used(
+    speeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word in ("nan", "inf", "0"):
+        done = call(str(speeds), "--map", "town", "--scale", word, *more)
+        assert done.exit_code == 2
+        assert f"'--scale': expected a finite number other than 0, got {word}" in done.stderr
+    for word in ("nan", "-1"):
+        done = call(str(speeds), "--map", "town", "--snap", word, *more)
+        assert done.exit_code == 2
+        assert f"'--snap': expected a finite number of metres, 0 or more, got {word}" in done.stderr
+    for given in (("--value", "wind"), ("--place", "id"), ("--snap", "1"), ("--scale", "2")):
+        done = call("town", *given, *more)
+        assert done.exit_code == 1
+        assert f"{given[0]} is for a table" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["speeds.csv"]
+
+
+@needs_gpytorch
+def test_what_is_left_out_is_said(speeds: Path) -> None:
+    with speeds.open("a", encoding="utf-8") as stream:
+        stream.write("\n,50\n-6,NA\n")
+    done = call(str(speeds), "--map", "town", "--subset", "60", "--starts", "1")
+    assert done.exit_code == 0, done.output
+    assert "note: 1 of " in done.stderr
+    assert "rows lack a number and are left out: speed in line" in done.stderr
+    assert "rows have no id and are left out" in done.stderr
+
+
 def test_without_the_extra(speeds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gp_active_sensing.learning.model", None)
     done = call(str(speeds), "--map", "town")

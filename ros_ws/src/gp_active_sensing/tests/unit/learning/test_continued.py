@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.learning.continued import as_before, asked_as_before, asked_of
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.sources import Asked, gather_rows
 from gp_active_sensing.selection import KernelModel
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.topology import build_topology
 from tests.kernel_models import make_model, rows
 
 
@@ -72,6 +74,18 @@ def test_rows_of_another_kind_are_refused() -> None:
         as_before(bag, model("bag"))
 
 
+def test_stamps_go_on_only_where_there_were_stamps() -> None:
+    X, y = rows()
+    recipe = {"kind": "table", "times": {"y": "2024-03-01T00:00:00+00:00"}}
+    found = Rows(X, y, ("x", "y"), "value", "log.csv", recipe=recipe)
+    with pytest.raises(ReadingError, match="y is given by time stamps, and the model was"):
+        as_before(found, model())
+    known = as_before(found, model(times={"y": "2024-02-01T00:00:00+00:00"}))
+    assert known.notes == ()
+    older = make_model(["SE"], X, y)
+    assert "since 2024-03-01T00:00:00+00:00, the first stamp" in as_before(found, older).notes[0]
+
+
 def test_how_rows_are_read_that_a_model_is_held_against(tmp_path: Path) -> None:
     log = str(tmp_path / "log.csv")
     found = asked_of(model(), log, {})
@@ -83,5 +97,32 @@ def test_how_rows_are_read_that_a_model_is_held_against(tmp_path: Path) -> None:
     assert (run.inputs, run.scale, run.transform) == ((), 1.0, "log")
     assert asked_of(model("bag"), "town_sample", {}).inputs == ("x", "y")
     assert asked_of(model("map"), "town_sample", {}).inputs == ()
+    of_scenario = asked_of(model(), str(Path(log).with_suffix(".yaml")), {})
+    assert (of_scenario.inputs, of_scenario.value, of_scenario.scale) == ((), "", 1.0)
     wide = asked_of(model("wide"), log, {"scenario": "town"})
     assert (wide.inputs, wide.value) == (("x", "y"), "")
+
+
+def test_how_far_positions_are_from_their_places_is_kept(tmp_path: Path) -> None:
+    """What a model was learned from is found again: the same rows, not those within 50 m."""
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{x},{y},{1 + k % 7}" for k, (x, y) in enumerate(town.positions[:20].tolist())]
+    west = float(town.positions[:, 0].min()) - 300.0
+    lines += [f"{west},{town.positions[town.positions[:, 0].argmin(), 1]},{k}" for k in (2, 3)]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["x,y,value", *lines]), encoding="utf-8")
+    given: dict[str, Any] = {"map_file": "town"}
+    first = gather_rows(Asked(str(log), snap=400.0, **given))
+    earlier = model(**{**first.recipe, "kind": "map"})
+    older = model("map", transform="identity")
+    assert (len(first), first.recipe["snap"]) == (22, 400.0)
+    for known, count in ((earlier, 22), (older, 20)):
+        again = gather_rows(asked_as_before(Asked(str(log), **given), known, scale_given=False))
+        assert len(as_before(again, known)) == count
+        assert len(gather_rows(asked_of(known, str(log), given))) == count
+        said = asked_of(known, str(log), {**given, "snap": 1.0})
+        assert len(gather_rows(said)) == 20
+    run = as_before(
+        gather_rows(asked_as_before(Asked("town"), earlier, scale_given=False)), earlier
+    )
+    assert run.recipe["snap"] == 400.0

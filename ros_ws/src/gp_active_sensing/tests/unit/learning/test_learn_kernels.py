@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import _cli
 from gp_active_sensing.learning import store as store_module
+from gp_active_sensing.learning.read_table import read_table
 from gp_active_sensing.learning.workplace import NAME
 from gp_active_sensing.selection import KernelModel, kernel_belief, read_model
 from gp_active_sensing.sim import load_scenario
@@ -83,6 +84,7 @@ def test_from_a_log_to_a_model(log: Path, tmp_path: Path) -> None:
     assert model.settings["recipe"]["kind"] == "table"
     assert model.settings["expressions"] == ["SE", "LIN", "PER"]
     assert model.settings["vbks"]["inducing"] == 8
+    assert model.settings["rows_digest"] == read_table(log, ("x", "hours"), "temp").digest()
     # The table has what the model has.
     row = next(line for line in lines if line.startswith(f"{model.names[0]} "))
     assert float(row.split()[1]) == pytest.approx(model.belief.probabilities[0], abs=6e-4)

@@ -36,12 +36,58 @@ def test_by_the_names_of_places(tmp_path: Path, grid: Topology) -> None:
     assert found.source == str(path)
 
 
-def test_by_positions(tmp_path: Path, grid: Topology, caplog: pytest.LogCaptureFixture) -> None:
+def test_by_positions(tmp_path: Path, grid: Topology) -> None:
     lines = [f"{x + 1.0},{y - 2.0},{k}" for k, (x, y) in enumerate(grid.positions[:9].tolist())]
     path = table(tmp_path, "\n".join(["x,y,speed", *lines, "500,500,1", "0,0,"]))
-    assert read_csv(path, grid, snap=5.0).places.tolist() == list(range(9))
-    assert "1 rows are more than 5 m from any place" in caplog.text
-    assert "1 rows have no speed and are passed over" in caplog.text
+    found = read_csv(path, grid, snap=5.0)
+    assert found.places.tolist() == list(range(9))
+    assert found.snap == 5.0
+    assert found.notes == (
+        "1 of 11 rows lack a number and are left out: speed in line 12",
+        "1 of 11 rows are more than 5 m from any place and are left out",
+    )
+    assert read_csv(path, grid).snap == 50.0
+    assert len(read_csv(path, grid, usual_snap=1e4).places) == 10
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_what_is_missing_is_counted(tmp_path: Path, grid: Topology, mark: str) -> None:
+    lines = [f"{x},{y},{k}" for k, (x, y) in enumerate(grid.positions.tolist())]
+    lines += ["0,0,NA", ",0,1", "0,nan,1", "0,0,null", "0,0"]
+    text = "\n".join(["x,y,value", *lines]).replace(",", mark)
+    found = read_csv(table(tmp_path, text), grid)
+    assert found.places.tolist() == list(range(12))
+    lines = "x in line 15; y in line 16; value in lines 14, 17, 18 …"
+    assert found.notes == (f"5 of 17 rows lack a number and are left out: {lines}",)
+    lines = [f"{name},{k}" for k, name in enumerate(grid.names)] + [",1", "NA,2", "c0r0,none"]
+    named = read_csv(table(tmp_path, "\n".join(["id,value", *lines]).replace(",", mark)), grid)
+    assert named.places.tolist() == list(range(12))
+    assert named.notes == (
+        "1 of 15 rows lack a number and are left out: value in line 16",
+        "2 of 15 rows have no id and are left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("x,y,value,value", "2 columns have the name 'value'; rename all but one"),
+        ("x,x,y,value", "2 columns have the name 'x'; rename all but one"),
+        ("id,id,n,value", "2 columns have the name 'id'; rename all but one"),
+        ("a,y,id,time", "time has times; expected numbers. Say which"),
+    ],
+)
+def test_columns_of_which_it_is_not_clear_which(
+    tmp_path: Path, grid: Topology, header: str, message: str
+) -> None:
+    lines = [f"1,1,{name},2024-03-01T0{k % 10}:00:00Z" for k, name in enumerate(grid.names)]
+    if header.endswith("value"):
+        lines = ["1,2,3,4"] * 12
+    path = table(tmp_path, "\n".join([header, *lines]))
+    with pytest.raises(ReadingError, match=message):
+        read_csv(path, grid, value="time" if "time" in header else "")
+    with pytest.raises(ConfigError, match=r"--snap is for positions.*in column 'id'; leave it out"):
+        read_csv(table(tmp_path, f"id,value\n{rows(grid)}"), grid, snap=5.0)
 
 
 def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
@@ -63,11 +109,18 @@ def test_columns_by_name(tmp_path: Path, grid: Topology) -> None:
     ("text", "message"),
     [
         ("", "expected a column with the names of places .* got no columns"),
+        ("id,value\nc0r0,NA\n", "column 'value' has no number in any of its 1 rows"),
         ("id,value\n", "expected readings of 8 places or more to learn from, got 0"),
-        ("id,value\nc0r0,high\n", r"line 2: value: expected a finite number, got 'high'"),
-        ("id,value\nc0r0,1\nc1r0,inf\n", r"line 3: value: expected a finite number, got 'inf'"),
+        (
+            "id,value\nc0r0,high\n",
+            r"line 2: value: expected a finite number or nothing, got 'high'",
+        ),
+        (
+            "id,value\nc0r0,1\nc1r0,inf\n",
+            r"line 3: value: expected a finite number or nothing, got 'inf'",
+        ),
         ("id,value\nc0r0,1\nc9r9,2\nq,3\n", r"has 2 names that are no places .*line 3: 'c9r9'"),
-        ("x,y,value\n0,east,1\n", r"line 2: y: expected a finite number, got 'east'"),
+        ("x,y,value\n0,east,1\n", r"line 2: y: expected a finite number or nothing, got 'east'"),
     ],
 )
 def test_tables_that_cannot_be_used(

@@ -70,6 +70,34 @@ def test_a_run_has_its_unit(tmp_path: Path) -> None:
             gather_rows(Asked(data, scale=3.6))
 
 
+@pytest.mark.parametrize(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
+def test_what_only_a_table_has(
+    wide: tuple[str, Any], tmp_path: Path, option: str, word: Any
+) -> None:
+    asked: dict[str, Any] = {option: word}
+    for data in ("town", str(tmp_path)):
+        with pytest.raises(ConfigError, match=f"--{option} is for a table, and .* a run: leave it"):
+            gather_rows(Asked(data, **asked))
+    if option != "place":
+        with pytest.raises(ConfigError, match=f"--{option} is for .* a column for each place: l"):
+            gather_rows(Asked(wide[0], map_file="town", **asked))
+
+
+def test_rows_that_are_left_out_are_said(tmp_path: Path) -> None:
+    town = build_topology(load_scenario("town").map)
+    lines = [f"{x};{y};{k % 7}" for k, (x, y) in enumerate(town.positions[:30].tolist())]
+    log = table(tmp_path, "x;y;speed", [*lines, "0;0;NA", "1e6;1e6;3"])
+    found = gather_rows(Asked(log, map_file="town", snap=20.0))
+    assert len(found) == 30
+    assert found.notes[:2] == (
+        "1 of 32 rows lack a number and are left out: speed in line 32",
+        "1 of 32 rows are more than 20 m from any place and are left out",
+    )
+    assert found.recipe["snap"] == 20.0
+    named = table(tmp_path, "id,speed", [f"{name},{k}" for k, name in enumerate(town.names[:9])])
+    assert "snap" not in gather_rows(Asked(named, map_file="town")).recipe
+
+
 # -- a column for each place ---------------------------------------------------------------------
 
 
@@ -95,9 +123,10 @@ def test_a_wide_table(wide: tuple[str, Any]) -> None:
     assert found.input_names == ("x", "y")
     assert (found.inputs == town.features[[places[k] for _, k in cells]]).all()
     assert found.outputs.tolist() == [2.0 * (10 * t + k) for t, k in cells]
-    assert found.notes[:2] == (
+    assert found.notes[:3] == (
         "a wide table: 4 times of 6 places",
         "1 of 24 cells are empty and are left out",
+        "1 column is no place of map 'town' and is left out: sky.",
     )
     assert (found.recipe["kind"], found.recipe["scale"]) == ("map", 2.0)
 
@@ -117,6 +146,27 @@ def test_a_wide_table_with_hours(wide: tuple[str, Any], tmp_path: Path) -> None:
         lines = [f"{first},{','.join(line.split(',')[1:])}" for line in text.splitlines()[1:]]
         plain = table(tmp_path, text.splitlines()[0].replace("time", head), lines)
         assert gather_rows(Asked(plain, map_file="town", inputs=("hours",))).inputs[0, 0] == hours
+
+
+def test_what_a_wide_table_has_besides(wide: tuple[str, Any], tmp_path: Path) -> None:
+    """Misspelt places are named; a line without a time is not a line of empty cells."""
+    town = wide[1]
+    names = [town.names[k] for k in (50, 60, 70)]
+    header = ",".join(["hours", *names, f"{town.names[80]}_", "rain", ""])
+    log = table(tmp_path, header, [f"{'' if t in (2, 5) else t},1,{t},,4,5," for t in range(9)])
+    found = gather_rows(Asked(log, map_file="town", inputs=("x", "hours")))
+    assert len(found) == 14
+    assert found.notes[:3] == (
+        "a wide table: 9 times of 3 places",
+        "2 of 9 lines have no hours and are left out",
+        "7 of 21 cells are empty and are left out",
+    )
+    assert "3 columns are no places of map 'town' and are left out: " in found.notes[3]
+    assert f"{town.names[80]}_, rain, (no name)." in found.notes[3]
+    assert f"{town.names[80]}_: Did you mean '" in found.notes[3]
+    timeless = table(tmp_path, header, [f",1,{t},3,4,5," for t in range(9)])
+    with pytest.raises(ReadingError, match="column 'hours' has no number in any of its 9 rows"):
+        gather_rows(Asked(timeless, map_file="town", inputs=("x", "hours")))
 
 
 def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) -> None:
@@ -140,6 +190,7 @@ def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) 
         ({}, "say which columns are the inputs, such as --inputs x,y,hours, or whose map"),
         ({"inputs": ("x",), "map_file": "town"}, "give one or the other"),
         ({"inputs": ("x",), "place": "id"}, "--place is for a map"),
+        ({"inputs": ("x",), "snap": 5.0}, "--snap is for a map"),
         ({"inputs": ("x",), "overrides": ("map.anchor=1",)}, r"map.anchor: without a map only"),
         ({"inputs": ("x",), "overrides": ("belief.transform=lg",)}, "Did you mean 'log'"),
         ({"inputs": ("x",), "reading_topic": "/t"}, r"--reading-topic is for a bag, and .*log"),
@@ -174,7 +225,7 @@ def boat(tmp_path_factory: pytest.TempPathFactory) -> str:
         stamp = START + step * SECOND
         messages.append(("/boat/odom", stamp, odometry(stamp, float(step), 2.0)))
         value = math.nan if step == 7 else 10.0 + step % 5
-        later = stamp + SECOND // 4
+        later = stamp + SECOND // 4 + 7  # a stamp of a recipe is in microseconds
         messages.append(("/boat/temp", later, temperature(later, value)))
     later = START + 60 * SECOND
     messages.append(("/boat/temp", later, temperature(later, 3.0)))
@@ -189,14 +240,14 @@ def test_a_bag_without_a_map(boat: str) -> None:
     assert found.input_names == ("x", "hours")
     # Between two poses, at the reading's own time; the first hour begins with the first reading.
     assert found.inputs[:3, 0] == pytest.approx([0.25, 1.25, 2.25])
-    assert found.inputs[:3, 1] == pytest.approx([0.0, 1 / 3600, 2 / 3600])
+    assert found.inputs[:3, 1] == pytest.approx([0.0, 1 / 3600, 2 / 3600], abs=1e-9)
     assert found.outputs[:3] == pytest.approx([20.0, 22.0, 24.0])
     assert len(found) == 19
     assert found.notes[0] == "1 left out: readings that are no finite number"
     assert found.notes[1] == "1 left out: readings without a pose within 1 s (pose.max_age)"
     assert found.notes[2] == "hours are counted since 2023-11-14T22:13:20.250000+00:00"
     later = gather_rows(Asked(boat, inputs=("hours",), **TOPICS), None, found.recipe["times"])
-    assert later.inputs[:, 0] == pytest.approx(found.inputs[:, 1])
+    assert later.inputs[:, 0].tolist() == found.inputs[:, 1].tolist()
 
 
 def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
@@ -230,6 +281,8 @@ def test_bags_that_cannot_be_used(boat: str) -> None:
         gather_rows(Asked(boat, **TOPICS))
     with pytest.raises(ConfigError, match=r"--value is for a table"):
         gather_rows(Asked(boat, inputs=("x",), value="temp", **TOPICS))
+    with pytest.raises(ConfigError, match=r"--snap is for a table, and .* is a bag"):
+        gather_rows(Asked(boat, inputs=("x",), snap=5.0, **TOPICS))
     with pytest.raises(ConfigError, match=r"pose.type: tf cannot be read"):
         gather_rows(Asked(boat, inputs=("x",), overrides=("pose.type=tf",), **TOPICS))
     with pytest.raises(ReadingError, match=r"expected 8 rows or more .* got 0"):

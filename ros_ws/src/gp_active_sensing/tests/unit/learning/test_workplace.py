@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,7 +51,8 @@ def test_the_files_of_a_user_stay(tmp_path: Path, *, keep: bool) -> None:
     for name in mine:
         assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
     left = sorted(set(listed(tmp_path)) - set(before))
-    assert left == ([NAME, f"{NAME}/signature.json"] if keep else [])
+    kept = [NAME, f"{NAME}/finished", f"{NAME}/signature.json"]
+    assert left == (kept if keep else [])
 
 
 def test_a_folder_that_was_made_goes(tmp_path: Path) -> None:
@@ -69,13 +72,66 @@ def test_what_is_left_to_do_stays(tmp_path: Path) -> None:
     ended_by(KeyboardInterrupt(), tmp_path)
     left = [NAME, f"{NAME}/group-000.npz", f"{NAME}/signature.json"]
     assert listed(tmp_path) == left
-    with pytest.raises(RunError, match="holds a learning that was begun, or is going on"):
+    with pytest.raises(RunError, match="holds a learning that was begun; go on with --resume"):
         workplace(tmp_path, keep=False, resume=False).__enter__()
     ended_by(ConfigError("other rows"), tmp_path, resume=True)
     assert listed(tmp_path) == left
     with workplace(tmp_path, keep=False, resume=True):
         pass
     assert not tmp_path.exists()
+
+
+def test_what_is_finished_is_said_to_be(tmp_path: Path) -> None:
+    for resume in (False, True):
+        with workplace(tmp_path, keep=True, resume=resume) as place:
+            begun(place.checkpoint, done=True)
+        with pytest.raises(RunError, match="holds a learning that is finished, and its model is"):
+            workplace(tmp_path, keep=True, resume=False).__enter__()
+
+
+def test_another_that_is_going_on(tmp_path: Path) -> None:
+    with workplace(tmp_path, keep=True, resume=False) as place:
+        for _ in range(2):
+            with pytest.raises(RunError, match="another learning is going on in it; wait for"):
+                workplace(tmp_path, keep=True, resume=False).__enter__()
+            begun(place.checkpoint)
+            with pytest.raises(RunError, match="another learning is going on in it; wait for"):
+                workplace(tmp_path, keep=True, resume=True).__enter__()
+            assert place.rows.is_dir()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gp_active_sensing.learning.workplace import workplace
+
+with workplace(Path(sys.argv[1]), keep=True, resume=False) as place:
+    (place.rows / "rows-inputs.npy").write_bytes(b"rows")
+    if len(sys.argv) > 2:
+        (place.checkpoint / "signature.json").write_text("{}")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_rows_of_a_killed_process_go(tmp_path: Path, *, begun: bool) -> None:
+    """Also where it was killed before there was anything to resume: then one begins anew."""
+    folder = tmp_path / "kept"
+    more = ["begun"] if begun else []
+    subprocess.run([sys.executable, "-c", KILLED, str(folder), *more], check=False)
+    assert len(list((folder / NAME).glob("rows-*/rows-inputs.npy"))) == 1
+    with workplace(folder, keep=True, resume=begun) as place:
+        assert list((folder / NAME).glob("rows-*")) == [place.rows]
+    assert not list((folder / NAME).glob("rows-*"))
+
+
+def test_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is taken from a process that may be at work."""
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with workplace(tmp_path, keep=True, resume=False) as place:
+        with pytest.raises(RunError, match="or a learning has just begun in it"):
+            workplace(tmp_path, keep=True, resume=False).__enter__()
+        assert place.rows.is_dir()
 
 
 def test_nothing_to_resume(tmp_path: Path) -> None:
@@ -87,6 +143,9 @@ def test_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot make the folder"):
         workplace(file, keep=False, resume=False).__enter__()
     assert file.read_text(encoding="utf-8") == "mine"
+    (tmp_path / NAME).write_text("mine", encoding="utf-8")
+    with pytest.raises(RunError, match="cannot make the folder"):
+        workplace(tmp_path, keep=False, resume=False).__enter__()
 
 
 def test_two_at_once_have_names_of_their_own(

@@ -57,6 +57,27 @@ def test_rows_are_predicted_as_new_readings() -> None:
     assert found.total == len(found.observed) == 300
 
 
+def test_rows_that_were_learned_from_are_known_by_their_numbers() -> None:
+    """Whatever their file is called now, and whatever was written to that file since."""
+    rows = field_rows(2)
+    model = made_model(rows=rows, settings={"rows_digest": rows.digest()})
+
+    def seen(some: Rows, model: KernelModel = model) -> bool:
+        return check(model, some, samples=2, seed=0).seen
+
+    assert seen(dataclasses.replace(rows, source="/home/me/yesterday.csv"))
+    turned = Rows(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
+    assert seen(turned)
+    others = field_rows(2, seed=1)
+    assert (others.source, len(others)) == (model.source, model.rows)
+    assert not seen(others)
+    assert not seen(rows.head(299))
+    # One that does not know its rows: as many, of a file of that name.
+    older = made_model(rows=rows)
+    assert seen(others, older)
+    assert not seen(dataclasses.replace(rows, source="/home/me/yesterday.csv"), older)
+
+
 def test_of_many_rows_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gp_active_sensing.report.kernel_check.MOST_ROWS", 40)
     model = made_model()
