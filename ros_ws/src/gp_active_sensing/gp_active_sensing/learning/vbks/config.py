@@ -64,8 +64,8 @@ class VbksConfig:
     )
     patience: int = param(
         3,
-        help="estimates without a gain after which the step is divided by four; at the third time "
-        "a kernel has converged",
+        help="estimates without a gain after which the step is divided by four; at the third time, "
+        "or the first where q(θ) is a Gaussian, a kernel has converged",
         low=1,
     )
     stages: tuple[float, ...] = param(

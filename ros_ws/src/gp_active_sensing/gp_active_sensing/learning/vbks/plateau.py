@@ -10,10 +10,12 @@ import torch
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.learning.vbks.state import State
 
-__all__ = ["CUTS", "FAULTS", "begin_phase", "judge", "leaving", "restore"]
+__all__ = ["CUTS", "CUTS_OF_FULL", "FAULTS", "begin_phase", "judge", "leaving", "restore"]
 
 CUTS = 3
-"""Divisions of the step after which a plateau is the end."""
+"""Plateaus after which a kernel has converged; after each the step is divided."""
+CUTS_OF_FULL = 1
+"""The same where q(θ) is a Gaussian: it begins at an optimum, with a small step."""
 FAULTS = 3
 """Bounds that are not finite after which a start is given up."""
 _DIVISOR = 4.0
@@ -74,9 +76,16 @@ def restore(state: State) -> None:
         variable.copy_(kept)
 
 
-def leaving(state: State, bound: Any, *, first: bool) -> tuple[Any, Any]:
-    """Return which kernels (K,) have converged, and which are given up."""
+def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, Any]:
+    """Return which kernels (K,) have converged, and which are given up.
+
+    Args:
+        state: after `judge`.
+        bound: (K,) estimates of the local ELBOs.
+        first: of a phase.
+        full: q(θ) is a Gaussian, not a point.
+    """
     given_up = state.faults >= FAULTS
     if first:
         given_up = given_up & ~torch.isfinite(bound)
-    return (state.cuts >= CUTS) & ~given_up, given_up
+    return (state.cuts >= (CUTS_OF_FULL if full else CUTS)) & ~given_up, given_up

@@ -15,7 +15,7 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.learning.vbks.draws import Draws
 from gp_active_sensing.learning.vbks.optimiser import Optimiser
-from gp_active_sensing.learning.vbks.plateau import FAULTS, leaving, restore
+from gp_active_sensing.learning.vbks.plateau import CUTS, FAULTS, leaving, restore
 from gp_active_sensing.learning.vbks.starts import best_starts
 from gp_active_sensing.learning.vbks.state import State, begin
 from gp_active_sensing.selection.model import KernelFit
@@ -151,7 +151,7 @@ class Population:
     def part(self, bound: Any, *, first: bool) -> bool:
         """Let those wait that have converged or were given up; return whether any did."""
         state, config = self.state, self.config
-        converged, given_up = leaving(state, bound, first=first)
+        converged, given_up = leaving(state, bound, first=first, full=self.full)
         going = converged | given_up
         if not bool(going.any()):
             return False
@@ -166,7 +166,8 @@ class Population:
             else:
                 member.outcome = (
                     f"converged: the bound rose by less than {config.tolerance:g} nat a row "
-                    f"in {config.patience} estimates, with three sizes of the step"
+                    f"in {config.patience} estimates"
+                    + ("" if self.full else f", with {CUTS} sizes of the step")
                 )
         self._waiting.append(state.cut(going))
         self.keep(~going)
