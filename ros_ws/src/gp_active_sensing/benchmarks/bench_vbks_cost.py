@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ from gp_active_sensing.learning.vbks.groups import partition
 COMMAND = "python benchmarks/run.py vbks_cost"
 WANTED = 1.2
 """A kernel's share of a step over a step of GPyTorch's, at most."""
-LARGE = 800
 REPEATS = 3
 
 
@@ -110,9 +109,9 @@ class Steps:
         return (time.perf_counter() - started) / steps
 
 
-def enough(step: Callable[[int], float], wanted: float) -> int:
-    """How many steps take about so many seconds."""
-    return int(np.clip(wanted / max(step(2), 1e-5), 2, 1000))
+def enough(a_step: float, wanted: float) -> int:
+    """How many steps of so many seconds take about the wanted time."""
+    return int(np.clip(wanted / max(a_step, 1e-5), 2, 1000))
 
 
 def measured(point: dict[str, Any]) -> dict[str, Any]:
@@ -136,8 +135,10 @@ def measured(point: dict[str, Any]) -> dict[str, Any]:
         return {"seconds": seconds[1:]}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     steps = Steps(rows, point["kernels"], setting)
-    count = enough(steps.seconds, point["seconds"])
-    found = [steps.seconds(count) for _ in range(REPEATS if count > 2 else 1)]
+    found = [steps.seconds(2)]
+    count = enough(found[0], point["seconds"])
+    if count > 2:
+        found = [steps.seconds(count) for _ in range(REPEATS)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     return {
         "step": float(np.median(found)), "groups": len(steps.groups), "memory": peak - before,
@@ -162,7 +163,7 @@ def against(rows: Rows, setting: VbksConfig, point: dict[str, Any]) -> dict[str,
                 trainer.step()
         return (time.perf_counter() - started) / steps
 
-    mine, other = enough(ours.seconds, point["seconds"]), enough(theirs, point["seconds"])
+    mine, other = (enough(step(2), point["seconds"]) for step in (ours.seconds, theirs))
     found = np.array([(ours.seconds(mine), theirs(other)) for _ in range(2 * REPEATS + 1)])
     found /= len(names)
     return {
@@ -205,12 +206,9 @@ def sizes(kept: Kept, size: Size, base: dict[str, Any]) -> Section:
         "the same process.",
         ("kernels", "q(θ)", "inducing", "batch", "s a step", "ms a kernel", "memory MB"),
     )
-    least = min(size.batches)
     for kernels in size.sets:
         for M in size.inducing:
             for batch in size.batches:
-                if kernels == size.sets[-1] and M >= LARGE and batch > least:
-                    continue  # a minute a step, and nothing new: see the first set
                 for way in ("point", "full"):
                     if way == "full" and batch != sorted(size.batches)[len(size.batches) // 2]:
                         continue
