@@ -178,7 +178,11 @@ def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
     found = [(x, world.sensor.read(x, 0, 0)) for x in range(topology.n)]
     read = [(x, reading.value) for x, reading in found if reading is not None]
     places = np.array([x for x, _ in read], dtype=np.int64)
-    return PriorReadings(places, np.array([v for _, v in read]), f"scenario {scenario.name!r}")
+    values = np.array([v for _, v in read])
+    lost = topology.n - len(read)
+    note = f"{lost} of {topology.n} places gave no reading: the sensor drops some"
+    notes = (note,) if lost else ()
+    return PriorReadings(places, values, f"scenario {scenario.name!r}", notes=notes)
 
 
 def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> PriorReadings:
@@ -197,7 +201,11 @@ def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> Prior
         and math.isfinite(float(e["value"]))
     ]
     places = np.array([x for x, _ in used], dtype=np.int64)
-    return PriorReadings(places, np.array([v for _, v in used]), str(path), held_out)
+    values = np.array([v for _, v in used])
+    lost = len(events) - len(used)
+    why = "have no place of the map, or no finite value, and are left out"
+    note = f"{lost} of {len(events)} readings {why}"
+    return PriorReadings(places, values, str(path), held_out, (note,) if lost else ())
 
 
 def _place_column(path: Path, header: Sequence[str], given: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,26 @@ def test_a_run(tmp_path: Path) -> None:
     job = gather(str(tmp_path / "run"))
     assert len(np.unique(job.readings.places)) == 12
     assert job.config == scenario.belief
+    assert job.readings.notes == ()
+    (journal,) = (tmp_path / "run").rglob("journal*.jsonl")
+    lines = journal.read_text("utf-8").splitlines(keepends=True)
+    read = next(line for line in lines if '"event":"reading"' in line.replace(" ", ""))
+    event = {**json.loads(read), "location": None}
+    journal.write_text("".join([*lines, json.dumps(event) + "\n"]), "utf-8")
+    again = gather(str(tmp_path / "run")).readings
+    assert len(again.places) == len(job.readings.places)
+    (note,) = again.notes
+    assert note.startswith("1 of ")
+    assert note.endswith("readings have no place of the map, or no finite value, and are left out")
+
+
+def test_places_without_a_reading_are_said() -> None:
+    scenario = load_scenario("line", overrides=["sensor.dropout=0.3"])
+    topology = build_topology(scenario.map)
+    found = read_scenario(scenario, topology)
+    lost = topology.n - len(found.places)
+    assert lost > 0
+    assert found.notes == (f"{lost} of {topology.n} places gave no reading: the sensor drops some",)
 
 
 def test_what_is_asked_for(tmp_path: Path) -> None:
