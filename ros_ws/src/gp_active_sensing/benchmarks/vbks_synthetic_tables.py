@@ -125,7 +125,7 @@ def at_the_end(
         "The same, seed by seed, fitted anew",
         "python benchmarks/run.py vbks_synthetic",
         f"`near`: q* of the true kernel and of those whose covariance comes within {KIN:.0%} of "
-        "the true one (next table). `alike`: q* of it and of those whose local ELBO differs by "
+        "the true one (last table). `alike`: q* of it and of those whose local ELBO differs by "
         f"less than 1 nat and whose predictions by less than {CLOSE:.0%} of the data's deviation "
         f"(root mean square). ΔL: what its local ELBO is above the best of the others. `off`: how "
         "far its fitted covariance is from the true one (Frobenius norm, as a share); `rebuilt`: "

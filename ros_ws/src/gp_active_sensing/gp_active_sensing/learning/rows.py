@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.selection.checks import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["LARGEST", "LEAST_ROWS", "Rows", "refuse_empty"]
+__all__ = ["LEAST_ROWS", "Rows", "refuse_empty"]
 
 LEAST_ROWS = 8
 """Rows that kernels can be learned from, at least."""
-LARGEST = 1e100
-"""Size of a number whose square is still finite, with room to spare."""
 _CHUNK = 65_536
 """Rows that are looked at together, so that a log on disk is never in memory as a whole."""
 _VARIES = 1e-9
@@ -120,7 +119,7 @@ class Rows:
                 and nothing has to vary.
 
         Raises:
-            ReadingError: a column without any number or with one beyond `LARGEST`, fewer than
+            ReadingError: a column without any number or with one that is too large, fewer than
                 `LEAST_ROWS` rows, or outputs that do not vary.
         """
         columns = (*self.input_names, self.output_name)

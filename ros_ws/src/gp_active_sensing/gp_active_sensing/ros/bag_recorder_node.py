@@ -69,6 +69,8 @@ class BagRecorder(GuardedNode):
         self._taken: dict[str, Any] = {}
         self._began = time.monotonic()
         self._said_absent: set[str] = set()
+        self._met = False
+        """The node that is recorded has been seen; it may have left since."""
         self._queue: deque[tuple[str, int, bytes]] = deque()
         self._waiting = 0
         self._condition = threading.Condition()
@@ -110,13 +112,14 @@ class BagRecorder(GuardedNode):
             ]
         except RuntimeError:  # it is not there yet
             return set()
+        self._met = self._met or bool(ends)
         internal = {f"{full}/transition_event", *OF_EVERY_NODE}
         return {topic for topic, _ in ends} - internal
 
     def _absent(self) -> set[str]:
         """Return what should be recorded and nobody has published or spoken of yet."""
         absent = {f"topic {name}" for name in self._wanted - {*self._taken, *self.left_out}}
-        if self.settings.node and not self._topics_of_node():
+        if self.settings.node and not self._met:
             absent.add(f"node {self.resolve_topic_name(self.settings.node, only_expand=True)}")
         return absent
 

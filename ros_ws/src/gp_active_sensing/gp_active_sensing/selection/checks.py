@@ -10,9 +10,9 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Damaged", "Entries", "check_plain"]
+__all__ = ["LARGEST", "Damaged", "Entries", "check_plain"]
 
-_LARGEST = 1e100
+LARGEST = 1e100
 """Size of a number whose square is still finite."""
 
 
@@ -94,8 +94,8 @@ class Entries:
         value = self._get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._expected(key, "a number")
-        if not (abs(value) <= _LARGEST and value >= low and value > above):
-            raise self._expected(key, f"a number within ±{_LARGEST:g}, at least {low:g}")
+        if not (abs(value) <= LARGEST and value >= low and value > above):
+            raise self._expected(key, f"a number within ±{LARGEST:g}, at least {low:g}")
         return float(value)
 
     def whole(self, key: str, low: int = 0) -> int:
@@ -152,8 +152,8 @@ class Entries:
         """Return a list of finite numbers."""
         value = self.items(key)
         for v in value:
-            if isinstance(v, bool) or not isinstance(v, int | float) or not abs(v) <= _LARGEST:
-                raise self._expected(key, f"a list of numbers within ±{_LARGEST:g}")
+            if isinstance(v, bool) or not isinstance(v, int | float) or not abs(v) <= LARGEST:
+                raise self._expected(key, f"a list of numbers within ±{LARGEST:g}")
         return [float(v) for v in value]
 
     def pairs(self, key: str) -> list[tuple[str, str]]:
@@ -189,8 +189,8 @@ class Entries:
         key: str,
         shape: tuple[int, ...],
         *,
-        low: float = -_LARGEST,
-        high: float = _LARGEST,
+        low: float = -LARGEST,
+        high: float = LARGEST,
         above: float = -math.inf,
         missing: bool = False,
     ) -> FloatArray:

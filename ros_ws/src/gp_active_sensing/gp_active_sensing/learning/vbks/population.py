@@ -118,8 +118,8 @@ class Population:
         return len(self.state.number)
 
     @property
-    def any(self) -> bool:
-        """There are starts left, or such that wait."""
+    def alive(self) -> bool:
+        """There are starts that go on, or such that wait."""
         return self.going > 0 or bool(self._waiting)
 
     @property
@@ -148,7 +148,7 @@ class Population:
 
     # -- leaving, and coming back --------------------------------------------------------------
 
-    def part(self, bound: Any, *, first: bool) -> bool:
+    def set_aside(self, bound: Any, *, first: bool) -> bool:
         """Let those wait that have converged or were given up; return whether any did."""
         state, config = self.state, self.config
         converged, given_up = leaving(state, bound, first=first, full=self.full)

@@ -74,7 +74,7 @@ class Training:
         if not self._resumed():
             sample = self.data.sample(0, _SAMPLE)
             population.begin(self.data.inducing, sample, self.group.earlier)
-        while self._stage < len(self.config.stages) and population.any:
+        while self._stage < len(self.config.stages) and population.alive:
             phases = self._phases()
             while self._phase < len(phases):
                 phase, limit = phases[self._phase]
@@ -213,7 +213,7 @@ class Training:
             if math.isfinite(value):
                 member.trace.append([float(member.iterations), float(rows), value])
         self._tell(bound)
-        return population.part(bound, first=first)
+        return population.set_aside(bound, first=first)
 
     # -- the end of a stage --------------------------------------------------------------------
 
