@@ -77,6 +77,8 @@ class Intake:
         """Poses that were used."""
         self.catch_up = CatchUp(clock, wanted=taking.catch_up)
         self._waiting = Waiting(track, taking.pose_wait, taking.waiting)
+        self._late = 0.0
+        """How long the newest pose had lain somewhere when it was used [s]."""
         self._moved_from: Pose | None = None
         self._clock = clock
 
@@ -121,19 +123,22 @@ class Intake:
     def take(self, arrivals: Collection[Arrival]) -> list[Reading]:
         """Use what came; return the readings that were accepted."""
         ready: list[Held] = []
-        now = None
+        reached = None
         for what, received, _ in self.catch_up.pass_on(arrivals):
-            now = received
+            reached = received - self._late
             try:
                 if isinstance(what, Pose):
+                    self._late, reached = self._lateness(received), received
                     ready += self._take_pose(what, received)
-                    ready += self._placed(self._waiting.after_pose(now))
+                    ready += self._placed(self._waiting.after_pose(received))
                 elif isinstance(what, RawReading):
                     ready += self._take_reading(what, received)
             except Exception:  # one message must not take the others along
                 self._count("error", f"{what} (see below)")
                 logger.exception("cannot use %s", what)
-        ready += self._placed(self._waiting.after_time(self._clock() if now is None else now))
+        if reached is None:
+            reached = self._clock() - self._late
+        ready += self._placed(self._waiting.after_time(reached))
         self._reject_left("partial_visit", "too little of its road was driven")
         told = self.uptake.take(ready)
         if (newest := self.track.newest) is not None:
@@ -222,6 +227,15 @@ class Intake:
         if not self.matcher.is_line(match.place):
             return []
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+
+    def _lateness(self, received: float) -> float:
+        """Return how far behind poses are that come now [s].
+
+        No reading has waited for those that lie in a queue: with every pose that is used, all that
+        came before it have been. In hundredths, so that a replay, whose clock is only about that of
+        the mission, sees the same.
+        """
+        return math.floor(100.0 * max(0.0, self._clock() - received)) / 100.0
 
     def _place_here(self) -> int | None:
         return None if self.here is None or self.off_map else self.here.place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -21,7 +21,7 @@ from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.probe_status import buffer_levels, probe_status
-from gp_active_sensing.ros.streams import Stream
+from gp_active_sensing.ros.streams import Stream, received_at
 from gp_active_sensing.types import Budget
 
 __all__ = ["MISSION_STATUS", "Health"]
@@ -61,23 +61,27 @@ class Health:
         node.own(node.create_timer(1.0, self.publish, clock=steady_clock()))
 
     def listen(
-        self, topic: str, kind: Any, callback: Callable[[Any], None], profile: QoSProfile
+        self, topic: str, kind: Any, callback: Callable[[Any, float], None], profile: QoSProfile
     ) -> None:
         """Subscribe to a stream and watch it.
 
         Args:
             topic: its name.
             kind: message class.
-            callback: takes the messages as they were sent, serialised.
+            callback: takes the messages as they were sent, serialised, and when each came.
             profile: quality of service to ask for.
         """
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))
         )
         stream = self.streams[topic] = Stream(type_name(kind), callback, float(profile.depth))
+
+        def hear(data: bytes, info: Mapping[str, Any]) -> None:
+            stream.on_message(data, received_at(info))
+
         stream.subscription = self._node.own(
             self._node.create_subscription(
-                kind, topic, stream.on_message, profile, event_callbacks=events, raw=True
+                kind, topic, hear, profile, event_callbacks=events, raw=True
             )
         )
 

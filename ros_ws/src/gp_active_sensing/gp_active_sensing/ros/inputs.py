@@ -88,7 +88,7 @@ class Inputs:
         topic: str,
         probe: str,
         stream: ReadingConfig | PoseConfig,
-        take: Callable[[str, Any], None],
+        take: Callable[[str, Any, float], None],
     ) -> None:
         kind = find_message_type(stream.type)
         limit = RateLimit(most_per_second(stream), time.monotonic)
@@ -103,8 +103,9 @@ class Inputs:
         stream: ReadingConfig | PoseConfig,
         kind: Any,
         limit: RateLimit,
-        take: Callable[[str, Any], None],
+        take: Callable[[str, Any, float], None],
         data: bytes,
+        received: float,
     ) -> None:
         """Look at a message only when it is of a size and rate that can be used."""
         refuse = partial(self._refuse, topic, probe)
@@ -122,7 +123,7 @@ class Inputs:
             refuse("undecodable", f"is not a valid {stream.type} ({_first_line(error)})")
             return
         try:
-            take(probe, message)
+            take(probe, message, received)
         except Exception as error:
             refuse("unreadable", f"cannot be read ({error!r})")
 
@@ -135,20 +136,20 @@ class Inputs:
                 "a message of topic %s %s: it is not used (%s, %d so far)", name, why, word, count
             )
 
-    def _on_reading(self, probe: str, message: Any) -> None:
+    def _on_reading(self, probe: str, message: Any, received: float) -> None:
         value = self._read_value.read(message)
         stamp = value.stamp_ns
         if stamp is None:  # a type without a header
             stamp = int(self._node.get_clock().now().nanoseconds)
         raw = RawReading(self._stamped("reading", stamp), value.value, value.noise_variance)
-        self._inbox.put(raw, time.monotonic(), probe)
+        self._inbox.put(raw, received, probe)
 
-    def _on_pose(self, probe: str, message: Any) -> None:
-        self._put_pose(probe, self._read_pose(message))
+    def _on_pose(self, probe: str, message: Any, received: float) -> None:
+        self._put_pose(probe, self._read_pose(message), received)
 
-    def _put_pose(self, probe: str, pose: Pose) -> None:
+    def _put_pose(self, probe: str, pose: Pose, received: float) -> None:
         pose = dataclasses.replace(pose, stamp_ns=self._stamped("pose", pose.stamp_ns))
-        self._inbox.put(pose, time.monotonic(), probe)
+        self._inbox.put(pose, received, probe)
 
     def _stamped(self, topic: str, stamp_ns: int) -> int:
         """Return the stamp, or the time of arrival for one that its publisher left at zero."""

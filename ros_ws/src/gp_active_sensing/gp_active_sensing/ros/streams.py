@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SILENCE_SECONDS", "Stream"]
+__all__ = ["SILENCE_SECONDS", "Stream", "received_at"]
 
 SILENCE_SECONDS = 5.0
 """A pose topic that is silent for longer is reported [s, real time]."""
+LONGEST_QUEUED = 60.0
+"""A message that seems to have lain in a queue for longer tells of a clock that was set [s]."""
+
+
+def received_at(info: Mapping[str, Any]) -> float:
+    """Return when a message reached this machine (monotonic seconds), from what rclpy says of it.
+
+    Its callback runs later, while a plan keeps the processor busy much later; messages of two
+    topics are then taken in another order than they came in. A middleware that does not say when
+    a message came gives the time of the callback.
+    """
+    now = time.monotonic()
+    queued = 1e-9 * (time.time_ns() - int(info.get("received_timestamp") or 0))
+    return now - queued if 0.0 <= queued <= LONGEST_QUEUED else now
 
 
 class Stream:
@@ -18,13 +32,13 @@ class Stream:
 
     Args:
         expected: type of the messages.
-        take: the callback of the messages.
+        take: the callback of the messages, and of when each came (monotonic seconds).
         depth: how many of them are kept until they are taken.
     """
 
     what = "topic"
 
-    def __init__(self, expected: str, take: Callable[[Any], None], depth: float = math.inf) -> None:
+    def __init__(self, expected: str, take: Callable[[Any, float], None], depth: float = math.inf) -> None:
         self.expected = expected
         self.depth = depth
         self.why = ""
@@ -37,9 +51,14 @@ class Stream:
         self._heard_at = time.monotonic()
         self._seen, self._seen_at = 0, time.monotonic() - 1.0
 
-    def on_message(self, message: Any) -> None:
-        """Hand a message on, and count it unless it could not be used."""
-        self._take(message)
+    def on_message(self, message: Any, received: float | None = None) -> None:
+        """Hand a message on, and count it unless it could not be used.
+
+        Args:
+            message: serialised, or a pose that was looked up.
+            received: when it came (monotonic seconds); None = now.
+        """
+        self._take(message, time.monotonic() if received is None else received)
         self.count += 1
         self._heard_at = time.monotonic()
 

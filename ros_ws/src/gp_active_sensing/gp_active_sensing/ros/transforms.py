@@ -26,12 +26,12 @@ class LookedUp(Stream):
     Args:
         parent: frame of the map.
         child: frame of the probe.
-        take: takes the poses.
+        take: takes the poses, and when each was looked up.
     """
 
     what = "transform"
 
-    def __init__(self, parent: str, child: str, take: Callable[[Pose], None]) -> None:
+    def __init__(self, parent: str, child: str, take: Callable[[Pose, float], None]) -> None:
         super().__init__("a transform", take)
         self.child = child
         self.newest_ns = -1
@@ -74,7 +74,7 @@ class Transforms:
         self._streams: list[LookedUp] = []
         node.own(node.create_timer(1.0 / rate, self.look_up, clock=steady_clock()))
 
-    def add(self, child: str, take: Callable[[Pose], None]) -> LookedUp:
+    def add(self, child: str, take: Callable[[Pose, float], None]) -> LookedUp:
         """Look up one more frame; `take` gets its poses, each once."""
         stream = LookedUp(self._parent, child, take)
         self._streams.append(stream)

@@ -47,6 +47,17 @@ def wait_until(condition: Callable[[], Any], what: str, limit: float = LIMIT) ->
     pytest.fail(f"waited {limit:g} s for {what}")
 
 
+def wait_active(node: Any) -> None:
+    """Wait until a node has made everything it is going to make.
+
+    It makes one thing after the other in the executor's thread, so that a publisher or a worker
+    that is there says nothing about what comes after it.
+    """
+    wait_until(
+        lambda: node._state_machine.current_state[1] == "active", f"{node.get_name()} to be active"
+    )
+
+
 class Ros:
     """Nodes of a test in one executor, spun by a thread."""
 

@@ -131,6 +131,8 @@ def run_mission(
                     "use_sim_time:=true",
                     "mission.exit_at_end:=true",
                     "plan_ahead:=false",
+                    # Longer than a busy machine may keep the readings of a hasty simulator back.
+                    f"mission.reading_timeout:={speed}",
                     "reading.variance_field:=variance",
                     "reading.catch_up:=true",
                     "pose.catch_up:=true",

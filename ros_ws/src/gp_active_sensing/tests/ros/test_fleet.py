@@ -19,7 +19,7 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 
 pytestmark = pytest.mark.ros
 NAMES = ("probe_1", "probe_2", "probe_3")
@@ -114,7 +114,7 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
         ros, scenario, "probes:=[probe_1, probe_2]", f"run_dir:={tmp_path / 'run'}",
         "mission.lost_after:=5.0",
     )  # fmt: skip
-    wait_until(lambda: sensing._parts is not None, "the coordinator")
+    wait_active(sensing)
     mission = sensing._parts.mission  # type: ignore[union-attr]
 
     def wait_gone(name: str, why: str) -> None:
@@ -182,7 +182,7 @@ def assert_shared(events: list[dict[str, Any]], readings: int) -> None:
 
 def test_what_the_list_of_probes_cannot_become_is_refused(ros: Ros, scenario: Path) -> None:
     sensing = coordinator(ros, scenario, "probes:=[probe_1]")
-    wait_until(lambda: sensing._worker is not None, "the node to be active")
+    wait_active(sensing)
     for names, text in (
         (["1st"], "cannot be a namespace"),
         (["a", "a"], "comes more than once"),
@@ -195,7 +195,7 @@ def test_what_the_list_of_probes_cannot_become_is_refused(ros: Ros, scenario: Pa
 
 def test_one_without_a_name_stays_alone(ros: Ros, scenario: Path) -> None:
     sensing = coordinator(ros, scenario)
-    wait_until(lambda: sensing._worker is not None, "the node to be active")
+    wait_active(sensing)
     (answer,) = sensing.set_parameters([Parameter("probes", value=["a"])])
     assert not answer.successful
     assert "one probe without a name" in answer.reason
@@ -206,7 +206,7 @@ def test_a_node_says_which_topics_of_which_probe_are_missing(
 ) -> None:
     watcher = Watcher(ros)
     sensing = coordinator(ros, scenario, "probes:=[probe_1, probe_2]")
-    wait_until(lambda: sensing._worker is not None, "the node to be active")
+    wait_active(sensing)
     watcher.wait_state("probe_2", "absent")
     assert watcher.status["probe_2"]["missing_topics"] == "/probe_2/pose, /probe_2/reading"
     assert watcher.status["probe_2"]["why"] == "no pose yet"

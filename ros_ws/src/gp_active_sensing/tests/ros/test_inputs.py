@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +21,8 @@ from std_msgs.msg import Float64MultiArray
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from tests.ros.conftest import Ros, wait_until
+from gp_active_sensing.ros.streams import received_at
+from tests.ros.conftest import LIMIT, Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 
 pytestmark = pytest.mark.ros
@@ -114,10 +117,52 @@ def test_a_node_that_comes_late_asks_for_what_was_kept(ros: Ros) -> None:
         reading.header.stamp = stamp
         readings.publish(reading)
     node = sensing(ros, "reading.catch_up:=true", "pose.catch_up:=true")
-    wait_until(lambda: node._parts is not None, "the node to be configured")
+    wait_active(node)
     mission = node._parts.mission
     wait_until(lambda: mission.loop.counts["accepted"] == 300, "all of them")
     assert mission.rejected == {}
+
+
+def test_a_message_came_when_it_did_not_when_its_callback_runs(
+    ros: Ros, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = sensing(ros)
+    probe = Probe(ros).connect()
+    wait_active(node)
+    inbox, came = node._parts.mission.inbox, []
+    put = inbox.put
+
+    def note(what: Any, received: float, name: str = "") -> None:
+        came.append(received)
+        put(what, received, name)
+
+    monkeypatch.setattr(inbox, "put", note)
+    held, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        timer.cancel()
+        held.set()
+        free.wait(LIMIT)
+
+    timer = probe.node.create_timer(0.0, hold)
+    wait_until(held.is_set, "the executor to be busy")
+    sent = time.monotonic()
+    probe.pose(0.0)
+    time.sleep(0.5)  # in which it comes, and nobody takes it
+    freed = time.monotonic()
+    free.set()
+    wait_until(lambda: came, "the pose")
+    assert sent - 0.01 <= came[0] < freed - 0.1
+
+
+def test_a_clock_that_was_set_or_says_nothing_is_not_believed() -> None:
+    nanoseconds = {"none": 0, "ahead": time.time_ns() + 10**10, "long ago": time.time_ns() - 10**11}
+    for what, stamp in nanoseconds.items():
+        assert abs(received_at({"received_timestamp": stamp}) - time.monotonic()) < 1.0, what
+    assert abs(received_at({}) - time.monotonic()) < 1.0
+    before = time.monotonic()
+    found = received_at({"received_timestamp": time.time_ns() - 5 * 10**9})
+    assert -5.1 < found - before < -4.0
 
 
 def test_what_was_set_aside_is_taken_back_by_a_service(ros: Ros) -> None:

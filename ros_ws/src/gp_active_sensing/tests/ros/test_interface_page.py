@@ -22,7 +22,7 @@ from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from tests.page_tables import PAGE
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing, write_scenario
 
 pytestmark = pytest.mark.ros
@@ -94,7 +94,7 @@ def parameters_in(text: str) -> set[str]:
 
 def test_active_sensing(ros: Ros) -> None:
     node = sensing(ros, "policy.name:=bal", "belief.signal_std:=[1.0]")
-    wait_until(lambda: node._worker is not None, "the node to be active")
+    wait_active(node)
     text = section("## active_sensing")
     assert made(node.publishers) == written(section("### Topics out"))
     assert made(node.subscriptions) == written(section("### Topics in"))
@@ -141,7 +141,7 @@ def test_several_probes(ros: Ros) -> None:
     told = set(names_in(" ".join(row[0] for row in rows(text))))
     assert "probe_1/pose" in told
     node = sensing(ros, "belief.signal_std:=[1.0]", "probes:=[probe_1, probe_2]")
-    wait_until(lambda: node._worker is not None, "the node to be active")
+    wait_active(node)
     topics = made([*node.publishers, *node.subscriptions])
     whole = written(section("### Topics in")) | written(section("### Topics out"))
     own = {name for name in topics if name.startswith("probe_1/")}
@@ -173,7 +173,7 @@ def test_several_probes(ros: Ros) -> None:
 def test_an_expert(ros: Ros, tmp_path: Path) -> None:
     text = section("### An expert")
     node = sensing(ros, "belief.signal_std:=[1.0]", "policy.name:=sparq_gp_ucb")
-    wait_until(lambda: node._worker is not None, "the node to be active")
+    wait_active(node)
     told = {name: row for name, row in written(text).items() if name.startswith("expert/")}
     whole = written(section("### Topics in")) | written(section("### Topics out"))
     assert made([*node.publishers, *node.subscriptions]) == whole | told
@@ -181,7 +181,7 @@ def test_an_expert(ros: Ros, tmp_path: Path) -> None:
     plain = write_scenario(scenario).read_text("utf-8")
     scenario.write_text(f"{plain}expert: {{kind: model}}\n", "utf-8")
     world = ros.add(SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"]))
-    wait_until(lambda: hasattr(world, "_timer"), "the simulator")
+    wait_active(world)
     found = made([*world.publishers, *world.subscriptions])
     assert {name: row for name, row in found.items() if "expert" in name} == told
     heard: dict[str, set[str]] = {}
@@ -201,7 +201,7 @@ def test_simulator(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml")
     arguments = ["--ros-args", "-p", f"scenario:={scenario}", "-p", "exit_at_end:=true"]
     node = ros.add(SimulatorNode(cli_args=arguments))
-    wait_until(lambda: hasattr(node, "_timer"), "the simulator")
+    wait_active(node)
     text = section("## simulator")
     assert made(node.publishers) == written(text, "out")
     assert made(node.subscriptions) == written(text, "in")

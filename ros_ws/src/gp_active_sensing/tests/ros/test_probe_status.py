@@ -17,7 +17,7 @@ def streams(*heard: str) -> dict[str, Stream]:
     """Return the topics of probe a; those that were heard have had a message."""
     found = {}
     for topic in ("pose", "reading"):
-        stream = Stream("a type", lambda message: None)
+        stream = Stream("a type", lambda message, received: None)
         stream.subscription = SimpleNamespace(topic_name=f"/a/{topic}")
         if topic in heard:
             stream.on_message(None)

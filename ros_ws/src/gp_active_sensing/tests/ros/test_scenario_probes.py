@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active
 from tests.unit.sim.scenarios import GRID, mapping
 
 pytestmark = pytest.mark.ros
@@ -32,13 +32,13 @@ def arguments(*parameters: str) -> list[str]:
 
 def probes_of_sensing(ros: Ros, *given: str) -> list[str]:
     node: Any = ros.add(ActiveSensingNode(cli_args=arguments(*given)))
-    wait_until(lambda: node._parts is not None, "the node")
+    wait_active(node)
     return list(node._parts.mission.probes)
 
 
 def probes_of_simulator(ros: Ros, *given: str) -> list[str]:
     node: Any = ros.add(SimulatorNode(cli_args=arguments(*given)))
-    wait_until(lambda: node._state_machine.current_state[1] == "active", "the simulator")
+    wait_active(node)
     return list(node._probes)
 
 

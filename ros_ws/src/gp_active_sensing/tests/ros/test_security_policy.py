@@ -14,7 +14,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from tests.page_tables import PAGE
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active
 from tests.ros.probe import sensing, write_scenario
 
 pytestmark = pytest.mark.ros
@@ -68,7 +68,7 @@ def served(node: Any) -> set[str]:
 
 def test_what_active_sensing_does_is_what_it_may_do(ros: Ros) -> None:
     node = sensing(ros)
-    wait_until(lambda: node._worker is not None, "the node to be active")
+    wait_active(node)
     may = rules("active_sensing")
     assert published(node) == may["publish"] - EXPERT
     optional = {"/clock", "/tf", "/tf_static"}
@@ -82,7 +82,7 @@ def test_what_the_simulator_does_is_what_it_may_do(ros: Ros, tmp_path: Path) -> 
     scenario = write_scenario(tmp_path / "tiny.yaml")
     arguments = ["--ros-args", "-p", f"scenario:={scenario}"]
     node = ros.add(SimulatorNode(cli_args=arguments))
-    wait_until(lambda: node.count_publishers("/pose"), "the simulator's topics")
+    wait_active(node)
     may = rules("simulator")
     assert published(node) == may["publish"] - EXPERT
     assert subscribed(node) == may["subscribe"] - EXPERT

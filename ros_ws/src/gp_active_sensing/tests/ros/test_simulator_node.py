@@ -13,7 +13,7 @@ from geometry_msgs.msg import PoseStamped
 
 from gp_active_sensing.ros import outputs
 from gp_active_sensing.ros.simulator_node import SimulatorNode
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active
 from tests.ros.probe import write_scenario
 
 pytestmark = pytest.mark.ros
@@ -27,7 +27,7 @@ def simulator(ros: Ros, tmp_path: Path) -> SimulatorNode:
     node: SimulatorNode = ros.add(
         SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
     )
-    wait_until(lambda: node._probes and hasattr(node, "_timer"), "the simulator")
+    wait_active(node)
     node._timer.cancel()
     return node
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.mission.poses import Pose
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid
 
 
@@ -47,6 +48,35 @@ def test_without_a_newer_pose_the_one_before_is_used() -> None:
     rig.reading(1.0)
     rig.step(1.0)
     rig.seconds = 0.2
+    rig.step(1.0)
+    assert rig.observed == [rig.topology.names[2]]
+
+
+def test_a_pose_that_lies_in_a_queue_is_waited_for() -> None:
+    """What came together is used two seconds later, since the processor was busy."""
+    rig = Rig(grid())
+    rig.pose(0.5, 0.0)
+    rig.reading(1.0)
+    rig.seconds = 2.0
+    rig.step(1.0)
+    rig.seconds = 2.09
+    rig.step(1.0)
+    rig.reading(1.5)  # says nothing about the poses: it came by another queue
+    rig.step(1.0)
+    assert (rig.accepted, rig.intake.waiting) == (0, 2)
+    rig.mission.inbox.put(Pose(SECOND, "map", 20.0, 0.0, 0.0), 0.01)
+    rig.step(1.0)
+    assert rig.observed == [rig.topology.names[2]]
+
+
+def test_when_no_pose_lies_in_a_queue_any_more_the_one_before_is_used() -> None:
+    rig = Rig(grid())
+    rig.pose(0.5, 20.0)
+    rig.reading(1.0)
+    rig.seconds = 2.0
+    rig.step(1.0)
+    assert rig.accepted == 0
+    rig.seconds = 2.11
     rig.step(1.0)
     assert rig.observed == [rig.topology.names[2]]
 
