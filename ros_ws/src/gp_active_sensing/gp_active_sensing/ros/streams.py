@@ -38,7 +38,9 @@ class Stream:
 
     what = "topic"
 
-    def __init__(self, expected: str, take: Callable[[Any, float], None], depth: float = math.inf) -> None:
+    def __init__(
+        self, expected: str, take: Callable[[Any, float], None], depth: float = math.inf
+    ) -> None:
         self.expected = expected
         self.depth = depth
         self.why = ""
