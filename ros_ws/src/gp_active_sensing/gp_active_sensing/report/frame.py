@@ -17,17 +17,18 @@ PAGE = "report.html"
 _ASSETS = "gp_active_sensing.report.assets"
 
 
-def build_page(frame: str, scripts: Sequence[str], data: Mapping[str, Any], **slots: str) -> str:
+def build_page(body: str, scripts: Sequence[str], data: Mapping[str, Any], **slots: str) -> str:
     """Return a page.
 
     Args:
-        frame: name of an HTML file among the assets.
+        body: name of an HTML file among the assets, which the frame of all pages goes around.
         scripts: names of the scripts, in the order in which they run.
         data: handed to the scripts as the JSON element ``#data``.
-        slots: HTML for the frame's other slots; what comes from a run is escaped by the caller.
+        slots: HTML for the other slots of both; what comes from a run is escaped by the caller.
     """
     texts = [f"\n{_asset(name)}" for name in scripts]
-    return Template(_asset(frame)).substitute(
+    whole = _asset("frame.html").replace("$body", _asset(body))
+    return Template(whole).substitute(
         slots,
         policy=_security(texts),
         css=_asset("page.css"),
