@@ -15,6 +15,9 @@ ROS := $(if $(SOURCED),system,wheels)
 # The folder is part of the stamp, since an editable installation does not survive a move.
 STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 
+# Tests and demo start many processes; without its byte code each would compile scipy anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help env heavy demo test check bench lock clean
 

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import log_softmax, ndtri, softmax
-from scipy.stats import qmc
 
 from gp_active_sensing.selection.model import KernelBelief
 from gp_active_sensing.types import FloatArray
@@ -209,6 +208,8 @@ def _root(precision: FloatArray) -> FloatArray:
 
 def _points(K: int, count: int, seed: int) -> FloatArray:
     """Return (2^b, K) points that stand for a standard normal, as many as for each of K kernels."""
+    from scipy.stats import qmc  # a third of what a node takes to start
+
     power = max(_LEAST, math.ceil(math.log2(count / K)))
     sobol = qmc.Sobol(K, scramble=True, seed=np.random.default_rng([seed, count]))
     uniform = sobol.random_base2(power)
