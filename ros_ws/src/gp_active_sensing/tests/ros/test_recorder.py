@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,32 @@ from tests.ros.probe import write_scenario
 pytestmark = pytest.mark.ros
 
 
-def start(bag: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "gp_active_sensing.ros.bag_recorder_node", "--ros-args"]
-    for word in (f"bag:='{bag}'", *words):
-        command += ["-p", word]
-    return subprocess.Popen(
-        command,
-        env=child_environment(os.environ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a recorder as a process of its own, which does not outlive the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "gp_active_sensing.ros.bag_recorder_node", "--ros-args"]
+        for word in (f"bag:='{tmp_path / 'bag'}'", *words):
+            command += ["-p", word]
+        process = subprocess.Popen(
+            command,
+            env=child_environment(os.environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        with process:
+            process.kill()
 
 
 def finished(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str:
@@ -83,15 +99,17 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) ->
     assert before == after, "to the bit, all of it"
 
 
-def test_any_topic_of_any_quality_is_recorded_until_the_end(ros: Ros, tmp_path: Path) -> None:
+def test_any_topic_of_any_quality_is_recorded_until_the_end(
+    ros: Ros, tmp_path: Path, start: Start
+) -> None:
     node = ros.node()
     kept = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     note = node.create_publisher(String, "note", kept)
     note.publish(String(data="before the recorder came"))
     sensor = node.create_publisher(Float64, "number", qos_profile_sensor_data)
     other = node.create_publisher(Float64, "other", 10)
-    process = start(tmp_path / "bag", "topics:=[note, number]")
-    wait_until(sensor.get_subscription_count, "the recorder")
+    process = start("topics:=[note, number]")
+    wait_until(sensor.get_subscription_count, "the recorder", 30.0)
     wait_until(note.get_subscription_count, "the recorder")
     for i in range(50):
         sensor.publish(Float64(data=float(i)))
@@ -111,10 +129,12 @@ def test_any_topic_of_any_quality_is_recorded_until_the_end(ros: Ros, tmp_path: 
     assert "before the recorder came" in decoded
 
 
-def test_a_recorder_that_is_killed_leaves_a_bag_to_salvage(ros: Ros, tmp_path: Path) -> None:
+def test_a_recorder_that_is_killed_leaves_a_bag_to_salvage(
+    ros: Ros, tmp_path: Path, start: Start
+) -> None:
     publisher = ros.node().create_publisher(Float64, "number", 1000)
-    process = start(tmp_path / "bag", "topics:=[number]", "flush:=0.1")
-    wait_until(publisher.get_subscription_count, "the recorder")
+    process = start("topics:=[number]", "flush:=0.1")
+    wait_until(publisher.get_subscription_count, "the recorder", 30.0)
     storage = tmp_path / "bag" / "bag.mcap"
     for i in range(200):
         publisher.publish(Float64(data=float(i)))
@@ -131,19 +151,19 @@ def test_a_recorder_that_is_killed_leaves_a_bag_to_salvage(ros: Ros, tmp_path: P
         assert bag.loss.lost is None
 
 
-def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path) -> None:
+def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path, start: Start) -> None:
     (tmp_path / "bag").mkdir()
-    process = start(tmp_path / "bag")
+    process = start()
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "cannot be made" in said
     assert "Traceback" not in said
 
 
-def test_what_is_not_there_is_named(ros: Ros, tmp_path: Path) -> None:
+def test_what_is_not_there_is_named(ros: Ros, tmp_path: Path, start: Start) -> None:
     node = ros.node()
     node.create_publisher(Float64, "number", 10)
-    process = start(tmp_path / "bag", "topics:=[number, humber]", "node:=nobody")
+    process = start("topics:=[number, humber]", "node:=nobody")
     assert process.stdout is not None
     lines = iter(process.stdout.readline, "")
     said = next((line for line in lines if "waiting for" in line), "")
