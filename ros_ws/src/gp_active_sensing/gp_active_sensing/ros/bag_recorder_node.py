@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
 from functools import partial
@@ -39,6 +40,8 @@ LOOK_SECONDS = 0.25
 """How often new topics are looked for."""
 ABSENT_SECONDS = 5.0
 """After so long it is said that what should be recorded is not there."""
+STUCK_SECONDS = 5.0
+"""When topics have not been looked for in so long, it is said where the node is."""
 DEPTH = 2000
 HELD = 1000
 """Messages held while simulated time has not begun."""
@@ -69,6 +72,9 @@ class BagRecorder(GuardedNode):
         self._taken: dict[str, Any] = {}
         self._began = time.monotonic()
         self._said_absent: set[str] = set()
+        self._looked = self._began
+        self._spinning = threading.get_ident()
+        self._said_stuck = False
         self._met = False
         """The node that is recorded has been seen; it may have left since."""
         self._queue: deque[tuple[str, int, bytes]] = deque()
@@ -88,6 +94,7 @@ class BagRecorder(GuardedNode):
 
     def _look(self) -> None:
         """Subscribe to topics that have come up."""
+        self._looked = time.monotonic()
         wanted = self._wanted | self._topics_of_node()
         for name, kinds in self.get_topic_names_and_types():
             if name in self._taken or name in self.left_out:
@@ -186,6 +193,7 @@ class BagRecorder(GuardedNode):
     def _write(self) -> None:
         flushed = time.monotonic()
         while True:
+            self._watch()
             with self._condition:
                 self._condition.wait_for(lambda: self._queue or self._closing, timeout=0.2)
                 batch, closing = self._batch(), self._closing
@@ -195,6 +203,23 @@ class BagRecorder(GuardedNode):
                     self._guarded(self._writer.flush)
             if closing and not self._queue:
                 return
+
+    def _watch(self) -> None:
+        """Say where the other thread is when it does not look for topics any more.
+
+        Not by the logger, which that may be waiting for.
+        """
+        silent = time.monotonic() - self._looked
+        if silent < STUCK_SECONDS:
+            self._said_stuck = False
+        elif not self._said_stuck and not self._closing:
+            self._said_stuck = True
+            frame = sys._current_frames().get(self._spinning)
+            where = "".join(traceback.format_stack(frame)) if frame else "at its end\n"
+            sys.stderr.write(
+                f"bag_recorder: no new topic has been looked for in {silent:.0f} s, so that some "
+                f"may be missed; the node is busy:\n{where}"
+            )
 
     def _batch(self) -> list[tuple[str, int, bytes]]:
         """Take what waits; all of it has a time, or there is none yet."""

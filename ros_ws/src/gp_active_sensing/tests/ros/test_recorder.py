@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -22,6 +23,8 @@ from std_msgs.msg import Float64, String
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.ros import bag_recorder_node
+from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.runner import child_environment
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import write_scenario
@@ -199,3 +202,23 @@ def test_the_journal_topic_says_what_was_used(ros: Ros, tmp_path: Path) -> None:
     numbers = [frame["n"] for frame in heard if "setup" not in frame]
     assert numbers == list(range(1, len(numbers) + 1))
     assert not node.callback_errors
+
+
+def test_a_recorder_that_is_stuck_says_where(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bag_recorder_node, "STUCK_SECONDS", 0.3)
+    given = ["--ros-args", "-p", f"bag:='{tmp_path / 'bag'}'"]
+    options = functools.partialmethod(GuardedNode.__init__, cli_args=given)
+    monkeypatch.setattr(GuardedNode, "__init__", options)
+    node = bag_recorder_node.BagRecorder()  # which nobody spins yet
+
+    def waiting_for_its_words() -> None:
+        wait_until(lambda: node._said_stuck, "its words")
+
+    waiting_for_its_words()
+    said = capfd.readouterr().err
+    assert "bag_recorder: no new topic has been looked for in " in said
+    assert "in waiting_for_its_words" in said
+    ros.add(node)
+    wait_until(lambda: not node._said_stuck, "it to look again")
