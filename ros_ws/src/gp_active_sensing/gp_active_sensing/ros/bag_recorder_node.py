@@ -107,21 +107,28 @@ class BagRecorder(GuardedNode):
                 self._take(name, kinds[0], publishers)
 
     def _topics_of_node(self) -> set[str]:
-        """Return what the node that is recorded publishes and subscribes."""
+        """Return what the node that is recorded publishes and subscribes.
+
+        Asked of every topic: of several nodes of that name, such as one that was killed and is
+        remembered for a while, the graph tells the topics of any one.
+        """
         if not self.settings.node:
             return set()
         full = self.resolve_topic_name(self.settings.node, only_expand=True)
-        namespace, _, name = full.rpartition("/")
-        try:
-            ends = [
-                *self.get_publisher_names_and_types_by_node(name, namespace or "/"),
-                *self.get_subscriber_names_and_types_by_node(name, namespace or "/"),
-            ]
-        except RuntimeError:  # it is not there yet
-            return set()
-        self._met = self._met or bool(ends)
         internal = {f"{full}/transition_event", *OF_EVERY_NODE}
-        return {topic for topic, _ in ends} - internal
+        found = {
+            topic
+            for topic, _ in self.get_topic_names_and_types()
+            if topic not in internal and any(_name_of(end) == full for end in self._ends(topic))
+        }
+        self._met = self._met or bool(found)
+        return found
+
+    def _ends(self, topic: str) -> list[Any]:
+        return [
+            *self.get_publishers_info_by_topic(topic),
+            *self.get_subscriptions_info_by_topic(topic),
+        ]
 
     def _absent(self) -> set[str]:
         """Return what should be recorded and nobody has published or spoken of yet."""
@@ -213,13 +220,13 @@ class BagRecorder(GuardedNode):
         if silent < STUCK_SECONDS:
             self._said_stuck = False
         elif not self._said_stuck and not self._closing:
-            self._said_stuck = True
             frame = sys._current_frames().get(self._spinning)
             where = "".join(traceback.format_stack(frame)) if frame else "at its end\n"
             sys.stderr.write(
                 f"bag_recorder: no new topic has been looked for in {silent:.0f} s, so that some "
                 f"may be missed; the node is busy:\n{where}"
             )
+            self._said_stuck = True
 
     def _batch(self) -> list[tuple[str, int, bytes]]:
         """Take what waits; all of it has a time, or there is none yet."""
@@ -288,6 +295,11 @@ class BagRecorder(GuardedNode):
             f"recorded {self._writer.written.total()} messages to {self.settings.bag} "
             f"({written}){lost}"
         )
+
+
+def _name_of(end: Any) -> str:
+    """Return the full name of the node that an end of a topic belongs to."""
+    return f"{end.node_namespace.rstrip('/')}/{end.node_name}"
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -124,3 +125,5 @@ def ros(ros_environment: None) -> Iterator[Ros]:
     finally:
         harness.close()
         rclpy.try_shutdown()
+        # A node whose constructor raised hangs on a cycle, and is in the graph until that is found.
+        gc.collect()

@@ -17,7 +17,9 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
+import rclpy
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64, String
 
 from gp_active_sensing.records import RunDirectory
@@ -222,3 +224,31 @@ def test_a_recorder_that_is_stuck_says_where(
     assert "in waiting_for_its_words" in said
     ros.add(node)
     wait_until(lambda: not node._said_stuck, "it to look again")
+
+
+@pytest.fixture
+def elsewhere(ros: Ros) -> Iterator[rclpy.Context]:
+    """A context like that of another process."""
+    context = rclpy.Context()
+    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+    yield context
+    rclpy.shutdown(context=context)
+
+
+def test_of_two_nodes_of_one_name_both_are_recorded(
+    ros: Ros, start: Start, elsewhere: rclpy.Context
+) -> None:
+    """One that was killed is in the graph for a while, and knows nothing of what comes."""
+    ros.node("sensing")
+    another = rclpy.create_node("sensing", context=elsewhere)
+    number = another.create_publisher(Float64, "number", 10)
+    another.create_subscription(String, "note", lambda message: None, 10)
+    note = ros.node().create_publisher(String, "note", 10)
+    other = ros.node().create_publisher(String, "other", 10)
+    process = start("node:=sensing")
+    wait_until(number.get_subscription_count, "the recorder", 30.0)
+    wait_until(lambda: note.get_subscription_count() == 2, "the recorder", 30.0)
+    assert not other.get_subscription_count()
+    said = finished(process)
+    assert "waiting for" not in said
+    another.destroy_node()
