@@ -31,7 +31,18 @@ from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.selection import KernelModel
 
 FULL = Size({"k12": (5, 500, 4), "k144": (5, 500, 4)})
-SMOKE = Size({"SE,PER×LIN×RQ,(PER+RQ)×LIN": (1, 10, 1)}, (0.3, 1.0), 40, 3, 10, 1, 6, 1, (1, 1, 3))
+SMOKE = Size(
+    {"SE,PER×LIN×RQ,(PER+RQ)×LIN": (1, 10, 1)},
+    (0.3, 1.0),
+    40,
+    3,
+    10,
+    1,
+    6,
+    1,
+    (1, 1, 3),
+    more=(2, 1),
+)
 
 
 def config(size: Size, seed: int, **more: Any) -> VbksConfig:
@@ -70,13 +81,13 @@ def learned(truth: Truth, kernels: str, seed: int, size: Size) -> dict[str, Any]
     return found
 
 
-def with_noise(truth: Truth, kernels: str, seed: int, size: Size) -> dict[str, Any]:
-    """The belief where the noise is not tiny, of all rows at once."""
+def with_noise(truth: Truth, kernels: str, seed: int, size: Size, starts: int) -> dict[str, Any]:
+    """The belief where the noise is not tiny, of all rows at once, from so many starts."""
     from gp_active_sensing.learning.vbks import select_kernels
 
     rows = synthetic(truth, seed, size.rows)
-    _, steps, restarts = size.sets[kernels]
-    setting = config(size, seed, iterations=steps, restarts=restarts, noise_floor=size.floor)
+    _, steps, _ = size.sets[kernels]
+    setting = config(size, seed, iterations=steps, restarts=starts, noise_floor=size.floor)
     model = select_kernels(rows, kernel_set(kernels), setting)
     bounds = {fit.name: fit.bound for fit in model.fits}
     return {
@@ -214,15 +225,18 @@ def run(*, smoke: bool = False, pictures: Path | None = None) -> Report:
         for truth in TRUTHS
         for seed in range(size.sets[first][0])
     }
+    last = list(size.sets)[-1]
     noisy = {
-        (truth.name, kernels): [
+        (truth.name, kernels, starts): [
             kept.get(
-                f"noise {truth.name} | {kernels} | {seed} | {size.inducing} × {steps} {size.floor}",
-                lambda t=truth, k=kernels, s=seed: with_noise(t, k, s, size),
+                f"noise {truth.name} | {kernels} | {seed} | {size.inducing} × {steps} {size.floor}"
+                + (f" | {starts} starts" if starts != usual else ""),
+                lambda t=truth, k=kernels, s=seed, n=starts: with_noise(t, k, s, size, n),
             )
             for seed in range(seeds)
         ]
-        for kernels, (seeds, steps, _) in size.sets.items()
+        for kernels, (whole, steps, usual) in size.sets.items()
+        for starts, seeds in ([(usual, whole), size.more] if kernels == last else [(usual, whole)])
         for truth in TRUTHS
     }
     if pictures is not None:

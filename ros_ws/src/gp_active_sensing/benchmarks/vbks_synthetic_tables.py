@@ -30,6 +30,8 @@ class Size:
         tries: of the search for the nearest covariance.
         sought: kernels nearest to the true one whose largest bound is sought; starts, steps.
         floor: least noise, over the outputs' deviation, with which all is learned once more.
+        more: starts of each kernel of the last set with which that is learned yet once more, and
+            on how many seeds.
     """
 
     sets: dict[str, tuple[int, int, int]]
@@ -42,6 +44,7 @@ class Size:
     tries: int = 4
     sought: tuple[int, int, int] = (4, 3, 200)
     floor: float = 0.05
+    more: tuple[int, int] = (16, 3)
 
 
 BATCH = 32
@@ -86,7 +89,7 @@ def against_data(runs: dict[tuple[str, str], list[dict[str, Any]]], size: Size) 
 
 
 def of_noise(
-    noisy: dict[tuple[str, str], list[dict[str, Any]]],
+    noisy: dict[tuple[str, str, int], list[dict[str, Any]]],
     near: dict[str, dict[str, float]],
     size: Size,
 ) -> Section:
@@ -94,13 +97,13 @@ def of_noise(
         "The same, with the noise of a sensor",
         "python benchmarks/run.py vbks_synthetic",
         f"As above, but σ_n is {size.floor:g} of the outputs' deviation at least, and all rows are "
-        f"learned from at once. `near`: q* of all kernels whose covariance comes within {KIN:.0%} "
-        "of the true one (last table). `first`: seeds on which the true kernel has the largest "
+        "learned from at once, from so many `starts` of each kernel. `near`: q* of all kernels "
+        f"whose covariance comes within {KIN:.0%} of the true one (last table). `first`: seeds on which the true kernel has the largest "
         "local ELBO; `behind`: on each of the others, by how much it is smaller than the largest "
         "[nat], and of which kernel that is.",
-        ("true kernel", "kernels", "q*", "softmax", "near", "first", "behind"),
+        ("true kernel", "kernels", "starts", "seeds", "q*", "softmax", "near", "first", "behind"),
     )
-    for (name, kernels), found in noisy.items():
+    for (name, kernels, starts), found in noisy.items():
         kin = {kernel for kernel, off in near[name].items() if off < KIN} | {name}
         cells = []
         for key, those in (("q", {name}), ("softmax", {name}), ("q", kin)):
@@ -108,7 +111,9 @@ def of_noise(
             cells.append(shown([sum(p for k, p in table if k in those) for table in tables], 2))
         behind = [f"{one['behind']:.0f} ({one['best']})" for one in found if one["best"] != name]
         first = f"{len(found) - len(behind)} of {len(found)}"
-        section.rows.append((name, kernels, *cells, first, ", ".join(behind) or "–"))
+        section.rows.append(
+            (name, kernels, starts, len(found), *cells, first, ", ".join(behind) or "–")
+        )
     return section
 
 
