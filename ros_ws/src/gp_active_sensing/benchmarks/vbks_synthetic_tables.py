@@ -98,9 +98,9 @@ def of_noise(
         "python benchmarks/run.py vbks_synthetic",
         f"As above, but σ_n is {size.floor:g} of the outputs' deviation at least, and all rows are "
         "learned from at once, from so many `starts` of each kernel. `near`: q* of all kernels "
-        f"whose covariance comes within {KIN:.0%} of the true one (last table). `first`: seeds on which the true kernel has the largest "
-        "local ELBO; `behind`: on each of the others, by how much it is smaller than the largest "
-        "[nat], and of which kernel that is.",
+        f"whose covariance comes within {KIN:.0%} of the true one (last table). `first`: seeds on "
+        "which the true kernel has the largest local ELBO; `behind`: on each of the others, by how "
+        "much it is smaller than the largest [nat], and of which kernel that is.",
         ("true kernel", "kernels", "starts", "seeds", "q*", "softmax", "near", "first", "behind"),
     )
     for (name, kernels, starts), found in noisy.items():
