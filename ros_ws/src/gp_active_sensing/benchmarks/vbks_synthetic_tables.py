@@ -44,7 +44,7 @@ class Size:
     tries: int = 4
     sought: tuple[int, int, int] = (4, 3, 200)
     floor: float = 0.05
-    more: tuple[int, int] = (16, 3)
+    more: tuple[int, int] = (16, 2)
 
 
 BATCH = 32
