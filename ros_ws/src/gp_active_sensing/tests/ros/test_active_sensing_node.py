@@ -438,7 +438,7 @@ def test_a_mission_that_ends_where_it_began(ros: Ros, tmp_path: Path) -> None:
     probe.obedient = True
     probe._on_waypoint(probe.waypoints[0])
     probe.wait_value("state", "ended")
-    assert probe.waypoints[-1].pose.position.x == 0.0
+    wait_until(lambda: probe.waypoints[-1].pose.position.x == 0.0, "the way home")
     assert probe.values["reason"] == "the budget of readings is spent"
     wait_until((run / "summary.json").exists, "the summary")
     summary = json.loads((run / "summary.json").read_text())
@@ -446,8 +446,10 @@ def test_a_mission_that_ends_where_it_began(ros: Ros, tmp_path: Path) -> None:
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     home = next(event for event in events if event["event"] == "home")
     assert home["path"][-1] == 0
-    ways = [[p.pose.position.x for p in plan.poses] for plan in probe.heard["plan"]]
-    assert ways[-1] == [10.0 * place for place in home["path"]]
+    way = [10.0 * place for place in home["path"]]
+    wait_until(
+        lambda: way == [p.pose.position.x for p in probe.heard["plan"][-1].poses], "the plan of it"
+    )
     config = (run / "config.yaml").read_text()
     assert "end: start" in config
 

@@ -98,8 +98,11 @@ def test_a_controller_may_say_that_a_place_cannot_be_reached(ros: Ros) -> None:
     wait_until(lambda: len(probe.waypoints) == 3, "another waypoint")
     assert probe.waypoints[2].pose.position.x != probe.waypoints[1].pose.position.x
     probe.wait_value("blocked", "1")
-    shown = [{m.ns for m in message.markers if m.points} for message in probe.heard["map"]]
-    assert any("blocked" in kinds for kinds in shown)
+
+    def shown() -> bool:
+        return any(m.ns == "blocked" and m.points for m in probe.heard["map"][-1].markers)
+
+    wait_until(shown, "the place on the map")
     assert probe.call("pause").success
     assert "no place is being driven to" in probe.call("unreachable").message
     assert not node.callback_errors
