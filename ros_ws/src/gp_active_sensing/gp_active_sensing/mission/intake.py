@@ -229,11 +229,10 @@ class Intake:
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
 
     def _lateness(self, received: float) -> float:
-        """Return how far behind poses are that come now [s].
+        """Return how long after it came a pose is used [s].
 
-        No reading has waited for those that lie in a queue: with every pose that is used, all that
-        came before it have been. In hundredths, so that a replay, whose clock is only about that of
-        the mission, sees the same.
+        Those that came since may lie in a queue still: readings go on waiting for them. In
+        hundredths, so that a replay, whose clock is only about that of the mission, sees the same.
         """
         return math.floor(100.0 * max(0.0, self._clock() - received)) / 100.0
 

@@ -95,40 +95,31 @@ class BagRecorder(GuardedNode):
     def _look(self) -> None:
         """Subscribe to topics that have come up."""
         self._looked = time.monotonic()
-        wanted = self._wanted | self._topics_of_node()
         for name, kinds in self.get_topic_names_and_types():
             if name in self._taken or name in self.left_out:
                 continue
-            everything = not self._wanted and not self.settings.node
-            if name not in (wanted if not everything else {name} - {*OF_EVERY_NODE}):
-                continue
             publishers = self.get_publishers_info_by_topic(name)
-            if publishers:
+            if self._is_wanted(name, publishers) and publishers:
                 self._take(name, kinds[0], publishers)
 
-    def _topics_of_node(self) -> set[str]:
-        """Return what the node that is recorded publishes and subscribes.
+    def _is_wanted(self, topic: str, publishers: Sequence[Any]) -> bool:
+        """Say whether a topic is recorded: by its name, as one of the node's, or as any.
 
-        Asked of every topic: of several nodes of that name, such as one that was killed and is
-        remembered for a while, the graph tells the topics of any one.
+        The ends of the topic are asked whose they are, not the node what its topics are: of
+        several nodes of that name, such as one that was killed and is remembered for a while, the
+        graph tells the topics of any one.
         """
+        if topic in self._wanted:
+            return True
         if not self.settings.node:
-            return set()
+            return not self._wanted and topic not in OF_EVERY_NODE
         full = self.resolve_topic_name(self.settings.node, only_expand=True)
-        internal = {f"{full}/transition_event", *OF_EVERY_NODE}
-        found = {
-            topic
-            for topic, _ in self.get_topic_names_and_types()
-            if topic not in internal and any(_name_of(end) == full for end in self._ends(topic))
-        }
-        self._met = self._met or bool(found)
-        return found
-
-    def _ends(self, topic: str) -> list[Any]:
-        return [
-            *self.get_publishers_info_by_topic(topic),
-            *self.get_subscriptions_info_by_topic(topic),
-        ]
+        if topic in (f"{full}/transition_event", *OF_EVERY_NODE):
+            return False
+        ends = [*publishers, *self.get_subscriptions_info_by_topic(topic)]
+        own = any(_name_of(end) == full for end in ends)
+        self._met = self._met or own
+        return own
 
     def _absent(self) -> set[str]:
         """Return what should be recorded and nobody has published or spoken of yet."""
