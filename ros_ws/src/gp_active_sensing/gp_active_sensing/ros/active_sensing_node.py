@@ -20,6 +20,8 @@ require_ros_in(__name__)
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission import live
 from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.rehearsal import asking_of, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
@@ -69,6 +71,17 @@ class ActiveSensingNode(GuardedNode):
 
     Of several probes (parameter ``probes``) each has reading, pose, next_waypoint and plan in its
     namespace, and services ~/<probe>/join, ~/<probe>/leave and ~/<probe>/unreachable.
+
+    Attributes:
+        mission: what was learnt and decided (hold ``mission.lock`` to look at several things of
+            one moment); None while the node is not configured.
+        results: what is published; None while the node is not configured.
+        recorder: writes the records; None while the node is not configured.
+        is_active: whether readings are used and decisions made.
+        parameters: the parameters, checked.
+
+    A test that has the node in its own process waits on these, as for instance until
+    ``node.is_active`` or until ``node.mission.state == "ended"``.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -88,6 +101,26 @@ class ActiveSensingNode(GuardedNode):
         self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
         if self.parameters.mapping().get("autostart", True):
             self.start_by_itself()
+
+    @property
+    def mission(self) -> Mission | None:
+        """The mission; None while the node is not configured."""
+        return None if self._parts is None else self._parts.mission
+
+    @property
+    def results(self) -> Results | None:
+        """What is published; None while the node is not configured."""
+        return self._results
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """What writes the records; None while the node is not configured."""
+        return None if self._parts is None else self._parts.recorder
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the node is in lifecycle state active and its threads run."""
+        return super().is_active and self._worker is not None and self._worker.is_running
 
     # -- parameters ----------------------------------------------------------------------------
 

@@ -56,6 +56,7 @@ class BagPlayer(GuardedNode):
 
     A message whose type is not installed here, or whose bytes are not of its type, is left out and
     counted. A bag that turns out damaged is played up to there, and the exit code is 1.
+    `settings` has the parameters, `played` and `left_out` count messages by topic.
     """
 
     def __init__(self) -> None:

@@ -50,7 +50,14 @@ OF_EVERY_NODE = ("/rosout", "/parameter_events", "/clock")
 
 
 class BagRecorder(GuardedNode):
-    """Records until it is ended."""
+    """Records until it is ended.
+
+    Attributes:
+        settings: the parameters, checked.
+        lost: messages that came and were not written, by the word of the reason.
+        left_out: topics that cannot be recorded, and why.
+        is_stuck: whether it has said that it cannot look for new topics.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -63,9 +70,7 @@ class BagRecorder(GuardedNode):
             self.settings.bag, fields=RosTypes().fields, compress=self.settings.compress
         )
         self.lost: Counter[str] = Counter()
-        """Messages that came and were not written, by the word of the reason."""
         self.left_out: dict[str, str] = {}
-        """Topics that cannot be recorded, and why."""
         self._wanted = {
             self.resolve_topic_name(name, only_expand=True) for name in self.settings.topics
         }
@@ -74,7 +79,7 @@ class BagRecorder(GuardedNode):
         self._said_absent: set[str] = set()
         self._looked = self._began
         self._spinning = threading.get_ident()
-        self._said_stuck = False
+        self.is_stuck = False
         self._met = False
         """The node that is recorded has been seen; it may have left since."""
         self._queue: deque[tuple[str, int, bytes]] = deque()
@@ -209,15 +214,15 @@ class BagRecorder(GuardedNode):
         """
         silent = time.monotonic() - self._looked
         if silent < STUCK_SECONDS:
-            self._said_stuck = False
-        elif not self._said_stuck and not self._closing:
+            self.is_stuck = False
+        elif not self.is_stuck and not self._closing:
             frame = sys._current_frames().get(self._spinning)
             where = "".join(traceback.format_stack(frame)) if frame else "at its end\n"
             sys.stderr.write(
                 f"bag_recorder: no new topic has been looked for in {silent:.0f} s, so that some "
                 f"may be missed; the node is busy:\n{where}"
             )
-            self._said_stuck = True
+            self.is_stuck = True
 
     def _batch(self) -> list[tuple[str, int, bytes]]:
         """Take what waits; all of it has a time, or there is none yet."""

@@ -45,6 +45,11 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     Subclasses override `configure`, `activate`, `deactivate` and `release`; these may raise.
     An `ActiveSensingError` refuses the transition with its message; anything else is logged with
     its traceback, the node is released and goes back to unconfigured.
+
+    Attributes:
+        callback_errors: how often each callback has failed.
+        exit_code: of the process; None = it does not end yet.
+        is_active: whether the node is in lifecycle state active.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -63,6 +68,11 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         kept = [p for p in parameters if len(p) < 3 or p[1] is not None or p[2].dynamic_typing]
         self.empty_overrides |= {p[0] for p in parameters} - {p[0] for p in kept}
         return super().declare_parameters(namespace, kept, *args, **options)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the node is in lifecycle state active: all that it makes is there."""
+        return str(self._state_machine.current_state[1]) == "active"
 
     # -- for subclasses ------------------------------------------------------------------------
 

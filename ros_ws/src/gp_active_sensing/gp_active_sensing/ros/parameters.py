@@ -60,6 +60,11 @@ class ParameterTree:
         self.given = self._take_overrides()
         node.add_on_set_parameters_callback(self._on_set)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters, each with a descriptor."""
+        return list(self._leaves)
+
     def problem(self, text: str) -> None:
         """Add a problem found while preparing the declaration."""
         self._problems.append(text)

@@ -73,7 +73,13 @@ class _Simulated:
 
 
 class SimulatorNode(GuardedNode):
-    """Starts by itself; its topics are in the module's docstring."""
+    """Starts by itself; its topics are in the module's docstring.
+
+    Attributes:
+        players: the simulated probes by name ("" = one without a namespace); empty while the node
+            is not configured. They move in the node's own thread.
+        is_active: whether the simulated time runs.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -87,6 +93,11 @@ class SimulatorNode(GuardedNode):
         self.parameters.declare({"probes": self._said_by_scenario()})
         self.add_post_set_parameters_callback(self.guarded(self._on_parameters))
         self.start_by_itself()
+
+    @property
+    def players(self) -> dict[str, Player | TrafficPlayer]:
+        """The simulated probes by name."""
+        return {name: probe.player for name, probe in self._probes.items()}
 
     def _said_by_scenario(self) -> list[str]:
         """Return the names of the scenario's probes, [] for a single one."""

@@ -74,6 +74,11 @@ class Worker:
             threading.Thread(target=self._run_planner, name="planner", daemon=True),
         ]
 
+    @property
+    def is_running(self) -> bool:
+        """Whether both threads run."""
+        return all(thread.is_alive() for thread in self._threads)
+
     def start(self) -> None:
         """Start both threads."""
         for thread in self._threads:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-LIMIT = 15.0
-"""Longest wait for something that should happen [s]."""
+from tests.waiting import LIMIT, wait_until
+
+__all__ = ["LOOPBACK", "Ros", "domain_id", "ros", "wait_active", "wait_until"]
+
 LOOPBACK = {
     "FASTRTPS_DEFAULT_PROFILES_FILE": str(Path(__file__).with_name("loopback.xml")),
     "ROS_AUTOMATIC_DISCOVERY_RANGE": "SYSTEM_DEFAULT",
@@ -38,25 +39,13 @@ def ros_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     patch.undo()
 
 
-def wait_until(condition: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
-    """Wait for something to become true and return it."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if result := condition():
-            return result
-        time.sleep(0.005)
-    pytest.fail(f"waited {limit:g} s for {what}")
-
-
 def wait_active(node: Any) -> None:
     """Wait until a node has made everything it is going to make.
 
     It makes one thing after the other in the executor's thread, so that a publisher or a worker
     that is there says nothing about what comes after it.
     """
-    wait_until(
-        lambda: node._state_machine.current_state[1] == "active", f"{node.get_name()} to be active"
-    )
+    wait_until(lambda: node.is_active, f"{node.get_name()} to be active")
 
 
 class Ros:
@@ -92,11 +81,11 @@ class Ros:
         """Add a plain node."""
         return self.add(self._rclpy.create_node(name))
 
-    def call(self, client: Any, request: Any, limit: float = LIMIT) -> Any:
+    def call(self, client: Any, request: Any) -> Any:
         """Call a service and return the answer."""
-        assert client.wait_for_service(timeout_sec=limit), "the service is not there"
+        assert client.wait_for_service(timeout_sec=LIMIT), "the service is not there"
         future = client.call_async(request)
-        wait_until(future.done, "the service's answer", limit)
+        wait_until(future.done, "the service's answer")
         return future.result()
 
     def close(self) -> None:

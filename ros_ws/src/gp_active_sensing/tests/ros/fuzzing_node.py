@@ -131,7 +131,7 @@ def fuzz_callbacks(
     Raises:
         AssertionError: a message is neither used nor counted, or a callback failed.
     """
-    parts, results = node._parts, node._results
+    parts, results = node._parts, node.results
     assert parts is not None
     assert results is not None
     mission, streams = parts.mission, results.health.streams
@@ -176,7 +176,7 @@ def send(publishers: dict[str, Any], case: Case, rng: random.Random, count: int)
 
 def fuzzed_parameters(node: ActiveSensingNode) -> list[str]:
     """Return the names of the parameters of a node that are its own."""
-    return sorted(name for name in node.parameters._leaves if node.has_parameter(name))
+    return sorted(name for name in node.parameters.names if node.has_parameter(name))
 
 
 def fuzz_parameters(node: ActiveSensingNode, rng: random.Random, count: int) -> Counter[str]:

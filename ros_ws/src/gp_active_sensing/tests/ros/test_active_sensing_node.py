@@ -133,7 +133,7 @@ def test_bad_messages_are_counted_and_the_mission_goes_on(ros: Ros) -> None:
 
 def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
     node, probe = started(ros)
-    loop = node._parts.mission.loop
+    loop = node.mission.loop
     quick = loop.policy
 
     class Slow:
@@ -144,13 +144,13 @@ def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
     loop.policy = Slow()
     probe.obedient = True
     probe._on_waypoint(probe.waypoints[0])
-    wait_until(lambda: node._parts.mission.decisions.running, "a plan being computed")
+    wait_until(lambda: node.mission.decisions.running, "a plan being computed")
     probe.obedient = False
     before, begun = loop.counts["accepted"], time.monotonic()
     probe.reading(5.0)
     wait_until(lambda: loop.counts["accepted"] > before, "the reading to be used")
     assert time.monotonic() - begun < 0.75
-    assert node._parts.mission.decisions.running, "the plan is still being computed"
+    assert node.mission.decisions.running, "the plan is still being computed"
 
 
 # -- who comes late --------------------------------------------------------------------------------
@@ -333,14 +333,14 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert "deactivate and clean up" in refused.reason
     (done,) = node.set_parameters([Parameter("mission.reading_timeout", value=3.0)])
     assert done.successful
-    assert node._parts.mission.probe.arrival.timeout == 3.0
+    assert node.mission.probe.arrival.timeout == 3.0
     assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the first waypoint")
     assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
-    assert node._parts.mission.state == "paused"
+    assert node.mission.state == "paused"
     assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
-    assert node._parts.mission.state == "running"
+    assert node.mission.state == "running"
     assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
     assert lifecycle.do(Transition.TRANSITION_CLEANUP)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -348,7 +348,7 @@ def test_lifecycle_by_hand(ros: Ros, tmp_path: Path) -> None:
     assert lifecycle.state == "unconfigured"
     # The directory holds a mission now, which is not over: configuring again goes on with it ...
     assert lifecycle.do(Transition.TRANSITION_CONFIGURE)
-    assert node._parts.mission.decisions.stage == 1
+    assert node.mission.decisions.stage == 1
     assert lifecycle.do(Transition.TRANSITION_CLEANUP)
     # ... or says so, and the node lives.
     node.set_parameters([Parameter("resume", value=False)])
@@ -394,8 +394,8 @@ def test_a_message_type_without_header_is_stamped_on_arrival(ros: Ros) -> None:
     wait_until(probe.poses.get_subscription_count, "a subscriber of pose")
     probe.pose(20.0)
     publisher.publish(Float64(data=4.0))
-    wait_until(lambda: node._parts.mission.loop.counts["accepted"] == 1, "the reading to be used")
-    assert bool(node._parts.mission.loop.belief.observed[2])
+    wait_until(lambda: node.mission.loop.counts["accepted"] == 1, "the reading to be used")
+    assert bool(node.mission.loop.belief.observed[2])
 
 
 # -- the clock -------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_a_simulated_clock_that_goes_back_pauses_and_resume_goes_on(ros: Ros) ->
     node = sensing(ros, "use_sim_time:=true")
     probe = Probe(ros).connect()
     wait_until(probe.clock.get_subscription_count, "a subscriber of the clock")
-    mission = node._parts.mission
+    mission = node.mission
 
     def at(seconds: float) -> None:
         probe.tick(seconds)

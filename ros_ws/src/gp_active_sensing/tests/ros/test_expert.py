@@ -110,7 +110,7 @@ def test_the_decision_follows_the_answers(ros: Ros) -> None:
     assert not probe.waypoints
     expert.answer(query)
     wait_until(lambda: probe.waypoints, "the waypoint")
-    mission = one._parts.mission
+    mission = one.mission
     assert mission.consulting.books.counts["answered"] == 3
     assert mission.loop.belief.observed.sum() == 0
     wait_until(lambda: expert.status.get("answered") == "3", "its status")
@@ -123,7 +123,7 @@ def test_a_silent_expert_is_waited_for_until_the_time_out(ros: Ros) -> None:
     probe = Probe(ros).connect()
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the waypoint")
-    assert one._parts.mission.consulting.books.counts["unanswered"] == 3
+    assert one.mission.consulting.books.counts["unanswered"] == 3
     expert = Expert(ros)
     wait_until(lambda: expert.status.get("unanswered") == "3", "its status")
     assert "not answered in time" in expert.summary
@@ -146,7 +146,7 @@ def test_what_is_wrong_is_counted_and_not_used(ros: Ros) -> None:
     expert.send(points, frame="odom")
     expert.send(points, t=int(2e18))
     expert.send(points, t=1)
-    rejected = one._parts.mission.consulting
+    rejected = one.mission.consulting
     wait_until(lambda: sum(rejected.rejected.values()) == 12, "the rejections")
     assert rejected.rejected == {
         "not_finite": 1,
@@ -234,7 +234,7 @@ def test_fuzzed_answers(ros: Ros) -> None:
     limits = ("expert.max_rate:=1.0e+9", "expert.max_bytes:=100000")
     one, expert, _ = begun(ros, *limits)
     rng = random.Random("answers")
-    mission, asking = one._parts.mission, one._results.asking
+    mission, asking = one.mission, one.results.asking
     (query,) = expert.queries
     stream = mutated(rng, {"answer": lambda: absurd(rng, query)}, serialize_message)
     one.deactivate()  # nothing else steps the mission
@@ -265,11 +265,11 @@ def test_fuzzed_answers(ros: Ros) -> None:
 
 def test_a_flood_of_answers_is_thinned_out(ros: Ros) -> None:
     one, expert, _ = begun(ros, "expert.max_rate:=5.0")
-    asking = one._results.asking
+    asking = one.results.asking
     data = serialize_message(expert.queries[0])
     for _ in range(100):
         asking._on_bytes(data)
-    assert one._parts.mission.inbox.refused["answer_too_fast"] >= 90
+    assert one.mission.inbox.refused["answer_too_fast"] >= 90
     assert asking.messages <= 10
 
 
@@ -309,7 +309,7 @@ def test_the_simulator_answers_at_simulated_time(ros: Ros, tmp_path: Path) -> No
     assert found["variance"].tolist() == pytest.approx([1e-12, 1e-12])
     truth = one._expert._expert._field(np.array([5, 2]), 0.0)
     assert found["value"] == pytest.approx(truth, abs=1e-4)
-    (player,) = (probe.player for probe in one._probes.values())
+    (player,) = one.players.values()
     assert 1e-9 * player.now_ns - 1.5 >= heard[0].header.stamp.sec
     assert len(heard) == 1
     assert not one.callback_errors
@@ -334,12 +334,12 @@ def test_the_node_of_the_page_answers(ros: Ros, tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, str(program)])
     try:
         publishers = f"a publisher of {ANSWER}"
-        wait_until(lambda: one.count_publishers(f"/{ANSWER}"), publishers, 30.0)
-        wait_until(one._results.asking._queries.get_subscription_count, "a subscriber")
+        wait_until(lambda: one.count_publishers(f"/{ANSWER}"), publishers)
+        wait_until(one.results.asking._queries.get_subscription_count, "a subscriber")
         probe = Probe(ros).connect()
         probe.pose(0.0)
         wait_until(lambda: probe.waypoints, "the waypoint")
-        assert one._parts.mission.consulting.books.counts["answered"] == 3
+        assert one.mission.consulting.books.counts["answered"] == 3
     finally:
         process.kill()
         process.wait()

@@ -70,7 +70,7 @@ class Watcher:
         return self.status.get(name, {}).get("state", "")
 
     def wait_state(self, name: str, *states: str) -> None:
-        wait_until(lambda: self.state(name) in states, f"{name} to be {' or '.join(states)}", 30.0)
+        wait_until(lambda: self.state(name) in states, f"{name} to be {' or '.join(states)}")
 
     def call(self, service: str) -> Any:
         client = self.node.create_client(Trigger, f"/active_sensing/{service}")
@@ -115,7 +115,7 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
         "mission.lost_after:=5.0",
     )  # fmt: skip
     wait_active(sensing)
-    mission = sensing._parts.mission  # type: ignore[union-attr]
+    mission = sensing.mission
 
     def wait_gone(name: str, why: str) -> None:
         wait_until(lambda: mission.probes[name].gone == why, f"{name} to be {why or 'there'}")
@@ -190,7 +190,7 @@ def test_what_the_list_of_probes_cannot_become_is_refused(ros: Ros, scenario: Pa
         (answer,) = sensing.set_parameters([Parameter("probes", value=names)])
         assert not answer.successful
         assert text in answer.reason
-    assert list(sensing._parts.mission.probes) == ["probe_1"]  # type: ignore[union-attr]
+    assert list(sensing.mission.probes) == ["probe_1"]
 
 
 def test_one_without_a_name_stays_alone(ros: Ros, scenario: Path) -> None:

@@ -50,14 +50,14 @@ def test_messages_through_the_topics_of_a_running_node(ros: Ros) -> None:
     for publisher in publishers.values():
         wait_until(publisher.get_subscription_count, "a subscriber")
     sent = send(publishers, case, rng, 1000)
-    mission = node._parts.mission
+    mission = node.mission
 
     def all_there() -> bool:
         totals = Counter({"reading": mission.inbox.received["readings"]})
         totals["pose"] = mission.inbox.received["poses"]
         return totals == sent and not len(mission.inbox)
 
-    wait_until(all_there, f"{sent} to be received", 30.0)
+    wait_until(all_there, f"{sent} to be received")
     wait_until(
         lambda: [sum(found.values()) for found in sums(mission)] == [sent["reading"], sent["pose"]],
         "everything to be used or counted",
@@ -83,4 +83,4 @@ def test_parameters_of_a_running_node(ros: Ros) -> None:
     assert found["refused"] > 500, found
     assert not node.callback_errors
     probe.pose(0.0)
-    wait_until(lambda: node._parts.mission.inbox.received["poses"], "a pose")
+    wait_until(lambda: node.mission.inbox.received["poses"], "a pose")

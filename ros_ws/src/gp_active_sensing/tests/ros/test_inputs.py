@@ -22,14 +22,15 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.streams import received_at
-from tests.ros.conftest import LIMIT, Ros, wait_active, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 
 
 def rejected(node: ActiveSensingNode) -> dict[str, int]:
-    return dict(node._parts.mission.rejected)
+    return dict(node.mission.rejected)
 
 
 # -- limits ------------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ def test_a_message_that_is_too_large_is_counted_and_the_next_is_used(ros: Ros) -
     now = probe.now_ns()
     probe.pose(0.0, t=now)
     probe.reading(20.0, t=now)
-    wait_until(lambda: node._parts.mission.loop.counts["accepted"] == 1, "the reading")
+    wait_until(lambda: node.mission.loop.counts["accepted"] == 1, "the reading")
     assert rejected(node) == {"too_large": 1, "pose_too_large": 1}
     probe.wait_value("rejected_too_large", "1")
 
@@ -60,7 +61,7 @@ def test_what_comes_too_fast_is_thinned_out_and_counted(ros: Ros) -> None:
     now = probe.now_ns()
     for i in range(sent):
         probe.reading(20.0, t=now + i)
-    mission = node._parts.mission
+    mission = node.mission
     wait_until(lambda: mission.inbox.received["readings"] == sent, "all readings")
     wait_until(lambda: not len(mission.inbox), "an empty inbox")
     thinned = mission.rejected["too_fast"]
@@ -75,7 +76,7 @@ def test_what_comes_too_fast_is_thinned_out_and_counted(ros: Ros) -> None:
 def test_bytes_that_are_no_message_are_counted(ros: Ros, data: bytes) -> None:
     node = sensing(ros)
     probe = Probe(ros).connect()
-    mission = node._parts.mission
+    mission = node.mission
     probe.readings.publish(data)
     probe.poses.publish(data)
     now = probe.now_ns()
@@ -118,7 +119,7 @@ def test_a_node_that_comes_late_asks_for_what_was_kept(ros: Ros) -> None:
         readings.publish(reading)
     node = sensing(ros, "reading.catch_up:=true", "pose.catch_up:=true")
     wait_active(node)
-    mission = node._parts.mission
+    mission = node.mission
     wait_until(lambda: mission.loop.counts["accepted"] == 300, "all of them")
     assert mission.rejected == {}
 
@@ -129,7 +130,7 @@ def test_a_message_came_when_it_did_not_when_its_callback_runs(
     node = sensing(ros)
     probe = Probe(ros).connect()
     wait_active(node)
-    inbox, came = node._parts.mission.inbox, []
+    inbox, came = node.mission.inbox, []
     put = inbox.put
 
     def note(what: Any, received: float, name: str = "") -> None:
@@ -175,11 +176,11 @@ def test_what_was_set_aside_is_taken_back_by_a_service(ros: Ros) -> None:
         probe.reading(value, t=now)
         count = int(x / 10.0)
         wait_until(lambda n=count: rejected(node).get("gated", 0) == n, "it is set aside")
-        wait_until(lambda: node._parts.mission.loop.counts["accepted"], "the first one")
+        wait_until(lambda: node.mission.loop.counts["accepted"], "the first one")
     probe.wait_value("gated_kept", "1")
     answer = probe.call("accept_gated")
     assert (answer.success, answer.message) == (True, "1 readings are used after all")
-    assert node._parts.mission.loop.counts["accepted"] == 2
+    assert node.mission.loop.counts["accepted"] == 2
     assert rejected(node) == {}
 
 
@@ -240,7 +241,7 @@ def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
     now = probe.now_ns()
     tf.move("sensor", 10.0, now)
     wait_until(lambda: probe.waypoints, "the first waypoint")
-    mission = node._parts.mission
+    mission = node.mission
     assert mission.inbox.received["poses"] == 1, "the same transform is one pose"
     probe.reading(20.0, t=now)
     wait_until(lambda: mission.loop.belief.observed[1], "the reading at the pose of tf")
@@ -266,7 +267,7 @@ def test_several_probes_have_a_frame_each(ros: Ros, tf: Tf) -> None:
     now = int(node.get_clock().now().nanoseconds)
     tf.move("a/base_link", 0.0, now)
     tf.move("b/base_link", 30.0, now)
-    probes = node._parts.mission.probes
+    probes = node.mission.probes
     wait_until(lambda: all(probe.plan for probe in probes.values()), "a decision for each")
     assert [probe.intake.here.place for probe in probes.values()] == [0, 3]
 

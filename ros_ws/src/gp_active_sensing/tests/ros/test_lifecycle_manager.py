@@ -92,14 +92,14 @@ def test_startup_pause_resume_reset(ros: Ros) -> None:
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the first waypoint")
     assert manager.pause()
-    assert node._parts.mission.state == "paused"
+    assert node.mission.state == "paused"
     assert "not active" in probe.call("start").message
     assert manager.resume()
-    assert node._parts.mission.state == "running"
+    assert node.mission.state == "running"
     assert manager.reset()
     assert node._parts is None
     assert manager.startup(), "a reset node can be started again"
-    assert node._parts.mission.state == "running"
+    assert node.mission.state == "running"
     assert node.exit_code is None
 
 
@@ -111,7 +111,7 @@ def test_an_operator_s_pause_outlasts_the_manager_s(ros: Ros) -> None:
     assert probe.call("pause").success
     assert manager.pause()
     assert manager.resume()
-    assert node._parts.mission.state == "paused"
+    assert node.mission.state == "paused"
     assert probe.call("resume").success
 
 

@@ -45,7 +45,7 @@ def test_the_budget_can_be_lowered_and_raised(ros: Ros) -> None:
 
 def test_times_and_limits_take_effect(ros: Ros) -> None:
     node, _ = started(ros)
-    mission = node._parts.mission
+    mission = node.mission
     assert change(node, mission__drive_timeout=7.0, mission__block_seconds=8.0) == ""
     assert (mission.blocked.config.drive_timeout, mission.config.block_seconds) == (7.0, 8.0)
     assert change(node, limit__expansions=3, plan_ahead=False) == ""
@@ -61,8 +61,8 @@ def test_times_and_limits_take_effect(ros: Ros) -> None:
 
 def test_every_parameter_has_a_descriptor_and_the_fixed_ones_are_read_only(ros: Ros) -> None:
     node = sensing(ros, "autostart:=false")
-    assert set(LIVE) <= {*node.parameters._leaves}
-    for name in node.parameters._leaves:
+    assert set(LIVE) <= {*node.parameters.names}
+    for name in node.parameters.names:
         descriptor = node.describe_parameter(name)
         assert descriptor.description, name
         assert descriptor.read_only == (name in READ_ONLY), name

@@ -347,7 +347,7 @@ def test_a_mission_through_the_action(ros: Ros, monkeypatch: pytest.MonkeyPatch)
     wait_until(lambda: len(client.goals) == 4, "a goal elsewhere")
     assert client.at[3] != (10.0, 0.0)
     probe.wait_value("blocked", "1")
-    assert node._parts.mission.loop.blocked == {1}
+    assert node.mission.loop.blocked == {1}
     last = probe.waypoints[-1].pose.position
     assert (last.x, last.y) == client.at[3]
     assert not node.callback_errors

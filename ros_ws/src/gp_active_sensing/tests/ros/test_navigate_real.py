@@ -87,18 +87,18 @@ def test_goals_preemption_abortion_and_cancelling(
         probe.reading(5.0)
         wait_until(lambda: nav2.at == [0.0, 10.0], "a goal that preempts the first")
         wait_until(lambda: nav2.ends == ["abort"], "the first to be aborted by that")
-        assert node._parts.mission.loop.blocked == set()
+        assert node.mission.loop.blocked == set()
         assert probe.call("pause").success
         wait_until(lambda: nav2.ends == ["abort", "canceled"], "the goal to be cancelled")
         assert probe.call("resume").success
         wait_until(lambda: len(nav2.goals) == 3, "the goal again")
         nav2.end("abort")
-        wait_until(lambda: node._parts.mission.loop.blocked == {1}, "the place to be blocked")
+        wait_until(lambda: node.mission.loop.blocked == {1}, "the place to be blocked")
         wait_until(lambda: len(nav2.goals) == 4, "a goal elsewhere")
         nav2.end("succeed")
-        navigator = node._results.waypoints.navigator
+        navigator = node.results.waypoints.navigator
         wait_until(lambda: navigator.state("") == "there", "Nav2 to be there")
-        assert node._parts.mission.plan is not None, "that is no reading"
+        assert node.mission.plan is not None, "that is no reading"
         assert not node.callback_errors
         assert not ros.failures
     finally:

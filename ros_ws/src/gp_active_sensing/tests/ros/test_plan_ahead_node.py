@@ -41,7 +41,7 @@ class Slow:
 
 
 def slow(node: ActiveSensingNode, seconds: float) -> Slow:
-    loop = node._parts.mission.loop
+    loop = node.mission.loop
     loop.policy = Slow(loop.policy, seconds)
     return loop.policy
 
@@ -61,7 +61,7 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
     node, probe, policy = prepared(
         ros, SLOW, "plan_ahead_samples:=2", "budget.readings:=5", f"run_dir:={run}"
     )
-    ahead, took = node._parts.mission.probe.ahead, []
+    ahead, took = node.mission.probe.ahead, []
     for number in range(1, 5):
         wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")
         wait_until(lambda: ahead.progress == "2 of 2", "the plans for what comes next")
@@ -102,7 +102,7 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
 
 def test_what_was_not_foreseen_is_computed_on_arrival(ros: Ros) -> None:
     node, probe, _ = prepared(ros, 0.05, "plan_ahead_samples:=2")
-    wait_until(lambda: node._parts.mission.probe.ahead.progress == "2 of 2", "the plans")
+    wait_until(lambda: node.mission.probe.ahead.progress == "2 of 2", "the plans")
     place = probe.waypoints[-1].pose.position
     probe.pose(place.x, place.y)
     probe.reading(1e6)
@@ -118,14 +118,14 @@ def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
     probe._on_waypoint(probe.waypoints[0])
     probe.wait_value("state", "ended")
     assert policy.calls == 4, "one for each decision"
-    assert node._parts.mission.decisions.latencies["foreseen"].count == 0
+    assert node.mission.decisions.latencies["foreseen"].count == 0
     assert probe.values["planned_ahead"] == ""
 
 
 def test_a_reading_is_not_delayed_by_planning_ahead(ros: Ros) -> None:
     node, probe, _ = prepared(ros, 1.5)
     wait_until(lambda: probe.waypoints, "the first waypoint")
-    loop = node._parts.mission.loop
+    loop = node.mission.loop
     wait_until(lambda: loop.policy.calls > 1, "a plan to be made ahead")
     t, begun = probe.now_ns(), time.monotonic()
     other = 70.0 if probe.waypoints[0].pose.position.x < 60.0 else 10.0
@@ -140,11 +140,11 @@ def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> Non
     node, probe, policy = prepared(ros, 0.05, f"run_dir:={run}")
     wait_until(lambda: probe.waypoints, "the first waypoint")
     policy.seconds = 1e6
-    wait_until(lambda: node._parts.mission.probe.ahead.progress, "planning ahead")
+    wait_until(lambda: node.mission.probe.ahead.progress, "planning ahead")
     assert probe.call("pause").success
     probe.wait_value("planned_ahead", "")
     assert probe.call("resume").success
-    wait_until(lambda: node._parts.mission.probe.ahead.progress, "planning ahead again")
+    wait_until(lambda: node.mission.probe.ahead.progress, "planning ahead again")
     begun = time.monotonic()
     assert probe.call("finish").success
     assert time.monotonic() - begun < 10.0
@@ -159,10 +159,10 @@ def test_the_lifecycle_works_while_it_plans_ahead(
     wait_until(lambda: probe.waypoints, "the first waypoint")
     for _ in range(2):
         policy.seconds = 1e6
-        wait_until(lambda: node._parts.mission.probe.ahead.progress, "planning ahead")
+        wait_until(lambda: node.mission.probe.ahead.progress, "planning ahead")
         assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
-        assert node._parts.mission.probe.ahead.progress == ""
-        assert node._parts.mission.state == "paused"
+        assert node.mission.probe.ahead.progress == ""
+        assert node.mission.state == "paused"
         policy.seconds = 0.05
         assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
     policy.seconds = 1e6
@@ -197,7 +197,7 @@ def test_a_mission_with_nothing_known_of_the_field(
     probe.pose(0.0)
     probe.wait_value("state", "ended")
     wait_until((run / "report.html").exists, "the report")
-    belief = node._parts.mission.loop.belief
+    belief = node.mission.loop.belief
     assert not belief.scale_known
     said = capfd.readouterr().err
     assert "length-scales from the map: 7, " in said

@@ -101,7 +101,7 @@ def test_a_wrong_argument_is_refused_with_the_reason(tmp_path: Path) -> None:
 def test_interrupted_it_leaves_nobody_behind(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with launched(log, "probe.launch.py") as process:
-        wait_until(lambda: "waiting for topic /pose" in log.read_text(), "the node", 60.0)
+        wait_until(lambda: "waiting for topic /pose" in log.read_text(), "the node")
         assert node_pids(process.pid)
         process.send_signal(signal.SIGINT)
         process.wait(30.0)
@@ -117,7 +117,7 @@ def test_a_node_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         def decided() -> bool:
             return journal.exists() and journal.read_text().count('"decision"') >= 2
 
-        wait_until(decided, "two decisions", 60.0)
+        wait_until(decided, "two decisions")
         (pid,) = node_pids(process.pid)
         os.kill(pid, signal.SIGKILL)
         assert process.wait(90.0) == 0, log.read_text()

@@ -114,7 +114,7 @@ def test_any_topic_of_any_quality_is_recorded_until_the_end(
     sensor = node.create_publisher(Float64, "number", qos_profile_sensor_data)
     other = node.create_publisher(Float64, "other", 10)
     process = start("topics:=[note, number]")
-    wait_until(sensor.get_subscription_count, "the recorder", 30.0)
+    wait_until(sensor.get_subscription_count, "the recorder")
     wait_until(note.get_subscription_count, "the recorder")
     for i in range(50):
         sensor.publish(Float64(data=float(i)))
@@ -139,7 +139,7 @@ def test_a_recorder_that_is_killed_leaves_a_bag_to_salvage(
 ) -> None:
     publisher = ros.node().create_publisher(Float64, "number", 1000)
     process = start("topics:=[number]", "flush:=0.1")
-    wait_until(publisher.get_subscription_count, "the recorder", 30.0)
+    wait_until(publisher.get_subscription_count, "the recorder")
     storage = tmp_path / "bag" / "bag.mcap"
     for i in range(200):
         publisher.publish(Float64(data=float(i)))
@@ -216,14 +216,14 @@ def test_a_recorder_that_is_stuck_says_where(
     node = bag_recorder_node.BagRecorder()  # which nobody spins yet
 
     def waiting_for_its_words() -> None:
-        wait_until(lambda: node._said_stuck, "its words")
+        wait_until(lambda: node.is_stuck, "its words")
 
     waiting_for_its_words()
     said = capfd.readouterr().err
     assert "bag_recorder: no new topic has been looked for in " in said
     assert "in waiting_for_its_words" in said
     ros.add(node)
-    wait_until(lambda: not node._said_stuck, "it to look again")
+    wait_until(lambda: not node.is_stuck, "it to look again")
 
 
 @pytest.fixture
@@ -246,8 +246,8 @@ def test_of_two_nodes_of_one_name_both_are_recorded(
     note = ros.node().create_publisher(String, "note", 10)
     other = ros.node().create_publisher(String, "other", 10)
     process = start("node:=sensing")
-    wait_until(number.get_subscription_count, "the recorder", 30.0)
-    wait_until(lambda: note.get_subscription_count() == 2, "the recorder", 30.0)
+    wait_until(number.get_subscription_count, "the recorder")
+    wait_until(lambda: note.get_subscription_count() == 2, "the recorder")
     assert not other.get_subscription_count()
     said = finished(process)
     assert "waiting for" not in said

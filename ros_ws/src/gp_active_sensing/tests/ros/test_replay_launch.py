@@ -216,7 +216,7 @@ def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) ->
     command = replay_command(drive, tmp_path / "run", "rate:=1")
     journal = tmp_path / "run" / "journal.jsonl"
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: journal.exists() and "reading" in journal.read_text(), "a reading", 30.0)
+        wait_until(lambda: journal.exists() and "reading" in journal.read_text(), "a reading")
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGINT, said

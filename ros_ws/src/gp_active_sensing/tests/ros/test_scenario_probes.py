@@ -33,13 +33,13 @@ def arguments(*parameters: str) -> list[str]:
 def probes_of_sensing(ros: Ros, *given: str) -> list[str]:
     node: Any = ros.add(ActiveSensingNode(cli_args=arguments(*given)))
     wait_active(node)
-    return list(node._parts.mission.probes)
+    return list(node.mission.probes)
 
 
 def probes_of_simulator(ros: Ros, *given: str) -> list[str]:
     node: Any = ros.add(SimulatorNode(cli_args=arguments(*given)))
     wait_active(node)
-    return list(node._probes)
+    return list(node.players)
 
 
 NAMES = ["probe_1", "probe_2", "probe_3"]

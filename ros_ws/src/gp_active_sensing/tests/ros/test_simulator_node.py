@@ -42,7 +42,7 @@ def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
 
 def test_two_decisions_of_the_same_moment_are_both_obeyed(simulator: SimulatorNode) -> None:
     """Simulated time goes in steps; a place read at once is decided again within one."""
-    player = simulator._probes[""].player
+    player = simulator.players[""]
     send(simulator, waypoint(0.0))
     assert player.goal == 0
     send(simulator, waypoint(10.0))
@@ -50,7 +50,7 @@ def test_two_decisions_of_the_same_moment_are_both_obeyed(simulator: SimulatorNo
 
 
 def test_the_same_waypoint_again_is_no_second_visit(simulator: SimulatorNode) -> None:
-    player = simulator._probes[""].player
+    player = simulator.players[""]
     for _ in range(3):
         send(simulator, waypoint(0.0))
     assert len(player.step(0.1).readings) == 1
@@ -61,7 +61,7 @@ def test_the_same_waypoint_again_is_no_second_visit(simulator: SimulatorNode) ->
 def test_a_waypoint_that_is_none_of_the_map_s_is_said_and_not_used(
     simulator: SimulatorNode, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    player = simulator._probes[""].player
+    player = simulator.players[""]
     send(simulator, waypoint(10.0, frame="odom"))
     send(simulator, waypoint(14.0))
     assert player.goal is None

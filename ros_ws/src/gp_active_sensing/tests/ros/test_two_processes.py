@@ -91,7 +91,7 @@ def test_a_signal_in_the_middle_leaves_readable_records(
             assert sensing.poll() is None, log.read_text()
             return records.exists() and bool(records.read_text())
 
-        wait_until(begun, f"the first stage, see {log}", 30.0)
+        wait_until(begun, f"the first stage, see {log}")
         for process in (sensing, other):
             process.send_signal(number)
             assert process.wait(timeout=20) == 0
