@@ -97,10 +97,29 @@ def test_startup_pause_resume_reset(ros: Ros) -> None:
     assert manager.resume()
     assert node.mission.state == "running"
     assert manager.reset()
-    assert node._parts is None
+    assert (node.mission, node.results, node.recorder) == (None, None, None)
     assert manager.startup(), "a reset node can be started again"
     assert node.mission.state == "running"
     assert node.exit_code is None
+
+
+def test_what_a_node_shows_of_itself(ros: Ros) -> None:
+    node = sensing(ros, "autostart:=false")
+    manager = Manager(ros)
+    assert (node.is_active, node.mission) == (False, None)
+    assert manager.startup()
+    wait_until(lambda: node.is_active, "it to be active")
+    mission = node.mission
+    assert mission is not None
+    assert node.results is not None
+    assert node.recorder is not None
+    assert manager.pause()
+    wait_until(lambda: not node.is_active, "it to be inactive")
+    assert node.mission is mission, "what was learnt stays"
+    assert manager.resume()
+    wait_until(lambda: node.is_active, "it to be active again")
+    node.deactivate()  # as at the end of a process
+    assert not node.is_active, "its threads have ended"
 
 
 def test_an_operator_s_pause_outlasts_the_manager_s(ros: Ros) -> None:
