@@ -1,0 +1,194 @@
+"""A stranger's robot, driven by `probe.launch.py` as its page says: in a field and on roads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.types import FloatArray
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.robot import Robot, field
+
+pytestmark = pytest.mark.ros
+
+LONG = 60.0
+"""Longest wait for a whole mission [s]."""
+COMMON = """
+    map: {map}
+    belief: {{length_scales: [10.0, 20.0, 40.0], signal_std: [3.0], noise_std: [0.2]}}
+    policy: {{name: ie}}
+    budget: {{readings: 8}}
+    limit: {{seconds: 0.2}}
+    reading: {{rate: 200.0}}
+    pose: {{rate: 400.0}}
+    mission: {{reading_timeout: 4.0, exit_at_end: true}}
+"""
+FIELD = "{kind: grid, columns: 6, rows: 4, spacing: 10.0, frame: odom}"
+CORNERS = {"a": (0.0, 0.0), "b": (60.0, 0.0), "c": (30.0, 51.96), "d": (90.0, 51.96)}
+ROADS = ("ab", "bc", "ca", "bd", "dc")
+
+
+def write_roads(path: Path) -> Path:
+    """Write two triangles of roads of 60 m that share one, each driven both ways."""
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"id": road, "from": road[0], "to": road[1], "oneway": False},
+            "geometry": {"type": "LineString", "coordinates": [CORNERS[end] for end in road]},
+        }
+        for road in ROADS
+    ]
+    about = {"schema": 1, "name": "farm", "crs": "local", "frame": "odom", "units": "metre"}
+    whole = {"type": "FeatureCollection", "gp_active_sensing": about, "features": features}
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    return path
+
+
+class Drive:
+    """A robot, and the node that tells it where to go, in a process of the runner.
+
+    Args:
+        ros: where the robot lives.
+        folder: for the parameter file, the log and the records.
+        robot: what is special about the robot.
+        map: map of the mission in YAML, "" = none is given.
+        given: further arguments of the launch.
+    """
+
+    def __init__(
+        self,
+        ros: Ros,
+        folder: Path,
+        robot: dict[str, Any] | None = None,
+        map: str = FIELD,
+        given: tuple[str, ...] = (),
+    ) -> None:
+        self.folder = folder
+        self.run = folder / "run"
+        self.log = folder / "log"
+        self.values: dict[str, str] = {}
+        self.levels: dict[str, tuple[int, str]] = {}
+        self.waypoints: list[PoseStamped] = []
+        self.robot = ros.add(Robot(**({"times": 20.0} | (robot or {}))))
+        ears = ros.node("ears")
+        ears.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        ears.create_subscription(PoseStamped, "goal", self.waypoints.append, 10)
+        words = ["pose_topic:=odom", "reading_topic:=temperature", "waypoint_topic:=goal"]
+        words += ["use_sim_time:=true", f"run_dir:={self.run}", *given]
+        if map:
+            file = folder / "robot.yaml"
+            file.write_text(f"/**:\n  ros__parameters:{COMMON.format(map=map)}", encoding="utf-8")
+            words.append(f"params_file:={file}")
+        with self.log.open("wb") as stream:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gp_active_sensing.ros.runner", "probe", *words],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
+            self.levels[status.name.rpartition(": ")[2]] = level, status.message
+            self.values.update({item.key: item.value for item in status.values})
+
+    def wait(self, condition: Callable[[], Any], what: str, limit: float = 30.0) -> None:
+        """Wait for a state, while the node is there."""
+
+        def look() -> Any:
+            found = condition()
+            assert found or self.process.poll() is None, self.log.read_text()
+            return found
+
+        wait_until(look, f"{what}; see {self.log}", limit)
+
+    def wait_end(self) -> int:
+        """Wait until the launch has ended; return its exit code."""
+        return self.process.wait(timeout=LONG)
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """Return the events of a kind in the journal."""
+        return [e for e in RunDirectory.open(self.run).events() if e["event"] == kind]
+
+    def off(self) -> FloatArray:
+        """(m,) how far each reading in the journal is from the field at its place [degC]."""
+        at = self.topology().positions
+        told = [(e["value"], *at[e["location"]].tolist()) for e in self.events("reading")]
+        return np.array([value - field(x, y) for value, x, y in told])
+
+    def topology(self) -> Topology:
+        """Return the map."""
+        return build_topology(from_mapping(MapConfig, RunDirectory.open(self.run).config["map"]))
+
+    def belief(self) -> Belief:
+        """Return what the readings in the journal say of the field."""
+        topology = self.topology()
+        prior = from_mapping(BeliefConfig, RunDirectory.open(self.run).config["belief"])
+        belief = build_belief(prior, topology.features)
+        for event in self.events("reading"):
+            belief.observe(event["location"], event["value"], event["noise_variance"])
+        return belief
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(20.0)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def start(ros: Ros, tmp_path: Path) -> Iterator[Callable[..., Drive]]:
+    """Start robots with a mission; end them afterwards."""
+    started: list[Drive] = []
+
+    def begin(**options: Any) -> Drive:
+        started.append(Drive(ros, tmp_path, **options))
+        return started[-1]
+
+    yield begin
+    for drive in started:
+        drive.close()
+
+
+def test_a_field_is_learned(start: Callable[..., Drive]) -> None:
+    drive = start()
+    assert drive.wait_end() == 0, drive.log.read_text()
+    summary = RunDirectory.open(drive.run).summary()
+    assert (summary["status"], summary["observed"]) == ("finished", 8)
+    assert np.abs(drive.off()).max() < 2.5, "the robot reads where it is, near the place"
+    assert "Traceback" not in drive.log.read_text()
+
+
+def test_roads_are_learned(start: Callable[..., Drive], tmp_path: Path) -> None:
+    roads = write_roads(tmp_path / "farm.geojson")
+    drive = start(robot={"run_up": 59.0}, map=f"{{kind: roads, file: {roads}, speed: 4.0}}")
+    assert drive.wait_end() == 0, drive.log.read_text()
+    summary = RunDirectory.open(drive.run).summary()
+    assert (summary["status"], summary["observed"]) == ("finished", 8)
+
+
+def test_a_sensor_that_lags_is_off(start: Callable[..., Drive]) -> None:
+    drive = start(robot={"lag": 3.0})
+    assert drive.wait_end() == 0, drive.log.read_text()
+    assert np.abs(drive.off()).max() > 1.0, "the lag is felt"
