@@ -85,11 +85,11 @@ class Heard:
     @property
     def under_way(self) -> bool:
         """Everything was heard, and the probe is not yet where it is sent."""
-        if not {"field", "map", "probes"} <= set(self.messages):
+        if not {"~/field", "~/map", "~/probes"} <= set(self.messages):
             return False
         if not (waypoint := self.messages.get("next_waypoint")):
             return True  # of several probes
-        goal, here = waypoint.pose.position, self.messages["probes"].markers[0].pose.position
+        goal, here = waypoint.pose.position, self.messages["~/probes"].markers[0].pose.position
         return math.hypot(goal.x - here.x, goal.y - here.y) > FAR_METRES
 
     def take(self, topic: str) -> Callable[[Any], None]:
@@ -120,10 +120,9 @@ def listen(view: View) -> Heard:
     heard = Heard()
     rclpy.init()
     node = rclpy.create_node("viewer")
-    latched = {"next_waypoint", "plan", "map"}
-    for topic, kind, _ in (*TOPICS, *PROBE_TOPICS):
-        profile = qos.latched() if topic in latched else qos.reliable()
-        node.create_subscription(kind, topic, heard.take(topic), profile)
+    for topic, kind, profile in (*TOPICS, *PROBE_TOPICS):
+        name = topic.replace("~", "active_sensing")
+        node.create_subscription(kind, name, heard.take(topic), profile)
     node.create_subscription(DiagnosticArray, "/diagnostics", heard.diagnostics, qos.reliable())
     client = node.create_client(Trigger, "/active_sensing/unreachable")
     blocked = list(view.blocked_at)
@@ -144,11 +143,11 @@ def listen(view: View) -> Heard:
 def draw(heard: Heard, view: View, file: Path) -> None:
     """Draw the newest messages, a panel for each field of the point cloud."""
     messages = heard.messages
-    cloud = table(messages["field"])
+    cloud = table(messages["~/field"])
     whole = around(cloud)
     panels = [(column, whole, f"field: {column}") for column in view.fields]
     if view.near:
-        here, r = messages["probes"].markers[0].pose.position, view.near
+        here, r = messages["~/probes"].markers[0].pose.position, view.near
         box = here.x - r, here.y - r, here.x + r, here.y + r
         panels.append(("mean", box, "near the probe"))
     shapes = [(box[3] - box[1]) / (box[2] - box[0]) for _, box, _ in panels]
@@ -172,13 +171,13 @@ def draw(heard: Heard, view: View, file: Path) -> None:
         bar = figure.colorbar(colours, ax=ax, shrink=0.4, pad=0.0)
         bar.ax.tick_params(colors="white", labelsize=8)
         bar.outline.set_visible(False)
-        draw_markers(ax, messages["map"].markers, per_metre)
-        if plan := messages.get("plan"):
+        draw_markers(ax, messages["~/map"].markers, per_metre)
+        if plan := messages.get("~/plan"):
             points = [(p.pose.position.x, p.pose.position.y) for p in plan.poses]
             ax.plot(*zip(*points, strict=True), color="white", lw=1.6, zorder=20)
         if pose := messages.get("next_waypoint"):
             arrow(ax, pose.pose, 60.0, "#ff5a00", 22)
-        draw_markers(ax, messages["probes"].markers, per_metre)
+        draw_markers(ax, messages["~/probes"].markers, per_metre)
     figure.savefig(file, dpi=DOTS_PER_INCH, facecolor=BACKGROUND)
     plt.close(figure)
     shrink(file)

@@ -50,5 +50,8 @@ def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
 
 
 def probe_topic(probe: str, topic: str) -> str:
-    """Return the name of a topic of a probe."""
-    return f"{probe}/{topic}" if probe else topic
+    """Return the name of a topic of a probe; of a private one (``~/plan``) it is below the node."""
+    if not probe:
+        return topic
+    private = "~/" if topic.startswith("~/") else ""
+    return f"{private}{probe}/{topic.removeprefix('~/')}"

@@ -54,10 +54,11 @@ class ActiveSensingNode(GuardedNode):
         reading (``reading.type``), pose (``pose.type``): best effort, or reliable when asked.
 
     Publishers:
-        next_waypoint (geometry_msgs/PoseStamped, latched), plan (nav_msgs/Path),
-        field (sensor_msgs/PointCloud2: x y z mean std), map (visualization_msgs/MarkerArray,
-        latched), probes (visualization_msgs/MarkerArray), length_scale_belief
-        (std_msgs/Float64MultiArray), /diagnostics, ~/journal (std_msgs/String: JSON, for replay).
+        next_waypoint (geometry_msgs/PoseStamped, latched), /diagnostics. To look at, below the
+        node's own name and latched: ~/plan (nav_msgs/Path), ~/field (sensor_msgs/PointCloud2:
+        x y z mean std), ~/map (visualization_msgs/MarkerArray), ~/length_scale_belief
+        (std_msgs/Float64MultiArray), ~/journal (std_msgs/String: JSON, for replay); not latched:
+        ~/probes (visualization_msgs/MarkerArray).
 
     An expert (where the policy asks one):
         expert/query (sensor_msgs/PointCloud2, published, latched), expert/answer (the same,
@@ -69,8 +70,9 @@ class ActiveSensingNode(GuardedNode):
     Services:
         ~/start, ~/pause, ~/resume, ~/finish, ~/save, ~/unreachable (std_srvs/Trigger).
 
-    Of several probes (parameter ``probes``) each has reading, pose, next_waypoint and plan in its
-    namespace, and services ~/<probe>/join, ~/<probe>/leave and ~/<probe>/unreachable.
+    Of several probes (parameter ``probes``) each has reading, pose and next_waypoint in its
+    namespace, ~/<probe>/plan, and services ~/<probe>/join, ~/<probe>/leave and
+    ~/<probe>/unreachable.
 
     Attributes:
         mission: what was learnt and decided (hold ``mission.lock`` to look at several things of

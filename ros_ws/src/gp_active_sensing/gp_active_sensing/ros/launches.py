@@ -92,6 +92,25 @@ _SENSOR_PARAMETERS = {
     "reading.variance_field": Use("reading_variance_field"),
     "pose.type": Use("pose_type"),
 }
+_VIEWS = (
+    Argument("map_topic", "topic of the map and its places (markers)", "~/map"),
+    Argument("field_topic", "topic of the believed field (point cloud)", "~/field"),
+    Argument("plan_topic", "topic of the plan (path); of several `probes` one each", "~/plan"),
+    Argument("probes_topic", "topic of where the probes are (markers)", "~/probes"),
+    Argument(
+        "belief_topic",
+        "topic of the belief over the hyper-parameters (numbers)",
+        "~/length_scale_belief",
+    ),
+)
+_VIEW_TOPICS = {
+    "~/map": Use("map_topic"),
+    "~/field": Use("field_topic"),
+    "~/probes": Use("probes_topic"),
+    "~/length_scale_belief": Use("belief_topic"),
+}
+_PLAN_TOPIC = {"~/plan": Use("plan_topic")}
+"""Of each of several probes; the rest is of all of them."""
 _SENSOR_TOPICS = {"reading": Use("reading_topic"), "pose": Use("pose_topic")}
 _MISSION_PARAMETERS = {
     "policy.name": Use("policy"),
@@ -111,7 +130,8 @@ def _rviz(use_sim_time: bool | Use, remappings: Mapping[str, Use] | None = None)
         package="rviz2",
         arguments=("-d", "rviz/gp_active_sensing.rviz"),
         parameters={"use_sim_time": use_sim_time},
-        remappings=remappings or {},
+        remappings={**_VIEW_TOPICS, **_PLAN_TOPIC, **(remappings or {})},
+        private_of="active_sensing",
         only_if="rviz",
         required=False,
     )
@@ -145,6 +165,7 @@ _PROBE = LaunchSpec(
         ),
         Argument("query_topic", "topic of the questions to an expert", "expert/query"),
         Argument("answer_topic", "topic of its answers", "expert/answer"),
+        *_VIEWS,
         _PROBES,
         _NAVIGATE,
         _RUN_DIR,
@@ -167,8 +188,16 @@ _PROBE = LaunchSpec(
                 "run_dir": Use("run_dir"),
                 "use_sim_time": Use("use_sim_time"),
             },
-            remappings={**_SENSOR_TOPICS, "next_waypoint": Use("waypoint_topic")},
-            shared={"expert/query": Use("query_topic"), "expert/answer": Use("answer_topic")},
+            remappings={
+                **_SENSOR_TOPICS,
+                "next_waypoint": Use("waypoint_topic"),
+                **_PLAN_TOPIC,
+            },
+            shared={
+                "expert/query": Use("query_topic"),
+                "expert/answer": Use("answer_topic"),
+                **_VIEW_TOPICS,
+            },
             per_probe="probes",
             respawn="respawn",
         ),
@@ -187,6 +216,7 @@ _TRAFFIC_SIM = LaunchSpec(
         _PLAN_AHEAD,
         _SEED,
         Argument("speed_factor", "simulated seconds per second", kind=float),
+        *_VIEWS,
         _PROBES,
         _RUN_DIR,
         _RESPAWN,
@@ -221,6 +251,9 @@ _TRAFFIC_SIM = LaunchSpec(
                 "mission.exit_at_end": Use("exit_at_end"),
                 "use_sim_time": True,
             },
+            remappings=_PLAN_TOPIC,
+            shared=_VIEW_TOPICS,
+            per_probe="probes",
             respawn="respawn",
         ),
         _recorder(True),
@@ -245,6 +278,7 @@ _REPLAY = LaunchSpec(
         _POLICY,
         _BUDGET,
         *_SENSOR,
+        *_VIEWS,
         Argument("salvage", "play what can be read of a damaged bag", "false", bool),
         _RUN_DIR,
         _params_file("replay.yaml"),
@@ -264,7 +298,8 @@ _REPLAY = LaunchSpec(
                 "run_dir": Use("run_dir"),
                 "use_sim_time": True,
             },
-            remappings=_SENSOR_TOPICS,
+            remappings={**_SENSOR_TOPICS, **_PLAN_TOPIC},
+            shared=_VIEW_TOPICS,
         ),
         NodeSpec(
             "bag_player",

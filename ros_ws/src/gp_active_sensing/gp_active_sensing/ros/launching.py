@@ -109,6 +109,7 @@ class NodeSpec:
         parameters: parameter -> value, or the argument that gives it, or several for a list.
         remappings: topic -> the argument that gives its other name.
         shared: the same of topics that several probes have one of.
+        private_of: node that ``~/`` in a topic stands for; "" = this one.
         arguments: command line ahead of the ROS arguments; ``config`` files are looked up.
         per_probe: argument with the names of several probes: their topics, each in the namespace
             of its name, are remapped as the one probe's would be.
@@ -126,6 +127,7 @@ class NodeSpec:
     )
     remappings: Mapping[str, Use] = field(default_factory=dict)
     shared: Mapping[str, Use] = field(default_factory=dict)
+    private_of: str = ""
     arguments: tuple[str, ...] = ()
     per_probe: str = ""
     only_if: str = ""
@@ -234,7 +236,12 @@ def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
     if node.per_probe and (names := values[node.per_probe]):
         remappings = _for_each(names, remappings)
     shared = {topic: values[use.argument] for topic, use in node.shared.items()}
-    remappings |= {topic: other for topic, other in shared.items() if other not in ("", topic)}
+    remappings |= {topic: other for topic, other in shared.items() if other}
+    remappings = {
+        _named(topic, node.private_of): _named(other, node.private_of)
+        for topic, other in remappings.items()
+        if other != topic
+    }
     params_file = None
     if node.package == PACKAGE and values.get("params_file"):
         params_file = find_resource("config", values["params_file"]).absolute()
@@ -244,6 +251,11 @@ def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
     )
     respawn = bool(node.respawn and values[node.respawn])
     return NodeRun(node, parameters, remappings, params_file, arguments, respawn)
+
+
+def _named(topic: str, node: str) -> str:
+    """Return a topic whose ``~/`` stands for another node than the one that hears of it."""
+    return f"{node}/{topic[2:]}" if node and topic.startswith("~/") else topic
 
 
 def _for_each(names: Sequence[str], remappings: Mapping[str, str]) -> dict[str, str]:

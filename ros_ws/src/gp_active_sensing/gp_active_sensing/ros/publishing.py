@@ -27,12 +27,12 @@ from gp_active_sensing.types import BoolArray, FloatArray, Plan
 __all__ = ["TOPICS", "Results"]
 
 TOPICS: tuple[tuple[str, Any, Any], ...] = (
-    ("field", PointCloud2, qos.reliable(1)),
-    ("map", MarkerArray, qos.latched()),
-    ("probes", MarkerArray, qos.reliable(1)),
-    ("length_scale_belief", Float64MultiArray, qos.reliable(10)),
+    ("~/field", PointCloud2, qos.latched()),
+    ("~/map", MarkerArray, qos.latched()),
+    ("~/probes", MarkerArray, qos.reliable(1)),
+    ("~/length_scale_belief", Float64MultiArray, qos.latched()),
 )
-
+"""All below the node's own name: Nav2 has a /map and a /plan of other types."""
 
 PROBES_SECONDS = 0.5
 """How often it is shown where the probes are [s, real time]."""
@@ -106,7 +106,7 @@ class Results:
 
     def send_probes(self) -> None:
         """Publish where the probes are."""
-        self._publish("probes", markers.probe_markers(self._topology, self._whereabouts()))
+        self._publish("~/probes", markers.probe_markers(self._topology, self._whereabouts()))
 
     def _whereabouts(self) -> Iterator[markers.ShownProbe]:
         for name, probe in self._parts.mission.probes.items():
@@ -130,7 +130,7 @@ class Results:
                 "planned": [place for way in ways for place in way],
                 "next": [way[-1] for way in ways if way],
             }
-        self._publish("map", markers.map_markers(self._topology, marks, self.now_ns()))
+        self._publish("~/map", markers.map_markers(self._topology, marks, self.now_ns()))
 
     def send_results(self, job: PlanJob) -> None:
         """Publish field, belief and map, and record the stage that ended."""
@@ -138,9 +138,9 @@ class Results:
         if job.finished is not None:
             self._record(job.finished, job.loop, mean, std)
         belief, now = job.loop.belief, self.now_ns()
-        self._publish("field", outputs.field_cloud(self._topology, mean, std, now))
+        self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
         weights = outputs.weights_message(belief.weights, belief.hyperparameters)
-        self._publish("length_scale_belief", weights)
+        self._publish("~/length_scale_belief", weights)
         self.send_map(belief.observed)
         self._telling.budget()
 

@@ -60,9 +60,9 @@ def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
     )
 
 
-def latched() -> QoSProfile:
+def latched(depth: int = 1) -> QoSProfile:
     """Return the profile of the last word on something: late joiners get it too."""
-    return reliable(1, latched=True)
+    return reliable(depth, latched=True)
 
 
 def policy_name(kind: int) -> str:

@@ -24,9 +24,9 @@ __all__ = ["PROBE_TOPICS", "Waypoints"]
 
 PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_waypoint", PoseStamped, qos.latched()),
-    ("plan", Path, qos.latched()),
+    ("~/plan", Path, qos.latched()),
 )
-"""Of each probe, in its namespace where there are several."""
+"""Of each probe, in its namespace where there are several: ``~/probe_1/plan``."""
 
 
 class Waypoints:
@@ -86,7 +86,7 @@ class Waypoints:
         loop = self._mission.loop
         places = whole_way(self._topology, plan, loop.belief.observed, loop.set_aside)
         path = outputs.plan_path(self._topology, places, self._now_ns(), self._config.altitude)
-        self._publishers[probe_topic(probe, "plan")].publish(path)
+        self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
         """Send a probe to the waypoint of a place."""

@@ -68,8 +68,8 @@ class Probe:
         self.clock = node.create_publisher(Clock, "/clock", 10)
         node.create_subscription(PoseStamped, "next_waypoint", self._on_waypoint, qos.latched())
         for topic, kind in NAMES.items():
-            profile = qos.latched() if topic in ("map", "plan") else qos.reliable()
-            node.create_subscription(kind, topic, self.heard[topic].append, profile)
+            name = f"/active_sensing/{topic}"
+            node.create_subscription(kind, name, self.heard[topic].append, qos.latched(10))
         node.create_subscription(
             DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.reliable()
         )

@@ -19,8 +19,8 @@ from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64
+from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros import qos
@@ -170,8 +170,10 @@ def test_incompatible_quality_of_service_is_reported(
 ) -> None:
     _, probe = started(ros)
     got: list[Any] = []
-    ros.node("picky").create_subscription(PointCloud2, "field", got.append, qos.latched())
-    probe.wait_value("qos_field: DURABILITY", "1")
+    ros.node("picky").create_subscription(
+        MarkerArray, "active_sensing/probes", got.append, qos.latched()
+    )
+    probe.wait_value("qos_~/probes: DURABILITY", "1")
     assert "make the subscriber volatile" in capfd.readouterr().err
 
 

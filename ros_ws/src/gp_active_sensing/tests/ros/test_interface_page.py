@@ -144,14 +144,16 @@ def test_several_probes(ros: Ros) -> None:
     wait_active(node)
     topics = made([*node.publishers, *node.subscriptions])
     whole = written(section("### Topics in")) | written(section("### Topics out"))
-    own = {name for name in topics if name.startswith("probe_1/")}
-    assert own == {name for name in told if name.startswith("probe_1/")}
-    alone = {name.removeprefix("probe_1/") for name in own}
-    assert all(topics[f"probe_2/{name}"] == whole[name] for name in alone)
+    own = {name for name in topics if name.startswith(("probe_1/", "~/probe_1/"))}
+    assert own == {"~/probe_1/plan", *(name for name in told if name.startswith("probe_1/"))}
+    alone = {name.replace("probe_1/", "") for name in own}
+    for name in own:
+        assert topics[name.replace("1", "2")] == whole[name.replace("probe_1/", "")]
     shared = {name for name in topics if "/" not in name.removeprefix("~").strip("/")}
     assert shared == {*whole} - alone
     services = {re.sub("^(/?active_sensing|~)/", "", s.srv_name) for s in node.services}
-    assert {n.removeprefix("~/") for n in told if n.startswith("~/")} <= services
+    private = {n for n in told if n.startswith("~/")}
+    assert {n.removeprefix("~/") for n in private - own} <= services
     heard: dict[str, set[str]] = {}
 
     def listen(message: DiagnosticArray) -> None:

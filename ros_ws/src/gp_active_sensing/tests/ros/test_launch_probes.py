@@ -38,6 +38,43 @@ def test_topics_are_remapped_inside_each_namespace() -> None:
     }
 
 
+VIEWS = {
+    "map_topic": "~/map",
+    "field_topic": "~/field",
+    "plan_topic": "~/plan",
+    "probes_topic": "~/probes",
+    "belief_topic": "~/length_scale_belief",
+}
+
+
+@pytest.mark.parametrize("launch", ["probe", "traffic_sim", "replay"])
+def test_what_is_looked_at_may_have_another_name(launch: str) -> None:
+    needed = {"bag": "some"} if launch == "replay" else {}
+    plain = nodes(launch, **needed)["active_sensing"].remappings
+    assert not set(VIEWS.values()) & set(plain), "private unless asked for"
+    given = {argument: f"/show/{topic[2:]}" for argument, topic in VIEWS.items()}
+    found = nodes(launch, rviz="true", **needed, **given)
+    seen = {topic: found["active_sensing"].remappings[topic] for topic in VIEWS.values()}
+    assert seen == {topic: f"/show/{topic[2:]}" for topic in VIEWS.values()}
+    shown = {topic: found["rviz2"].remappings[f"active_sensing/{topic[2:]}"] for topic in seen}
+    shown.pop("~/length_scale_belief")
+    assert shown.items() <= seen.items(), "RViz looks where the node publishes"
+
+
+def test_plans_of_several_probes_are_below_the_node_or_in_each_namespace() -> None:
+    for other, first in (("~/way", "~/a/way"), ("way", "a/way")):
+        found = nodes("probe", probes="a,b", plan_topic=other, map_topic="/shown")
+        remappings = found["active_sensing"].remappings
+        assert remappings == {
+            "~/a/plan": first,
+            "~/b/plan": first.replace("a/", "b/"),
+            "~/map": "/shown",
+        }
+    alone = nodes("probe", plan_topic="~/way", rviz="true")
+    assert alone["active_sensing"].remappings == {"~/plan": "~/way"}
+    assert alone["rviz2"].remappings == {"active_sensing/plan": "active_sensing/way"}
+
+
 def test_there_is_one_expert_for_all() -> None:
     for probes in ("", "a,b"):
         given = {"query_topic": "/stations/query", "answer_topic": "expert/answer"}

@@ -21,7 +21,10 @@ from gp_active_sensing.ros.publishing import TOPICS
 from gp_active_sensing.ros.waypoints import PROBE_TOPICS
 from gp_active_sensing.topology import MapConfig, build_topology
 
-PUBLISHED = {f"/{topic}": (kind, profile) for topic, kind, profile in (*TOPICS, *PROBE_TOPICS)}
+PUBLISHED = {
+    f"/{topic.replace('~', 'active_sensing')}": (kind, profile)
+    for topic, kind, profile in (*TOPICS, *PROBE_TOPICS)
+}
 KNOWN = {*PUBLISHED, "/diagnostics"}
 SHOWS = {
     "rviz_default_plugins/MarkerArray": "visualization_msgs/msg/MarkerArray",
@@ -43,7 +46,8 @@ def test_rviz_shows_every_result_on_a_topic_that_exists(
     displays: dict[str, dict[str, Any]],
 ) -> None:
     shown = {display["Topic"]["Value"] for display in displays.values()}
-    assert shown == {"/map", "/field", "/plan", "/next_waypoint", "/probes"}
+    ours = {f"/active_sensing/{name}" for name in ("map", "field", "plan", "probes")}
+    assert shown == {*ours, "/next_waypoint"}
     field = displays["Field (mean)"]
     assert field["Class"] == "rviz_default_plugins/PointCloud2"
     assert (field["Color Transformer"], field["Channel Name"]) == ("Intensity", "mean")
@@ -79,8 +83,8 @@ def test_foxglove_shows_panels_that_it_defines_with_topics_that_exist() -> None:
     layout = json.loads(find_resource("foxglove", "layout.json").read_text())
     placed = set(re.findall(r'"([A-Za-z0-9]+![a-z]+)"', json.dumps(layout["layout"])))
     assert placed == set(layout["configById"])
-    named = set(re.findall(r'"(/[a-z_]+)', json.dumps(layout["configById"])))
+    named = set(re.findall(r'"(/[a-z_/]+)', json.dumps(layout["configById"])))
     assert named == KNOWN
     scene = next(v for k, v in layout["configById"].items() if k.startswith("3D!"))
-    assert scene["topics"]["/field"]["colorField"] == "mean"
+    assert scene["topics"]["/active_sensing/field"]["colorField"] == "mean"
     assert scene["followTf"] == "map"

@@ -137,7 +137,7 @@ def test_a_mission_shows_where_its_probe_is(ros: Ros) -> None:
     from visualization_msgs.msg import MarkerArray
 
     heard: list[MarkerArray] = []
-    ros.node("viewer").create_subscription(MarkerArray, "probes", heard.append, 10)
+    ros.node("viewer").create_subscription(MarkerArray, "active_sensing/probes", heard.append, 10)
     _, probe = started(ros)
     probe.pose(7.0)
     wait_until(

@@ -85,7 +85,13 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) ->
     assert done.returncode == 0, done.stdout
     with Bag(tmp_path / "bag") as bag:
         held = {topic.name for topic in bag.topics}
-    wanted = {"/reading", "/pose", "/next_waypoint", "/field", "/active_sensing/journal"}
+    wanted = {
+        "/reading",
+        "/pose",
+        "/next_waypoint",
+        "/active_sensing/field",
+        "/active_sensing/journal",
+    }
     assert held >= wanted, done.stdout
     met, said, after = done.stdout.partition("recording /active_sensing/journal ")
     assert said, met

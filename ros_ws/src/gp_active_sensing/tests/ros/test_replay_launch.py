@@ -149,7 +149,7 @@ def replay(drive: Drive, run_dir: Path, *words: str) -> subprocess.CompletedProc
 def test_the_belief_equals_that_of_the_same_readings_told_offline(
     tmp_path: Path, drive: Drive, listener: Listener, rate: str
 ) -> None:
-    listener.subscribe(PointCloud2, "/field")
+    listener.subscribe(PointCloud2, "/active_sensing/field")
     done = replay(drive, tmp_path / "run", f"rate:={rate}")
     assert done.returncode == 0, done.stdout
     scenario = load_scenario(drive.scenario)
@@ -179,7 +179,7 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     check_command_reports(run.path)
 
     mean, variance = offline.belief.predict()
-    cloud = listener.heard["/field"][-1]
+    cloud = listener.heard["/active_sensing/field"][-1]
     table = np.frombuffer(cloud.data.tobytes(), dtype="<f4").reshape(-1, 5)
     np.testing.assert_allclose(table[:, :2], world.topology.positions)
     np.testing.assert_allclose(table[:, 3], mean, rtol=1e-5)

@@ -62,7 +62,7 @@ def test_text_that_looks_like_a_number_stays_text() -> None:
     command = command_of("probe", "active_sensing", map="12", reading_topic="/car/temp")
     assert options(command, "-p")["map.file"] == '"12"'
     assert options(command, "-r")["reading"] == "/car/temp"
-    assert options(command, "-r")["next_waypoint"] == "next_waypoint"
+    assert "next_waypoint" not in options(command, "-r"), "it has its own name"
 
 
 def test_replay_waits_for_the_subscriber_of_its_topics() -> None:
