@@ -174,7 +174,7 @@ def _plugins() -> list[Check]:
     """Try every plug-in; one that is broken leaves the core as it is."""
     from gp_active_sensing.kernels import graph_kernels, kernels
     from gp_active_sensing.planning import policies
-    from gp_active_sensing.topology import loaders
+    from gp_active_sensing.topology.loaders import loaders
 
     registries: tuple[Registry[Any], ...] = (policies, kernels, graph_kernels, loaders)
     checks = []

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from importlib import metadata
-from typing import Any, Generic, TypeVar
+from importlib import import_module, metadata
+from typing import Any, Generic, TypeVar, cast
 
 from gp_active_sensing.errors import ActiveSensingError, PluginError, UnknownNameError, suggest
 
@@ -23,7 +23,8 @@ class Registry(Generic[T]):
     """A table of factories by name.
 
     The built-in entries are added explicitly, in one place per kind of thing, so that reading that
-    place shows everything there is and a type checker sees a factory of the wrong signature.
+    place shows everything there is. They are imported when they are asked for, as plug-ins are:
+    a probe does not load the policies that it does not run.
     Plug-ins are entry points of installed distributions. They are looked up when names are listed
     or a name is not built in, imported when they are asked for, and never replace a built-in.
 
@@ -39,12 +40,16 @@ class Registry(Generic[T]):
         self.kind = kind
         self.group = group
         self._check = check
-        self._factories: dict[str, Callable[..., T]] = {}
+        self._factories: dict[str, Callable[..., T] | str] = {}
         self._offers: dict[str, list[metadata.EntryPoint]] | None = None
         self._loaded: dict[str, Callable[..., T]] = {}
 
-    def add(self, name: str, factory: Callable[..., T]) -> None:
+    def add(self, name: str, factory: Callable[..., T] | str) -> None:
         """Register ``factory`` under ``name``, in this process.
+
+        Args:
+            name: the word of YAML, launch files and the command line.
+            factory: what makes it, or where that is: ``"package.module:name"``.
 
         Raises:
             ActiveSensingError: the name is taken.
@@ -61,10 +66,8 @@ class Registry(Generic[T]):
             UnknownNameError: no such name; the message has the nearest match and the whole list.
             PluginError: a plug-in of that name cannot be used; the message says whose, and why.
         """
-        try:
-            return self._factories[name]
-        except (KeyError, TypeError):
-            pass
+        if isinstance(name, str) and name in self._factories:
+            return self._built_in(name)
         if name in self:
             return self._plugin(name)
         hint = suggest(str(name), self.names())
@@ -87,6 +90,13 @@ class Registry(Generic[T]):
 
     def __len__(self) -> int:
         return len(self.names())
+
+    def _built_in(self, name: str) -> Callable[..., T]:
+        factory = self._factories[name]
+        if isinstance(factory, str):
+            module, _, attribute = factory.partition(":")
+            factory = self._factories[name] = getattr(import_module(module), attribute)
+        return cast("Callable[..., T]", factory)
 
     # -- plug-ins ------------------------------------------------------------------------------
 
@@ -122,7 +132,7 @@ class Registry(Generic[T]):
             if not problem and self._check is not None:
                 problem = self._check(loaded)
         except Exception as error:  # whatever another's code does at import
-            msg = f"{head}: {type(error).__name__}: {error}; mend it or uninstall it"
+            msg = f"{head}: {type(error).__name__}: {error}; fix it or uninstall it"
             raise PluginError(msg) from error
         if problem:
             msg = f"{head}: {problem}, got {loaded!r}"

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.belief.belief import Belief, Posterior
-from gp_active_sensing.belief.build import belief_on, build_belief
-from gp_active_sensing.belief.config import BeliefConfig
-from gp_active_sensing.belief.covariance import (
-    FeatureCovariance,
-    HyperParameters,
-    LocationCovariance,
-)
-from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.given_covariance import GivenCovariance
-from gp_active_sensing.belief.graph_covariance import GraphCovariance
-from gp_active_sensing.belief.kernel_covariance import KernelCovariance
-from gp_active_sensing.belief.learned import belief_of
-from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.own_model import as_begun, keep_model, with_mark
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief.belief import Belief, Posterior
+    from gp_active_sensing.belief.build import belief_on, build_belief
+    from gp_active_sensing.belief.config import BeliefConfig
+    from gp_active_sensing.belief.covariance import (
+        FeatureCovariance,
+        HyperParameters,
+        LocationCovariance,
+    )
+    from gp_active_sensing.belief.drift import DriftConfig
+    from gp_active_sensing.belief.given_covariance import GivenCovariance
+    from gp_active_sensing.belief.graph_covariance import GraphCovariance
+    from gp_active_sensing.belief.kernel_covariance import KernelCovariance
+    from gp_active_sensing.belief.learned import belief_of
+    from gp_active_sensing.belief.mean import PriorMean
+    from gp_active_sensing.belief.own_model import as_begun, keep_model, with_mark
 
 __all__ = [
     "Belief",
@@ -37,3 +42,34 @@ __all__ = [
     "keep_model",
     "with_mark",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "belief": (
+            "Belief",
+            "Posterior",
+        ),
+        "build": (
+            "belief_on",
+            "build_belief",
+        ),
+        "config": ("BeliefConfig",),
+        "covariance": (
+            "FeatureCovariance",
+            "HyperParameters",
+            "LocationCovariance",
+        ),
+        "drift": ("DriftConfig",),
+        "given_covariance": ("GivenCovariance",),
+        "graph_covariance": ("GraphCovariance",),
+        "kernel_covariance": ("KernelCovariance",),
+        "learned": ("belief_of",),
+        "mean": ("PriorMean",),
+        "own_model": (
+            "as_begun",
+            "keep_model",
+            "with_mark",
+        ),
+    },
+)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,18 +15,13 @@ from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import EMPIRICAL, FLAT, VAGUE, BeliefConfig
 from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance, HyperParameters
 from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.given_covariance import GivenCovariance
-from gp_active_sensing.belief.graph_covariance import GraphCovariance
 from gp_active_sensing.belief.grid import (
     CandidateGrid,
     LengthScaleGrid,
     default_grid,
     grid_between,
 )
-from gp_active_sensing.belief.history import MOST, empirical, read_history
-from gp_active_sensing.belief.learned import learned_belief
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.spectrum import Spectrum, laplacian_spectrum
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
@@ -33,6 +29,9 @@ from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief.spectrum import Spectrum
 
 __all__ = ["belief_on", "build_belief", "covariance_family"]
 
@@ -67,6 +66,8 @@ def belief_on(
     if drift is not None:
         config = _with_drift(config, drift)
     if config.model is not None:
+        from gp_active_sensing.belief.learned import learned_belief
+
         return learned_belief(config, topology.features, topology.feature_names, run_dir)
     trend: FloatArray | None = None
     if config.mean == "linear":
@@ -123,6 +124,8 @@ def build_belief(
     """
     features = np.asarray(features, dtype=np.float64)
     if config.model is not None:
+        from gp_active_sensing.belief.learned import learned_belief
+
         return learned_belief(config, features, names)
     if config.kernel == EMPIRICAL:
         return _of_history(config, places)
@@ -165,6 +168,9 @@ def build_belief(
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     """Return the belief that earlier readings of the same places give."""
+    from gp_active_sensing.belief.given_covariance import GivenCovariance
+    from gp_active_sensing.belief.history import MOST, empirical, read_history
+
     if places is None or config.history is None:
         msg = "belief.kernel: empirical needs the names of the map's places; see belief_on"
         raise ConfigError(msg)
@@ -216,6 +222,9 @@ def covariance_family(
                 "any place may be next; take a kernel of the features"
             )
             raise ValueError(msg)
+        from gp_active_sensing.belief.graph_covariance import GraphCovariance
+        from gp_active_sensing.belief.spectrum import laplacian_spectrum
+
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(config.kernel, config.smoothness)
         return partial(GraphCovariance, kernel, spectrum), partial(_graph_grid, spectrum)

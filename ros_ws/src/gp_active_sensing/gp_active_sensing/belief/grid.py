@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from gp_active_sensing.belief.covariance import (
     CovarianceFamily,
@@ -136,6 +135,8 @@ def default_grid(
 def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
     """Return the distances of linked places (n, p), or of each to the nearest of all."""
     if links is None or not links.metres.size:
+        from scipy.spatial import cKDTree  # here, since it is slow to import
+
         return np.asarray(cKDTree(scaled).query(scaled, k=2)[0])[:, 1]
     return np.asarray(np.linalg.norm(scaled[links.first] - scaled[links.second], axis=1))
 

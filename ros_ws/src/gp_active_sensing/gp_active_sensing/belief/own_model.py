@@ -17,7 +17,6 @@ from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.files import write_whole
 from gp_active_sensing.records import MODEL
 from gp_active_sensing.resources import find_resource
-from gp_active_sensing.selection import model_mark
 
 __all__ = ["as_begun", "keep_model", "model_path", "with_mark"]
 
@@ -120,6 +119,8 @@ def keep_model(config: BeliefConfig, run_dir: Path) -> None:
 
 
 def _mark_of(path: Path) -> str:
+    from gp_active_sensing.selection import model_mark  # only a belief with a model needs it
+
     try:
         return model_mark(path)
     except OSError as error:

@@ -10,17 +10,22 @@ From Python, as from the command line:
 
 from __future__ import annotations
 
-from gp_active_sensing.experiments.config import ExperimentConfig
-from gp_active_sensing.experiments.loading import load_experiment, read_experiment
-from gp_active_sensing.experiments.metrics import METRICS
-from gp_active_sensing.experiments.outputs import is_experiment, tables_of, write_outputs
-from gp_active_sensing.experiments.plan import Experiment, TrialSpec
-from gp_active_sensing.experiments.records import Loaded, load_records
-from gp_active_sensing.experiments.run import Progress, run_experiment
-from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
-from gp_active_sensing.experiments.tables import Row, Table, differences, summary
-from gp_active_sensing.experiments.trial import Trial, run_trial
-from gp_active_sensing.experiments.work import Outcome
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.experiments.config import ExperimentConfig
+    from gp_active_sensing.experiments.loading import load_experiment, read_experiment
+    from gp_active_sensing.experiments.metrics import METRICS
+    from gp_active_sensing.experiments.outputs import is_experiment, tables_of, write_outputs
+    from gp_active_sensing.experiments.plan import Experiment, TrialSpec
+    from gp_active_sensing.experiments.records import Loaded, load_records
+    from gp_active_sensing.experiments.run import Progress, run_experiment
+    from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
+    from gp_active_sensing.experiments.tables import Row, Table, differences, summary
+    from gp_active_sensing.experiments.trial import Trial, run_trial
+    from gp_active_sensing.experiments.work import Outcome
 
 __all__ = [
     "METRICS",
@@ -47,3 +52,48 @@ __all__ = [
     "tables_of",
     "write_outputs",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "config": ("ExperimentConfig",),
+        "loading": (
+            "load_experiment",
+            "read_experiment",
+        ),
+        "metrics": ("METRICS",),
+        "outputs": (
+            "is_experiment",
+            "tables_of",
+            "write_outputs",
+        ),
+        "plan": (
+            "Experiment",
+            "TrialSpec",
+        ),
+        "records": (
+            "Loaded",
+            "load_records",
+        ),
+        "run": (
+            "Progress",
+            "run_experiment",
+        ),
+        "statistics": (
+            "Estimate",
+            "mean_of",
+            "paired_difference",
+        ),
+        "tables": (
+            "Row",
+            "Table",
+            "differences",
+            "summary",
+        ),
+        "trial": (
+            "Trial",
+            "run_trial",
+        ),
+        "work": ("Outcome",),
+    },
+)

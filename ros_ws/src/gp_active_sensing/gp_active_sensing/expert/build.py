@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.expert.base import Field
 from gp_active_sensing.expert.config import AnswersConfig, ExpertConfig
-from gp_active_sensing.expert.model import ModelExpert
-from gp_active_sensing.expert.revisit import RevisitExpert
-from gp_active_sensing.expert.simulated import Faults, SimulatedExpert
-from gp_active_sensing.expert.stations import StationsExpert
 from gp_active_sensing.topology import place_index
 from gp_active_sensing.topology.base import Topology
+
+if TYPE_CHECKING:
+    from gp_active_sensing.expert.simulated import SimulatedExpert
 
 __all__ = ["build_expert", "station_places"]
 
@@ -52,6 +53,11 @@ def build_expert(
     """
     if config.kind == "none":
         return None
+    from gp_active_sensing.expert.model import ModelExpert
+    from gp_active_sensing.expert.revisit import RevisitExpert
+    from gp_active_sensing.expert.simulated import Faults
+    from gp_active_sensing.expert.stations import StationsExpert
+
     faults = Faults(config.dropout, config.nan, config.wrong)
     noise_std, delay = config.noise_std, config.delay
     if config.kind == "stations":

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import suggest
 from gp_active_sensing.kernels.base import GraphKernel, Kernel, Stationary
-from gp_active_sensing.kernels.graph_matern import GraphMatern
-from gp_active_sensing.kernels.matern import Matern12, Matern32, Matern52
-from gp_active_sensing.kernels.squared_exponential import SquaredExponential
+from gp_active_sensing.lazy import lazy_names
 from gp_active_sensing.registry import Registry
+
+if TYPE_CHECKING:
+    from gp_active_sensing.kernels.graph_matern import GraphMatern
+    from gp_active_sensing.kernels.matern import Matern12, Matern32, Matern52
+    from gp_active_sensing.kernels.squared_exponential import SquaredExponential
 
 __all__ = [
     "GraphKernel",
@@ -27,6 +30,15 @@ __all__ = [
     "kernels",
 ]
 
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "graph_matern": ("GraphMatern",),
+        "matern": ("Matern12", "Matern32", "Matern52"),
+        "squared_exponential": ("SquaredExponential",),
+    },
+)
+
 SMOOTHNESS = 1.5
 """ν of a graph kernel that nobody has chosen."""
 
@@ -39,10 +51,10 @@ def _kernel_problem(plugin: Any) -> str:
 kernels: Registry[Kernel] = Registry(
     "kernel", group="gp_active_sensing.kernels", check=_kernel_problem
 )
-kernels.add("se", SquaredExponential)
-kernels.add("matern12", Matern12)
-kernels.add("matern32", Matern32)
-kernels.add("matern52", Matern52)
+kernels.add("se", "gp_active_sensing.kernels.squared_exponential:SquaredExponential")
+kernels.add("matern12", "gp_active_sensing.kernels.matern:Matern12")
+kernels.add("matern32", "gp_active_sensing.kernels.matern:Matern32")
+kernels.add("matern52", "gp_active_sensing.kernels.matern:Matern52")
 
 
 def _graph_kernel_problem(plugin: Any) -> str:
@@ -55,7 +67,7 @@ graph_kernels: Registry[GraphKernel] = Registry(
     "graph kernel", group="gp_active_sensing.graph_kernels", check=_graph_kernel_problem
 )
 """Kernels of how places are joined; each is made with the keyword `smoothness`."""
-graph_kernels.add("graph_matern", GraphMatern)
+graph_kernels.add("graph_matern", "gp_active_sensing.kernels.graph_matern:GraphMatern")
 
 
 def kernel_problems(name: str, smoothness: float) -> list[str]:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from gp_active_sensing.types import FloatArray
 
@@ -74,5 +73,7 @@ class Stationary(ABC):
 
 
 def _distances(X1: FloatArray, X2: FloatArray) -> FloatArray:
+    from scipy.spatial.distance import cdist  # here, since it is slow to import
+
     # Of differences, not |x|^2 + |x'|^2 - 2xx': map coordinates are large and close together.
     return np.asarray(cdist(X1, X2))

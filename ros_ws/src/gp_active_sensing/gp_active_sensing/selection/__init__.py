@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.selection.kernel_belief import kernel_belief
-from gp_active_sensing.selection.model import (
-    JITTER,
-    History,
-    KernelBelief,
-    KernelFit,
-    KernelModel,
-    Scaling,
-)
-from gp_active_sensing.selection.model_file import model_mark, read_model, write_model
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.selection.model import (
+        JITTER,
+        History,
+        KernelBelief,
+        KernelFit,
+        KernelModel,
+        Scaling,
+    )
+    from gp_active_sensing.selection.model_file import model_mark, read_model, write_model
+    from gp_active_sensing.selection.posterior import kernel_belief
 
 __all__ = [
     "JITTER",
@@ -25,3 +30,23 @@ __all__ = [
     "read_model",
     "write_model",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "posterior": ("kernel_belief",),
+        "model": (
+            "JITTER",
+            "History",
+            "KernelBelief",
+            "KernelFit",
+            "KernelModel",
+            "Scaling",
+        ),
+        "model_file": (
+            "model_mark",
+            "read_model",
+            "write_model",
+        ),
+    },
+)

@@ -259,8 +259,8 @@ class KernelModel:
         Raises:
             ValueError: `top` is below 1.
         """
-        from gp_active_sensing.selection.kernel_belief import SAMPLES as DRAWS
-        from gp_active_sensing.selection.kernel_belief import kernel_belief
+        from gp_active_sensing.selection.posterior import SAMPLES as DRAWS
+        from gp_active_sensing.selection.posterior import kernel_belief
 
         if top < 1:
             msg = f"expected to keep at least one kernel, got {top}"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.sim.driver import run_name, run_scenario
-from gp_active_sensing.sim.probe import SimulatedProbe
-from gp_active_sensing.sim.scenario import (
-    BudgetConfig,
-    FieldConfig,
-    LimitConfig,
-    ProbeConfig,
-    Scenario,
-    SensorConfig,
-    load_scenario,
-    scenario_from_mapping,
-)
-from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.summary import RunSummary
-from gp_active_sensing.sim.truth import Truth, build_truth
-from gp_active_sensing.sim.world import World, build_loop, build_world
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.sim.driver import run_name, run_scenario
+    from gp_active_sensing.sim.probe import SimulatedProbe
+    from gp_active_sensing.sim.scenario import (
+        BudgetConfig,
+        FieldConfig,
+        LimitConfig,
+        ProbeConfig,
+        Scenario,
+        SensorConfig,
+        load_scenario,
+        scenario_from_mapping,
+    )
+    from gp_active_sensing.sim.sensor import SimulatedSensor
+    from gp_active_sensing.sim.summary import RunSummary
+    from gp_active_sensing.sim.truth import Truth, build_truth
+    from gp_active_sensing.sim.world import World, build_loop, build_world
 
 __all__ = [
     "BudgetConfig",
@@ -39,3 +44,35 @@ __all__ = [
     "run_scenario",
     "scenario_from_mapping",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "driver": (
+            "run_name",
+            "run_scenario",
+        ),
+        "probe": ("SimulatedProbe",),
+        "scenario": (
+            "BudgetConfig",
+            "FieldConfig",
+            "LimitConfig",
+            "ProbeConfig",
+            "Scenario",
+            "SensorConfig",
+            "load_scenario",
+            "scenario_from_mapping",
+        ),
+        "sensor": ("SimulatedSensor",),
+        "summary": ("RunSummary",),
+        "truth": (
+            "Truth",
+            "build_truth",
+        ),
+        "world": (
+            "World",
+            "build_loop",
+            "build_world",
+        ),
+    },
+)

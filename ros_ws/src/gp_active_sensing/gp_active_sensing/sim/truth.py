@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gp_active_sensing.belief import GraphCovariance, HyperParameters
-from gp_active_sensing.belief.spectrum import laplacian_spectrum
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.resources import find_resource
-from gp_active_sensing.sim.computed import computed_truth
 from gp_active_sensing.sim.field import FieldConfig
-from gp_active_sensing.sim.raster import raster_values
-from gp_active_sensing.sim.slots import SlotTable
 from gp_active_sensing.sim.standing import Truth
-from gp_active_sensing.sim.table import table_values
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief import GraphCovariance
+    from gp_active_sensing.sim.slots import SlotTable
 
 __all__ = ["Drift", "Slotted", "Truth", "build_truth"]
 
@@ -136,8 +134,18 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> Truth:
         msg = "field.kind: sumo is known only while SUMO runs; nothing can be said of it before"
         raise ConfigError(msg)
     if config.kind in ("formula", "function", "plume"):
+        from gp_active_sensing.sim.computed import computed_truth
+
         return computed_truth(config, topology)
-    path = _find(config.file or "")
+    return _read(_find(config.file or ""), config, topology)
+
+
+def _read(path: Path, config: FieldConfig, topology: Topology) -> Truth:
+    """Return the field that a file holds."""
+    from gp_active_sensing.sim.raster import raster_values
+    from gp_active_sensing.sim.slots import SlotTable
+    from gp_active_sensing.sim.table import table_values
+
     read = raster_values if config.kind == "raster" else table_values
     values = read(path, config, topology)
     return Slotted(values) if isinstance(values, SlotTable) else Truth(values)
@@ -159,6 +167,9 @@ def _root(config: FieldConfig, topology: Topology) -> _Rooted:
             expected = "one length_scale [m]" if scales.size != 1 else "a map with moves"
             msg = f"field.kernel: {config.kernel} needs {expected} (map {topology.name!r})"
             raise ConfigError(msg)
+        from gp_active_sensing.belief import GraphCovariance, HyperParameters
+        from gp_active_sensing.belief.spectrum import laplacian_spectrum
+
         kernel = build_graph_kernel(config.kernel, config.smoothness)
         one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]
         return _GraphRoot(GraphCovariance(kernel, laplacian_spectrum(topology.links), one))

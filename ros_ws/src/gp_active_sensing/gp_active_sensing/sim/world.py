@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from gp_active_sensing.planning.homing import check_end
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.traffic import LiveTraffic, build_traffic
 from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock
+
+if TYPE_CHECKING:
+    from gp_active_sensing.sim.traffic import LiveTraffic
 
 __all__ = ["World", "begun_elsewhere", "build_loop", "build_world"]
 
@@ -77,6 +79,8 @@ def build_world(scenario: Scenario) -> World:
     topology = _under("map", lambda: build_topology(scenario.map))
     traffic: LiveTraffic | None = None
     if scenario.field.kind == "sumo":
+        from gp_active_sensing.sim.traffic import build_traffic
+
         traffic = _under(
             "traffic",
             lambda: build_traffic(scenario.traffic, scenario.field, topology, scenario.seed),

@@ -1,15 +1,27 @@
 """Where a probe may go: maps as places, features and legal moves."""
 
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.config import MapConfig, build_topology, check_start, place_index
-from gp_active_sensing.topology.free import FreeTopology
-from gp_active_sensing.topology.geometry import route_geometry, whole_way
-from gp_active_sensing.topology.graph import Components, GraphTopology, Move
-from gp_active_sensing.topology.grid import make_grid
-from gp_active_sensing.topology.line import make_line
-from gp_active_sensing.topology.loaders import load_roads, loaders
-from gp_active_sensing.topology.roads import Roads
-from gp_active_sensing.topology.segments import RoadMap, Segment
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.topology.base import Topology
+    from gp_active_sensing.topology.config import (
+        MapConfig,
+        build_topology,
+        check_start,
+        place_index,
+    )
+    from gp_active_sensing.topology.free import FreeTopology
+    from gp_active_sensing.topology.geometry import route_geometry, whole_way
+    from gp_active_sensing.topology.graph import Components, GraphTopology, Move
+    from gp_active_sensing.topology.grid import make_grid
+    from gp_active_sensing.topology.line import make_line
+    from gp_active_sensing.topology.loaders import load_roads
+    from gp_active_sensing.topology.roads import Roads
+    from gp_active_sensing.topology.segments import RoadMap, Segment
 
 __all__ = [
     "Components",
@@ -24,10 +36,40 @@ __all__ = [
     "build_topology",
     "check_start",
     "load_roads",
-    "loaders",
     "make_grid",
     "make_line",
     "place_index",
     "route_geometry",
     "whole_way",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "base": ("Topology",),
+        "config": (
+            "MapConfig",
+            "build_topology",
+            "check_start",
+            "place_index",
+        ),
+        "free": ("FreeTopology",),
+        "geometry": (
+            "route_geometry",
+            "whole_way",
+        ),
+        "graph": (
+            "Components",
+            "GraphTopology",
+            "Move",
+        ),
+        "grid": ("make_grid",),
+        "line": ("make_line",),
+        "loaders": ("load_roads",),
+        "roads": ("Roads",),
+        "segments": (
+            "RoadMap",
+            "Segment",
+        ),
+    },
+)

@@ -150,7 +150,7 @@ def test_policies_are_listed_with_their_origin_and_broken_ones_are_said(kit: Pat
     for said in (
         "policy 'bal' of distribution kit 1.2 is not used: the name is built in",
         "policy 'absent' of distribution kit 1.2 (kit.absent:Policy) cannot be used: ",
-        "ModuleNotFoundError: No module named 'kit.absent'; mend it or uninstall it",
+        "ModuleNotFoundError: No module named 'kit.absent'; fix it or uninstall it",
         "policy 'number' of distribution kit 1.2 (kit.policy:a_number) cannot be used: ",
         "expected something to call, got 3",
     ):

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.learning.vbks.config import Progress, VbksConfig
-from gp_active_sensing.learning.vbks.select import select_kernels
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.learning.vbks.config import Progress, VbksConfig
+    from gp_active_sensing.learning.vbks.select import select_kernels
 
 __all__ = ["Progress", "VbksConfig", "select_kernels"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "config": (
+            "Progress",
+            "VbksConfig",
+        ),
+        "select": ("select_kernels",),
+    },
+)

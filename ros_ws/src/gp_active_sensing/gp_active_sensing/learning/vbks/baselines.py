@@ -19,8 +19,8 @@ from gp_active_sensing.kernels.grammar import Expression, Leaf
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.learning.vbks.data import scaling_of
-from gp_active_sensing.selection.kernel_belief import kernel_belief
 from gp_active_sensing.selection.model import KernelModel, Scaling
+from gp_active_sensing.selection.posterior import kernel_belief
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:

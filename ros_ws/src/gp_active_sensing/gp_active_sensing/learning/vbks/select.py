@@ -21,8 +21,8 @@ from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import Progress, VbksConfig
 from gp_active_sensing.learning.vbks.data import Data, scaling_of
-from gp_active_sensing.selection.kernel_belief import kernel_belief
 from gp_active_sensing.selection.model import History, KernelModel
+from gp_active_sensing.selection.posterior import kernel_belief
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:

@@ -6,11 +6,16 @@ imports only when a simulation is started.
 
 from __future__ import annotations
 
-from gp_active_sensing.sim.traffic.config import TrafficConfig
-from gp_active_sensing.sim.traffic.live import LiveTraffic, Trip, build_traffic
-from gp_active_sensing.sim.traffic.session import has_sumo
-from gp_active_sensing.sim.traffic.truth import LiveTruth, RecordedTruth
-from gp_active_sensing.sim.traffic.vehicle import ProbeVehicle, Visit
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.sim.traffic.config import TrafficConfig
+    from gp_active_sensing.sim.traffic.live import LiveTraffic, Trip, build_traffic
+    from gp_active_sensing.sim.traffic.session import has_sumo
+    from gp_active_sensing.sim.traffic.truth import LiveTruth, RecordedTruth
+    from gp_active_sensing.sim.traffic.vehicle import ProbeVehicle, Visit
 
 __all__ = [
     "LiveTraffic",
@@ -23,3 +28,24 @@ __all__ = [
     "build_traffic",
     "has_sumo",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "config": ("TrafficConfig",),
+        "live": (
+            "LiveTraffic",
+            "Trip",
+            "build_traffic",
+        ),
+        "session": ("has_sumo",),
+        "truth": (
+            "LiveTruth",
+            "RecordedTruth",
+        ),
+        "vehicle": (
+            "ProbeVehicle",
+            "Visit",
+        ),
+    },
+)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.registry import Registry
-from gp_active_sensing.topology.loaders import geojson, graphml, nav2, osm, sumo, table
 from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["load_roads", "loaders", "map_text"]
@@ -14,15 +13,15 @@ __all__ = ["load_roads", "loaders", "map_text"]
 loaders: Registry[RoadMap] = Registry("map format", group="gp_active_sensing.map_loaders")
 """End of the name, such as ".geojson" -> function of a path; add a format here."""
 
-loaders.add(".geojson", geojson.load)
-loaders.add(".json", geojson.load)
-loaders.add(".graphml", graphml.load)
-loaders.add(".osm", osm.load)
-loaders.add(".osm.pbf", osm.load)
-loaders.add(".pbf", osm.load)
-loaders.add(".net.xml", sumo.load)
-loaders.add(".net.xml.gz", sumo.load)
-loaders.add(".csv", table.load)
+loaders.add(".geojson", "gp_active_sensing.topology.loaders.geojson:load")
+loaders.add(".json", "gp_active_sensing.topology.loaders.geojson:load")
+loaders.add(".graphml", "gp_active_sensing.topology.loaders.graphml:load")
+loaders.add(".osm", "gp_active_sensing.topology.loaders.osm:load")
+loaders.add(".osm.pbf", "gp_active_sensing.topology.loaders.osm:load")
+loaders.add(".pbf", "gp_active_sensing.topology.loaders.osm:load")
+loaders.add(".net.xml", "gp_active_sensing.topology.loaders.sumo:load")
+loaders.add(".net.xml.gz", "gp_active_sensing.topology.loaders.sumo:load")
+loaders.add(".csv", "gp_active_sensing.topology.loaders.table:load")
 
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 """Formats whose coordinates may be in any system; the others say or fix theirs."""
@@ -71,4 +70,6 @@ def map_text(road_map: RoadMap, format: str = "roads") -> tuple[str, tuple[str, 
         road_map: the map.
         format: "roads", our own, or "nav2", a graph for Nav2's route server.
     """
+    from gp_active_sensing.topology.loaders import geojson, nav2  # only `maps` writes maps
+
     return nav2.text_of(road_map) if format == "nav2" else (geojson.text_of(road_map), ())

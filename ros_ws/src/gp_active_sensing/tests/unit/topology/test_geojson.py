@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology import Roads, load_roads, loaders
-from gp_active_sensing.topology.loaders import map_text
+from gp_active_sensing.topology import Roads, load_roads
+from gp_active_sensing.topology.loaders import loaders, map_text
 from gp_active_sensing.topology.segments import Segment
 from tests.unit.topology.road_maps import HEADER, segment, street, write
 
