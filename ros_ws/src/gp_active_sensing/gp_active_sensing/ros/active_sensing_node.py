@@ -21,7 +21,6 @@ from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission import live
 from gp_active_sensing.mission.build import Parts, build_parts
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.rehearsal import asking_of, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
@@ -78,7 +77,6 @@ class ActiveSensingNode(GuardedNode):
         mission: what was learnt and decided (hold ``mission.lock`` to look at several things of
             one moment); None while the node is not configured.
         results: what is published; None while the node is not configured.
-        recorder: writes the records; None while the node is not configured.
         is_active: whether readings are used and decisions made.
         parameters: the parameters, checked.
 
@@ -113,11 +111,6 @@ class ActiveSensingNode(GuardedNode):
     def results(self) -> Results | None:
         """What is published; None while the node is not configured."""
         return self._results
-
-    @property
-    def recorder(self) -> Recorder | None:
-        """What writes the records; None while the node is not configured."""
-        return None if self._parts is None else self._parts.recorder
 
     @property
     def is_active(self) -> bool:

@@ -79,7 +79,7 @@ class Asking:
             node.create_subscription(
                 PointCloud2,
                 ANSWER,
-                self._on_bytes,
+                self.on_bytes,
                 qos.reliable(DEPTH),
                 event_callbacks=heard,
                 raw=True,
@@ -101,8 +101,8 @@ class Asking:
     def _name(self) -> str:
         return str(self._queries.topic_name)
 
-    def _on_bytes(self, data: bytes) -> None:
-        """Look at a message only when it is of a size and rate that can be used."""
+    def on_bytes(self, data: bytes) -> None:
+        """Take a serialised message; it is read only when its size and rate are within limits."""
         config = self._config
         if len(data) > config.max_bytes:
             why = f"has {len(data)} bytes, more than expert.max_bytes ({config.max_bytes})"

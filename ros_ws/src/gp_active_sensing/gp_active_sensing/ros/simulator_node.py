@@ -158,7 +158,7 @@ class SimulatorNode(GuardedNode):
         probe = _Simulated(name, player, self.own(pose), self.own(reading))
         self._probes[name] = probe
         topic = probe_topic(name, "next_waypoint")
-        callback = partial(self._on_waypoint, probe)
+        callback = partial(self.drive, name)
         self.own(self.create_subscription(PoseStamped, topic, callback, qos.latched()))
 
     def _where_they_begin(self) -> str:
@@ -205,7 +205,9 @@ class SimulatorNode(GuardedNode):
 
     # -- in ------------------------------------------------------------------------------------
 
-    def _on_waypoint(self, probe: _Simulated, message: PoseStamped) -> None:
+    def drive(self, name: str, message: PoseStamped) -> None:
+        """Send a probe to a waypoint, as one that is heard on its topic does."""
+        probe = self._probes[name]
         if message == probe.last_waypoint or probe.name in self._silent:
             return  # the same one, sent again to a late subscriber; or it does not hear it
         if message.header.frame_id.lstrip("/") != self._frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -124,27 +125,41 @@ def cases(rng: random.Random) -> list[Case]:
 
 
 def fuzz_callbacks(
-    node: ActiveSensingNode, case: Case, rng: random.Random, count: int
+    node: ActiveSensingNode, case: Case, rng: random.Random, count: int, used: int = 0
 ) -> dict[str, Counter[str]]:
-    """Give a configured node so many messages as its subscriptions would; return what came of them.
+    """Give a configured node messages as its subscriptions would; return what came of them.
+
+    Args:
+        node: hears them.
+        case: its configuration.
+        rng: chooses the messages.
+        count: at least so many messages, and at most ten times so many.
+        used: go on until so many readings (those that the gate refused count) and poses were used.
 
     Raises:
-        AssertionError: a message is neither used nor counted, or a callback failed.
+        AssertionError: a message is neither used nor counted, a callback failed, or hardly any
+            message could be used.
     """
-    parts, results = node._parts, node.results
-    assert parts is not None
+    mission, results = node.mission, node.results
+    assert mission is not None
     assert results is not None
-    mission, streams = parts.mission, results.health.streams
+    streams = results.health.streams
     sent: Counter[str] = Counter()
     messages = mutated(rng, case.kinds, serialize_message)
-    for i in range(count):
+    for i in itertools.count():
         topic, data = next(messages)
         streams[topic].on_message(data)
         sent[topic] += 1
-        if i % STEP == 0:
-            _step(mission, i)
+        if i % STEP:
+            continue
+        _step(mission, i)
+        readings, poses = sums(mission)
+        enough = min(readings["used"] + readings.get("gated", 0), poses["used"]) >= used
+        if i >= count and enough:
+            break
+        assert i < 10 * count, f"hardly any can be used: {readings}, {poses}"
     while len(mission.inbox):
-        _step(mission, count)
+        _step(mission, i)
     readings, poses = sums(mission)
     assert sum(readings.values()) == sent["reading"], (readings, sent)
     assert sum(poses.values()) == sent["pose"], (poses, sent)

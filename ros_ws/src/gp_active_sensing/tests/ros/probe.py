@@ -50,7 +50,7 @@ def sensing(ros: Ros, *parameters: str, given: tuple[str, ...] = GRID) -> Active
 
 
 class Probe:
-    """Publishes poses and readings by hand, or drives to each waypoint when told to `obey`."""
+    """Publishes poses and readings by hand, or drives to each waypoint when `obedient`."""
 
     def __init__(self, ros: Ros) -> None:
         self.ros = ros
@@ -66,7 +66,7 @@ class Probe:
         self.poses = node.create_publisher(Odometry, "pose", qos.reliable(100))
         self.readings = node.create_publisher(Temperature, "reading", qos.reliable(100))
         self.clock = node.create_publisher(Clock, "/clock", 10)
-        node.create_subscription(PoseStamped, "next_waypoint", self._on_waypoint, qos.latched())
+        node.create_subscription(PoseStamped, "next_waypoint", self.hear, qos.latched())
         for topic, kind in NAMES.items():
             name = f"/active_sensing/{topic}"
             node.create_subscription(kind, name, self.heard[topic].append, qos.latched(10))
@@ -110,7 +110,8 @@ class Probe:
         """Wait until /diagnostics says something."""
         wait_until(lambda: self.values.get(key) == value, f"diagnostics {key} = {value}")
 
-    def _on_waypoint(self, message: PoseStamped) -> None:
+    def hear(self, message: PoseStamped) -> None:
+        """Take a waypoint, and go there at once when `obedient`."""
         self.waypoints.append(message)
         if self.obedient:
             x, y = message.pose.position.x, message.pose.position.y

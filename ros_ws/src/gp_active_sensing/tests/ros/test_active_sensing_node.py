@@ -46,7 +46,7 @@ def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
     node, probe = started(ros, "budget.readings:=3", f"run_dir:={run}")
     probe.obedient = True
     first = probe.waypoints[0]
-    probe._on_waypoint(first)
+    probe.hear(first)
     probe.wait_value("state", "ended")
     wait_until((run / "summary.json").exists, "the summary")
     summary = json.loads((run / "summary.json").read_text())
@@ -143,7 +143,7 @@ def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
 
     loop.policy = Slow()
     probe.obedient = True
-    probe._on_waypoint(probe.waypoints[0])
+    probe.hear(probe.waypoints[0])
     wait_until(lambda: node.mission.decisions.running, "a plan being computed")
     probe.obedient = False
     before, begun = loop.counts["accepted"], time.monotonic()
@@ -438,7 +438,7 @@ def test_a_mission_that_ends_where_it_began(ros: Ros, tmp_path: Path) -> None:
         ros, "budget.readings:=3", "budget.metres:=100.0", "probe.end:=start", f"run_dir:={run}"
     )
     probe.obedient = True
-    probe._on_waypoint(probe.waypoints[0])
+    probe.hear(probe.waypoints[0])
     probe.wait_value("state", "ended")
     wait_until(lambda: probe.waypoints[-1].pose.position.x == 0.0, "the way home")
     assert probe.values["reason"] == "the budget of readings is spent"

@@ -24,11 +24,11 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
 from gp_active_sensing.messages.clouds import FIELDS, Points, points_of, query_points
-from gp_active_sensing.planning import policies
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.answering import places_at
 from gp_active_sensing.ros.asking import ANSWER
 from gp_active_sensing.ros.simulator_node import SimulatorNode
+from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.topology import FreeTopology, make_grid
 from tests.fuzzing import NUMBERS, mutated
 from tests.pages import REPOSITORY, blocks
@@ -58,7 +58,7 @@ class Expert:
         self.at_once = at_once
         self.status: dict[str, str] = {}
         self.summary = ""
-        self._answers = self.node.create_publisher(PointCloud2, "expert/answer", 10)
+        self.answers = self.node.create_publisher(PointCloud2, "expert/answer", 10)
         # What a plain expert would ask for, without a thought for durability.
         self.node.create_subscription(PointCloud2, "expert/query", self._on_query, 10)
         self.node.create_subscription(
@@ -84,14 +84,14 @@ class Expert:
     def send(self, points: Points, *, frame: str = "map", t: int | None = None) -> None:
         stamp = int(self.node.get_clock().now().nanoseconds) if t is None else t
         header = Header(stamp=outputs.time_of(stamp), frame_id=frame)
-        self._answers.publish(outputs.values_cloud(points, header))
+        self.answers.publish(outputs.values_cloud(points, header))
 
 
 def begun(ros: Ros, *parameters: str) -> tuple[Any, Expert, Probe]:
     """Return a node that has asked, its expert, and its probe."""
     one = sensing(ros, "expert.timeout:=30.0", *parameters, given=ASKING)
     expert, probe = Expert(ros), Probe(ros).connect()
-    wait_until(expert._answers.get_subscription_count, "a subscriber of expert/answer")
+    wait_until(expert.answers.get_subscription_count, "a subscriber of expert/answer")
     probe.pose(0.0)
     wait_until(lambda: expert.queries, "a question")
     return one, expert, probe
@@ -180,15 +180,13 @@ class Failing(Asking):
         raise ValueError(msg)
 
 
-def test_a_policy_that_fails_to_ask_decides_without(
-    ros: Ros, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(policies._factories, "asking", Failing)
-    one = sensing(ros, given=ASKING)
-    probe = Probe(ros).connect()
-    probe.pose(0.0)
-    wait_until(lambda: probe.waypoints, "the waypoint")
-    assert one._worker.errors == {"planner": 1}
+def test_a_policy_that_fails_to_ask_decides_without(ros: Ros) -> None:
+    with registered(Failing):
+        one = sensing(ros, given=ASKING)
+        probe = Probe(ros).connect()
+        probe.pose(0.0)
+        wait_until(lambda: probe.waypoints, "the waypoint")
+        assert one.results.health.worker_errors == {"planner": 1}
 
 
 def test_stations_by_parameter(ros: Ros) -> None:
@@ -241,7 +239,7 @@ def test_fuzzed_answers(ros: Ros) -> None:
     now = int(one.get_clock().now().nanoseconds)
     for number in range(4000):
         _, data = next(stream)
-        asking._on_bytes(data)
+        asking.on_bytes(data)
         if number % 50 == 0:
             mission.step(now + number)
     while len(mission.inbox):
@@ -268,7 +266,7 @@ def test_a_flood_of_answers_is_thinned_out(ros: Ros) -> None:
     asking = one.results.asking
     data = serialize_message(expert.queries[0])
     for _ in range(100):
-        asking._on_bytes(data)
+        asking.on_bytes(data)
     assert one.mission.inbox.refused["answer_too_fast"] >= 90
     assert asking.messages <= 10
 
@@ -307,7 +305,7 @@ def test_the_simulator_answers_at_simulated_time(ros: Ros, tmp_path: Path) -> No
     found = points_of(heard[0])
     assert found["x"].tolist() == points["x"].tolist()
     assert found["variance"].tolist() == pytest.approx([1e-12, 1e-12])
-    truth = one._expert._expert._field(np.array([5, 2]), 0.0)
+    truth = build_world(load_scenario(str(scenario))).truth.at(0.0)[[5, 2]]
     assert found["value"] == pytest.approx(truth, abs=1e-4)
     (player,) = one.players.values()
     assert 1e-9 * player.now_ns - 1.5 >= heard[0].header.stamp.sec
@@ -335,7 +333,7 @@ def test_the_node_of_the_page_answers(ros: Ros, tmp_path: Path) -> None:
     try:
         publishers = f"a publisher of {ANSWER}"
         wait_until(lambda: one.count_publishers(f"/{ANSWER}"), publishers)
-        wait_until(one.results.asking._queries.get_subscription_count, "a subscriber")
+        wait_until(lambda: one.results.asking.status()[2]["experts"], "a subscriber")
         probe = Probe(ros).connect()
         probe.pose(0.0)
         wait_until(lambda: probe.waypoints, "the waypoint")

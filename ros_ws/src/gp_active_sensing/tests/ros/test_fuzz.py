@@ -25,9 +25,9 @@ def test_messages_through_the_callbacks(ros: Ros, number: int) -> None:
     case = cases(rng)[number]
     node = sensing(ros, "autostart:=false", given=case.parameters)
     node.configure()
-    found = fuzz_callbacks(node, case, rng, 2500)
-    assert found["reading"]["used"] + found["reading"]["gated"] > 50, found
-    assert found["pose"]["used"] > 50, found
+    # How many of the messages can be used is a matter of when they come: so many of each kind,
+    # not so many of a time.
+    found = fuzz_callbacks(node, case, rng, 2500, used=40)
     assert {"undecodable", "not_finite", "too_large"} <= set(found["reading"]), found
     framed = set() if number == 3 else {"wrong_frame"}  # a NavSatFix is in no frame of the map
     assert {"pose_undecodable", "pose_not_finite"} | framed <= set(found["pose"]), found

@@ -84,7 +84,7 @@ def written(text: str, direction: str = "") -> Topics:
 def parameters_of(node: Any) -> set[str]:
     """Return the names of the parameters that are the node's own; unset ones are among them."""
     foreign = {"use_sim_time", "qos_overrides", "start_type_description_service"}
-    return {name for name in node._parameters if name.split(".")[0] not in foreign}
+    return {name for name in node.get_parameters_by_prefix("") if name.split(".")[0] not in foreign}
 
 
 def parameters_in(text: str) -> set[str]:

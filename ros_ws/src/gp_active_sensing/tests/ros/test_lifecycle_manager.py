@@ -97,7 +97,7 @@ def test_startup_pause_resume_reset(ros: Ros) -> None:
     assert manager.resume()
     assert node.mission.state == "running"
     assert manager.reset()
-    assert (node.mission, node.results, node.recorder) == (None, None, None)
+    assert (node.mission, node.results) == (None, None)
     assert manager.startup(), "a reset node can be started again"
     assert node.mission.state == "running"
     assert node.exit_code is None
@@ -112,7 +112,6 @@ def test_what_a_node_shows_of_itself(ros: Ros) -> None:
     mission = node.mission
     assert mission is not None
     assert node.results is not None
-    assert node.recorder is not None
     assert manager.pause()
     wait_until(lambda: not node.is_active, "it to be inactive")
     assert node.mission is mission, "what was learnt stays"

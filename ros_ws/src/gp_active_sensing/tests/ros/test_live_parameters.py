@@ -123,7 +123,7 @@ def test_the_log_says_why_a_place_was_chosen_and_what_is_left(
 ) -> None:
     _, probe = started(ros, "budget.readings:=3")
     probe.obedient = True
-    probe._on_waypoint(probe.waypoints[0])
+    probe.hear(probe.waypoints[0])
     probe.wait_value("state", "ended")
     said = capfd.readouterr().err
     assert said.count("]: stage 1: chosen: c0r0, worth ") == 1

@@ -326,16 +326,14 @@ def test_no_wrong_value_is_replaced_by_a_default(ros: Ros) -> None:
     wait_until(lambda: node.exit_code == 1, "the node to give up for the same reasons")
 
 
-def test_a_check_that_fails_refuses_and_the_node_lives(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_that_fails_refuses_and_the_node_lives(make: Make) -> None:
     tree = make("name:=x")
 
-    def broken(_: Any) -> str:
+    def broken() -> bool:
         msg = "broken"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(tree, "_refusal", broken)
+    tree.locked = broken
     (answer,) = node_of(tree).set_parameters([Parameter("count", value=3)])
     assert not answer.successful
     assert "cannot check count" in answer.reason

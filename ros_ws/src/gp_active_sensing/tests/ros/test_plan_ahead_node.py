@@ -115,7 +115,7 @@ def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
     node, probe, policy = prepared(ros, 0.01, "plan_ahead:=false", "budget.readings:=4")
     probe.obedient = True
     wait_until(lambda: probe.waypoints, "the first waypoint")
-    probe._on_waypoint(probe.waypoints[0])
+    probe.hear(probe.waypoints[0])
     probe.wait_value("state", "ended")
     assert policy.calls == 4, "one for each decision"
     assert node.mission.decisions.latencies["foreseen"].count == 0

@@ -10,10 +10,17 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.records import JOURNAL, RECORDS
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 
 FULL = Path("/dev/full")
+
+
+def fill_up(path: Path) -> None:
+    """Have whatever this process writes to an open file from now on meet a full disk."""
+    (held,) = (fd for fd in Path("/proc/self/fd").iterdir() if fd.exists() and fd.samefile(path))
+    with FULL.open("ab", buffering=0) as full:
+        os.dup2(full.fileno(), int(held.name), inheritable=False)
 
 
 @pytest.mark.ros
@@ -21,23 +28,18 @@ FULL = Path("/dev/full")
 def test_a_disk_that_fills_up_is_said_and_the_mission_goes_on(
     ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    node = sensing(ros, f"run_dir:={tmp_path / 'run'}", "budget.readings:=3")
+    run = tmp_path / "run"
+    node = sensing(ros, f"run_dir:={run}", "budget.readings:=3")
     probe = Probe(ros).connect()
-    assert node._parts is not None
-    recorder = node._parts.recorder
-    run, journal = recorder.run, recorder._journal
-    assert run is not None
-    assert journal is not None
-    with journal._lock, recorder._lock:  # otherwise the node may open the files again in between
-        run.close()
-        for name in (JOURNAL, RECORDS):
-            run._streams[name] = FULL.open("ab", buffering=0)
+    wait_active(node)
+    fill_up(run / JOURNAL)
+    (run / RECORDS).symlink_to(FULL)  # nothing has been recorded yet
     probe.obedient = True
     probe.pose(0.0)
     probe.wait_value("state", "ended")
     assert int(probe.values["record_failures"]) > 3
     assert probe.values["readings_accepted"] == "3"
-    wait_until((run.path / "summary.json").exists, "the summary, which is elsewhere")
+    wait_until((run / "summary.json").exists, "the summary, which is elsewhere")
     node.release()
     said = capfd.readouterr().err
     assert f"{JOURNAL}: cannot write: {os.strerror(28)} (failure 1; the mission goes on)" in said

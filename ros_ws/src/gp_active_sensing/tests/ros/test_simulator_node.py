@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,27 +13,22 @@ from geometry_msgs.msg import PoseStamped
 
 from gp_active_sensing.ros import outputs
 from gp_active_sensing.ros.simulator_node import SimulatorNode
-from tests.ros.conftest import Ros, wait_active
+from tests.ros.conftest import Ros
 from tests.ros.probe import write_scenario
 
 pytestmark = pytest.mark.ros
-Make = Callable[[], SimulatorNode]
 
 
 @pytest.fixture
-def simulator(ros: Ros, tmp_path: Path) -> SimulatorNode:
+def simulator(ros: Ros, tmp_path: Path) -> Iterator[SimulatorNode]:
     """A simulator whose time does not run, at place 0 of a grid of 4 x 2 places."""
     scenario = write_scenario(tmp_path / "tiny.yaml")
-    node: SimulatorNode = ros.add(
-        SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
-    )
-    wait_active(node)
-    node._timer.cancel()
-    return node
-
-
-def send(node: SimulatorNode, message: PoseStamped) -> None:
-    node._on_waypoint(node._probes[""], message)
+    node = SimulatorNode(cli_args=["--ros-args", "-p", f"scenario:={scenario}"])
+    node.configure()  # nobody spins it
+    yield node
+    node.release()
+    node.stop_forwarding_logs()
+    node.destroy_node()
 
 
 def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
@@ -43,18 +38,18 @@ def waypoint(x: float, *, stamp: int = 5, frame: str = "map") -> PoseStamped:
 def test_two_decisions_of_the_same_moment_are_both_obeyed(simulator: SimulatorNode) -> None:
     """Simulated time goes in steps; a place read at once is decided again within one."""
     player = simulator.players[""]
-    send(simulator, waypoint(0.0))
+    simulator.drive("", waypoint(0.0))
     assert player.goal == 0
-    send(simulator, waypoint(10.0))
+    simulator.drive("", waypoint(10.0))
     assert player.goal == 1
 
 
 def test_the_same_waypoint_again_is_no_second_visit(simulator: SimulatorNode) -> None:
     player = simulator.players[""]
     for _ in range(3):
-        send(simulator, waypoint(0.0))
+        simulator.drive("", waypoint(0.0))
     assert len(player.step(0.1).readings) == 1
-    send(simulator, waypoint(0.0, stamp=6))
+    simulator.drive("", waypoint(0.0, stamp=6))
     assert len(player.step(0.1).readings) == 1, "a new stamp asks for another visit"
 
 
@@ -62,8 +57,8 @@ def test_a_waypoint_that_is_none_of_the_map_s_is_said_and_not_used(
     simulator: SimulatorNode, capfd: pytest.CaptureFixture[str]
 ) -> None:
     player = simulator.players[""]
-    send(simulator, waypoint(10.0, frame="odom"))
-    send(simulator, waypoint(14.0))
+    simulator.drive("", waypoint(10.0, frame="odom"))
+    simulator.drive("", waypoint(14.0))
     assert player.goal is None
     said = capfd.readouterr().err
     assert "waypoint in frame 'odom', the map is in 'map'" in said

@@ -38,8 +38,8 @@ class Asking(MaxEntropy):
 
 
 @contextmanager
-def registered() -> Iterator[None]:
-    """Have the policy known by its name, `asking`."""
+def registered(policy: type[Asking] = Asking) -> Iterator[None]:
+    """Have a policy known by the name `asking`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(policies._factories, "asking", Asking)
+        patch.setitem(policies._factories, "asking", policy)
         yield
