@@ -28,7 +28,7 @@ class View:
         noise_variance: of a reading, ``Σ_λ b(λ) σ_n²(λ)``; with a transform of the readings that of
             a typical place, since it grows with the field.
         best: largest average reading of an observed place, None before the first one.
-        stage: t ≥ 1, decisions of this mission so far and this one.
+        stage: t ≥ 1 of β_t: decisions of this mission so far and this one, or rounds of a batch.
         size: |D|, number of places of the map.
         everywhere: mean and deviation (n,) of every place.
     """

@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,8 @@ class Start(NamedTuple):
     """What is known when a batch begins: before any of its members has been read.
 
     Args:
-        view: of the belief, pending places not taken as read; ``view.stage`` is that of the first
-            member of the batch.
+        view: of the belief, pending places not taken as read; ``view.stage`` is t of the first
+            member of the batch: the number of its reading, or of the round (`Batch.in_rounds`).
         belief: over the field.
         topology: the map.
         members: places of the batch so far: waypoints of other probes.
@@ -57,7 +57,7 @@ class Start(NamedTuple):
 
     @property
     def stage(self) -> int:
-        """Stage t ≥ 1 of the next member."""
+        """Stage t ≥ 1 of the next member, where t counts readings."""
         return self.view.stage + len(self.members)
 
     def upper(self) -> FloatArray:
@@ -74,6 +74,10 @@ class Batch(Bandit):
     shared out so that the ways are as cheap as can be; a probe that waits alone gets one more
     member of the batch that the other probes are on their way to read.
     """
+
+    in_rounds: ClassVar[bool] = False
+    """The t of β_t counts rounds, in which a whole batch is read; otherwise it counts readings. A
+    round begins with each decision that leads to the first member of a batch."""
 
     @abstractmethod
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
@@ -174,7 +178,7 @@ class Batch(Bandit):
                 if plan.waypoints[-1] != plan.waypoints[0]:
                     heading[str(plan.waypoints[0])] = plan.waypoints[-1]
                 more = {"heading": heading} if heading or "heading" in (state or {}) else {}
-                state = next_state(state, lead=asked.lead, **more)
+                state = next_state(state, lead=asked.lead, round=asked.round, **more)
         return [plan for plan in plans if plan is not None], state
 
 
@@ -201,11 +205,17 @@ class _Asked:
         """Members of the batch so far."""
         self.unavailable = unavailable
         self.rng = rng
-        # The batch began before its pending members were chosen.
-        self.stage = max(stage_of(state) - len(pending), 1)
         lead = None if state is None else state.get("lead")
         self.lead: int | None = lead if lead in self.pending else None
         """The member that the batch began with, while it is on its way to be read."""
+        # A state that an earlier version left has no rounds: its decisions stand for them.
+        rounds = 0 if state is None else int(state.get("round", state["stage"]))
+        self.round = rounds + 1 if self.lead is None else max(rounds, 1)
+        """Number t ≥ 1 of the round that the batch is of."""
+        # The batch began before its pending members were chosen.
+        first = max(stage_of(state) - len(pending), 1)
+        self.stage = self.round if policy.in_rounds else first
+        """What the t of β_t is when the batch begins."""
         self.locations: IntArray = np.empty(0, dtype=np.int64)
         """Places that some probe may go to."""
         self.values: FloatArray = np.empty(0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,8 +26,11 @@ class Dpp(Batch):
     """The first member has the largest upper bound; the others are a set of a DPP over R⁺.
 
     Where probes wait one at a time, one of them is on its way to the largest upper bound, and the
-    others explore. A new one overrides `explore`.
+    others explore. The t of β_t and of R⁺ counts rounds, not readings [Kathuria2016, Algorithm 2].
+    A new one overrides `explore`.
     """
+
+    in_rounds: ClassVar[bool] = True
 
     @abstractmethod
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:

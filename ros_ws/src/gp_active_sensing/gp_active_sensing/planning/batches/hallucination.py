@@ -24,6 +24,7 @@ class Hallucination(Batch):
 
     Deviations that shrink without feedback make bounds too narrow, by a factor of at most exp(C)
     where the other members of the batch tell at most C nat about a place. C' makes up for that.
+    The t of β_t counts readings, in a batch too [Desautels2014; Kathuria2016, Algorithm 1].
     """
 
     information: float = param(

@@ -16,8 +16,8 @@ def relevance_region(
 ) -> BoolArray:
     """Return ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``, ``y• = max_x μ(x) - √β σ(x)``.
 
-    [Contal2013, Sec. 3; Kathuria2016, Algorithm 2]. The width in R⁺ is that of the next round,
-    β_{t+1}, where it is known (UCB); for EST it is not, and β_t stands for it.
+    [Contal2013, Sec. 3; Kathuria2016, Algorithm 2]. t counts rounds; the width in R⁺ is that of the
+    next one, β_{t+1}, where it is known (UCB); for EST it is not, and β_t stands for it.
 
     Args:
         mean: (m,) μ of the candidates.

@@ -77,7 +77,7 @@ def test_one_at_a_time_is_the_same_batch(name: str) -> None:
         state = json.loads(json.dumps(state))
         pending.append(plan.waypoint)  # type: ignore[arg-type]
     assert pending == chosen
-    assert state == {"stage": 5, "lead": chosen[0]}
+    assert state == {"stage": 5, "lead": chosen[0], "round": 1}
 
 
 @pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
