@@ -25,7 +25,8 @@ class DirectDrift(DirectBelief):
     def counting(self, now: float) -> list[tuple[int, float, float | None, float]]:
         drift, readings = self.drift, self.readings
         if drift.kind == "window":
-            return [r for r in readings if now - r[3] <= drift.window]
+            # (t - W, t]: of one reading a step these are the latest W. [Zhou2021]
+            return [r for r in readings if round(now - r[3], 7) < drift.window]
         if drift.kind == "restart":
             return [r for r in readings if r[3] // drift.window == now // drift.window]
         if drift.discard_step is not None and readings:

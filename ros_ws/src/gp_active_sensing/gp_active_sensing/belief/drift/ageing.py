@@ -14,6 +14,8 @@ __all__ = ["FRACTION", "Ageing"]
 FRACTION = 128.0
 """Readings of one place within this part of the time constant are collapsed: what they are worth
 differs by less than 2 %. A power of two, so that no such slot crosses a restart."""
+_ROUNDING = 1e-9
+"""Part of a window by which an age may miss its end and is still taken to be there."""
 _LEAST = 1e-30
 """Weight below which a reading is dropped: it changes nothing within rounding."""
 _MOST = 1e100
@@ -66,7 +68,9 @@ class Ageing:
         """
         config, age = self.config, np.maximum(now - times, 0.0)
         if config.kind == "window":
-            return np.asarray(age <= self.constant)
+            # Without its far end: of one reading a second, a window of W seconds holds W.
+            end = (1.0 - _ROUNDING) * self.constant - 4.0 * math.ulp(now)
+            return np.asarray(age < end)
         if config.kind == "restart":
             return np.asarray(times >= math.floor(now / self.constant) * self.constant)
         if config.kind == "kernel":

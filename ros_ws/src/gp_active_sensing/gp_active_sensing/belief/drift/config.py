@@ -33,8 +33,9 @@ class DriftConfig:
     - weights: ``v exp(a / time_scale)`` [Deng2022];
     - kernel: correlation ``exp(-|t - t'| / time_scale)`` between the field at two times
       [Bogunovic2016; Mauduit2025, Eq. 8];
-    - window, restart: readings not older than `window`, or since the last multiple of it
-      [Zhou2021]; a place without such a reading is not observed any more.
+    - window, restart: readings younger than `window`, or since the last multiple of it
+      [Zhou2021]; a place without such a reading is not observed any more. Of one reading a second,
+      a window of W seconds holds the latest W.
     """
 
     kind: str = param(
@@ -65,8 +66,8 @@ class DriftConfig:
     )
     window: float | None = param(
         None,
-        help="window: age up to which readings count; restart: they count since the last multiple "
-        "of it",
+        help="window: age from which on readings do not count; restart: they count since the last "
+        "multiple of it",
         unit="s",
         above=0.0,
     )

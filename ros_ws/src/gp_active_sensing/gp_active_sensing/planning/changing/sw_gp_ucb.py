@@ -13,9 +13,11 @@ __all__ = ["SwGpUcb"]
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """GP-UCB on the readings of a sliding window. [Zhou2021]."""
+    """GP-UCB on the readings of a sliding window: the latest W, one a step. [Zhou2021]."""
 
-    window: float = param(60.0, help="steps up to whose age readings count", unit="step", above=0.0)
+    window: float = param(
+        60.0, help="steps W whose readings count, the present one included", unit="step", above=0.0
+    )
 
     def drift(self) -> DriftConfig:
         """Return the window."""

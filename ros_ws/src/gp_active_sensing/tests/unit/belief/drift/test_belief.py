@@ -130,7 +130,7 @@ def test_places_count_as_observed_while_their_readings_do() -> None:
         "doubling": [0, 2, 4, 6],
         "discard": [6],
         "kernel": [0, 2, 4, 6],
-        "window": [4, 6],
+        "window": [6],  # 4 was read four seconds before, which is the whole window
         "restart": [],
         "weights": [0, 2, 4, 6],
     }.items():

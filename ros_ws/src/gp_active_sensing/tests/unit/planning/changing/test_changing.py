@@ -43,6 +43,29 @@ def test_parameters_are_steps_of_so_many_seconds(name: str) -> None:
         assert found == pytest.approx(constant * (step or 1.0), rel=1e-12)
 
 
+@pytest.mark.parametrize("step", [1.0, 0.1, 7.3])
+@pytest.mark.parametrize("window", [1, 3, 8])
+@pytest.mark.parametrize("begin", [0, 1_700_000_000])
+def test_a_window_of_w_steps_holds_the_latest_w_readings(
+    step: float, window: int, begin: int
+) -> None:
+    """After reading t those of the steps t - W + 1 … t, as GP-UCB on them alone. [Zhou2021]."""
+    belief = belief_for(build_policy({"name": "sw_gp_ucb", "window": window, "step": step}))
+    loop = SensingLoop(LINE, belief, build_policy({"name": "random"}))
+    readings = []
+    for t in range(1, 13):
+        stamp = begin * 10**9 + round(1e9 * step * t)
+        readings.append(Reading(stamp, t, 0.1 * t))
+        loop.tell(readings[-1:])
+        assert np.flatnonzero(belief.observed).tolist() == list(range(max(t - window, 0) + 1, t + 1))
+    latest = belief_on(
+        BeliefConfig(length_scales=(3.0,), signal_std=(1.0,), noise_std=(0.1,)), LINE
+    )
+    SensingLoop(LINE, latest, build_policy({"name": "random"})).tell(readings[-window:])
+    for a, b in zip(belief.predict(), latest.predict(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
 def test_the_forgetting_kernel_is_that_of_the_paper() -> None:
     """Correlation (1 - ε)^(|t - t'| / 2) of the field at one place, steps apart."""
     policy = TvGpUcb(epsilon=0.1, step=5.0)
