@@ -329,3 +329,19 @@ def test_a_foreseen_plan_must_fit_with_the_way_home() -> None:
 def test_no_such_end_place() -> None:
     with pytest.raises(PlanningError, match="end place 20; map 'grid' has places 0 … 19"):
         make(budget=Budget(end=20))
+
+
+def test_a_snapshot_has_promises_of_its_own() -> None:
+    """Planned on beside the loop: only a plan that is adopted has readings kept for it."""
+    loop = make("random", budget=Budget(3))
+    way = loop.ask(0, probe="a").path
+    copy = loop.snapshot()
+    other = copy.ask(0, probe="a", pending=way).path
+    copy.ask(19, probe="b", pending=(*way, *other))
+    nothing = loop.belief.observed
+    assert loop.promises.goals(nothing, ()) == {way[-1]}
+    assert loop.readings_for("b", way) == 3 - len(way)
+    loop.adopt(copy, "a")
+    assert loop.promises.goals(nothing, ()) == {other[-1]}
+    copy.release("a")
+    assert loop.promises.goals(nothing, ()) == {other[-1]}

@@ -288,3 +288,32 @@ def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
     np.testing.assert_allclose(mean, truth, atol=1e-4)
     assert belief.jittered > 0
     assert caplog.text.count("more exact than can be computed with") == 1
+
+
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+def test_the_parts_of_the_posterior_covariance_agree(mean: str) -> None:
+    """With a mean that is not known: joint, columns, marginals and roots are of one covariance."""
+    X = np.random.default_rng(5).uniform(0, 10, size=(9, 2))
+    belief = make(X, mean=mean, mean_std=7.0, length_scales=[1.0, 4.0])
+    everywhere, some = np.arange(9), np.array([0, 4, 8])
+
+    def agree() -> None:
+        C = belief.joint(everywhere).covariance
+        np.testing.assert_allclose(belief.cross(some), C[:, some], atol=1e-9)
+        np.testing.assert_allclose(
+            belief.marginals()[1], np.diagonal(C, axis1=1, axis2=2), atol=1e-9
+        )
+        np.testing.assert_allclose(belief.marginals(some)[1], belief.marginals()[1][:, some])
+        scale, W, B, means = belief.roots(everywhere)
+        prior = belief.covariance.between(everywhere, everywhere)
+        formed = scale[:, None, None] * prior
+        formed += np.swapaxes(B, 1, 2) @ B - np.swapaxes(W, 1, 2) @ W
+        np.testing.assert_allclose(formed, C, atol=1e-9)
+        np.testing.assert_allclose(means, belief.marginals()[0], atol=1e-9)
+
+    agree()
+    # Places far apart are as good as independent, but for the mean that they share.
+    assert np.abs(belief.cross(some)[:, 0, some[1:]]).min() > 5.0
+    for place in (4, 7, 1):
+        belief.observe(place, 2.0 + 0.1 * place)
+        agree()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission.resume import KNOWN_SECONDS
 from gp_active_sensing.records import JOURNAL, RECORDS
 from tests.unit.mission.missions import SECOND, Drive, Killed
 
@@ -388,3 +389,22 @@ def test_a_journal_that_is_refused_leaves_the_directory_free(tmp_path: Path) -> 
     for _ in range(2):
         with pytest.raises(RunError, match="is not a decision"):
             drive.start()
+
+
+def test_after_a_restart_only_what_may_be_sent_again_is_known(tmp_path: Path) -> None:
+    """Readings of the last ten minutes; a sensor of days would else be remembered for ever."""
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    while drive.built.mission.loop.belief.observed.sum() < 3:
+        drive.step()
+    pause_ns = drive.now_ns
+    drive.now_ns += round((KNOWN_SECONDS + 60.0) * SECOND)
+    while drive.built.mission.loop.belief.observed.sum() < 6:
+        drive.step()
+    drive.kill()
+    drive.sent.clear()  # nothing is sent again
+    drive.start()
+    known = drive.built.mission.probe.intake.known
+    stamps = [e["stamp_ns"] for e in events_of(tmp_path / "run") if e["event"] == "reading"]
+    assert len(known) == sum(stamp_ns > pause_ns for stamp_ns in stamps) > 0
+    assert min(stamps) < pause_ns

@@ -57,7 +57,9 @@ def test_a_window_of_w_steps_holds_the_latest_w_readings(
         stamp = begin * 10**9 + round(1e9 * step * t)
         readings.append(Reading(stamp, t, 0.1 * t))
         loop.tell(readings[-1:])
-        assert np.flatnonzero(belief.observed).tolist() == list(range(max(t - window, 0) + 1, t + 1))
+        assert np.flatnonzero(belief.observed).tolist() == list(
+            range(max(t - window, 0) + 1, t + 1)
+        )
     latest = belief_on(
         BeliefConfig(length_scales=(3.0,), signal_std=(1.0,), noise_std=(0.1,)), LINE
     )

@@ -108,6 +108,21 @@ def test_stations_are_asked_at_their_own_places() -> None:
     assert loop.queries(places=()) == ()
 
 
+def test_no_more_questions_than_places_were_visited() -> None:
+    """min(⌈c log^d t⌉, visited), also where the expert has places of its own."""
+    loop = loop_with(SparqGpUcb(), budget=Budget())
+    stations = tuple(range(20, 40))
+    for second in range(12):
+        place = 3 + second % 2  # two places, again and again
+        loop.tell([Reading(second * SECOND, place, 0.1)])
+        loop.ask(place, now_ns=second * SECOND)
+    assert query_number(13, 6.0, 1.0) == 16
+    assert loop.queries() == (3, 4)
+    assert len(loop.queries(places=stations)) == 2
+    assert set(loop.queries(places=stations)) <= set(stations)
+    assert loop_with(SparqGpUcb(query_power=0.0)).queries(places=stations) == (), "none visited"
+
+
 def test_a_silent_expert_leaves_the_decision_to_what_is_recent() -> None:
     loop = loop_with(SparqGpUcb(norm=0.0))
     at = 12

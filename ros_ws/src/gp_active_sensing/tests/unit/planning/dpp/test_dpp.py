@@ -134,6 +134,23 @@ def test_what_the_walk_carries_along_is_what_it_would_compute_afresh() -> None:
     np.testing.assert_allclose(walk.residual, residual, atol=1e-9)
 
 
+def test_an_error_that_creeps_in_is_gone_after_so_many_exchanges() -> None:
+    L = kernel(40)
+    diagonal, rng = np.diagonal(L).copy(), np.random.default_rng(0)
+    walk = _Walk(entries_of(L), diagonal, greedy_kdpp(entries_of(L), diagonal, 6))
+    while walk.exchanges < _REFRESH - 1:
+        walk.exchange(int(rng.integers(6)), float(rng.random()))
+    walk.residual += 1e-6
+    walk.weights += 1e-6
+    walk.inverse += 1e-6
+    while walk.exchanges < _REFRESH:
+        walk.exchange(int(rng.integers(6)), float(rng.random()))
+    afresh = _Walk(entries_of(L), diagonal, walk.items)
+    np.testing.assert_allclose(walk.residual, afresh.residual, atol=1e-12)
+    np.testing.assert_allclose(walk.weights, afresh.weights, atol=1e-12)
+    np.testing.assert_allclose(walk.inverse, afresh.inverse, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_greedy_takes_the_largest_determinant_at_every_step(seed: int) -> None:
     L = kernel(30, seed)

@@ -1,0 +1,101 @@
+"""Chain-rule bounds of `bal` and the bound of `ie`: no set of places has more information."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.advantage import _most
+from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
+from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.entropy import noise_entropy
+from gp_active_sensing.topology import FreeTopology
+
+NOISE = np.array([0.3, 0.05])
+
+
+def covariance(kind: str, n: int = 6) -> np.ndarray:
+    """(2, n, n): of places that tell nothing of each other, or of some that do."""
+    if kind == "independent":
+        return np.array([np.diag(np.linspace(1.0, 2.0, n)), np.diag(np.linspace(3.0, 1.0, n))])
+    x = np.random.default_rng(4).uniform(0.0, 6.0, n)
+    apart = np.abs(x[:, None] - x)
+    return np.array([2.0 * np.exp(-0.5 * (apart / ell) ** 2) for ell in (0.3, 2.0)])
+
+
+def information(C: np.ndarray, places: tuple[int, ...]) -> np.ndarray:
+    block = C[np.ix_(range(2), places, places)]
+    return 0.5 * np.linalg.slogdet(np.eye(len(places)) + block / NOISE[:, None, None])[1]
+
+
+def table(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
+    """(sets, 2) information of every set of k places after `first`."""
+    rest = [x for x in range(C.shape[1]) if x not in first]
+    sets = itertools.combinations(rest, k)
+    return np.array([information(C, (*first, *s)) - information(C, first) for s in sets])
+
+
+def sequence(C: np.ndarray, k: int, cap: int) -> Sequence:
+    """A free choice of k places; bounds are greedy beyond `cap` sequences."""
+    n = C.shape[1]
+    at = np.column_stack([np.arange(float(n)), np.zeros(n)])
+    topology = FreeTopology("free", "map", [str(i) for i in range(n)], at)
+    none = np.zeros(n, dtype=bool)
+    problem = Problem(topology, none, (), NOISE, noise_entropy(NOISE), cap, lambda: None)
+    every = np.arange(n)
+    count = problem.free_sequences(n, k)
+    return Sequence(problem, k, frozenset(), every, every, count, C)
+
+
+@pytest.mark.parametrize("kind", ["independent", "correlated"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("cap", [1, 10_000])
+def test_no_set_has_more_than_the_upper_bound(kind: str, k: int, cap: int) -> None:
+    C = covariance(kind)
+    sets = table(C, k)
+    fixed, best = chain_rule(sequence(C, k, cap))
+    most = sets.max(axis=0)
+    assert (best >= most - 1e-9).all()
+    if cap > 1 or kind == "independent":
+        # Of independent places the k largest are the best, and the bound says just that.
+        np.testing.assert_allclose(best, most, rtol=1e-9)
+    for row in fixed:
+        assert np.abs(sets - row).max(axis=1).min() < 1e-9, "a set that there is"
+    weights = np.array([0.4, 0.6])
+    lower, upper = initial_bounds(fixed[None], best[None], weights[None, None])
+    assert lower.item() <= (sets @ weights).max() + 1e-9
+    entropy = -float(weights @ np.log(weights))
+    assert upper.item() == pytest.approx(entropy + weights @ best)
+    assert upper.item() >= entropy + weights @ most - 1e-9
+
+
+@pytest.mark.parametrize("kind", ["independent", "correlated"])
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("cap", [1, 10_000])
+def test_nor_after_each_first_place(kind: str, k: int, cap: int) -> None:
+    C = covariance(kind)
+    state = sequence(C, k, cap)
+    state.prepare()
+    fixed, best = children_chain_rule(state)
+    for a in range(6):
+        sets = table(C, k - 1, (a,))
+        assert (best[a] >= sets.max(axis=0) - 1e-9).all()
+        if cap > 1 or kind == "independent" or k == 2:
+            np.testing.assert_allclose(best[a], sets.max(axis=0), rtol=1e-9)
+        for row in fixed[a]:
+            assert np.abs(sets - row).max(axis=1).min() < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["independent", "correlated"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: int) -> None:
+    C = covariance(kind)
+    best = _most(C, NOISE, k, min(steps, k), lambda: None)
+    most = table(C, k).max(axis=0)
+    assert (best >= most - 1e-9).all()
+    if kind == "independent":
+        np.testing.assert_allclose(best, most, rtol=1e-9)
