@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from gp_active_sensing.threads import one_blas_thread
 one_blas_thread()  # nothing above loads numpy
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]
+SEEDS = 40
+"""Random cases of a property, unless the option ``--seeds`` says otherwise."""
 
 # For `from tests.… import …`. At the end: an installed package must not be shadowed by the sources.
 sys.path.append(str(PACKAGE_ROOT))
@@ -28,6 +31,26 @@ def pytest_configure(config: pytest.Config) -> None:
     if prefix and Path(prefix).resolve() not in found.parents:
         message = f"expected gp_active_sensing below {prefix}, but it was imported from {found}"
         raise pytest.UsageError(message)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Say how many random cases a property is tried on."""
+    told = f"random cases of a property, default {SEEDS}; a night has time for 1000"
+    parser.addoption("--seeds", type=int, default=SEEDS, metavar="N", help=told)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test with the marker ``seeds(share)`` its random cases: that share of ``--seeds``."""
+    for marker in metafunc.definition.iter_markers("seeds"):
+        share = marker.args[0] if marker.args else 1.0
+        cases = math.ceil(share * metafunc.config.getoption("--seeds"))
+        metafunc.parametrize("seed", range(cases))
+
+
+@pytest.fixture(scope="session")
+def dose(pytestconfig: pytest.Config) -> float:
+    """What a test multiplies its number of draws or decisions by, 1 unless ``--seeds`` is given."""
+    return float(pytestconfig.getoption("--seeds")) / SEEDS
 
 
 @pytest.fixture(scope="session")

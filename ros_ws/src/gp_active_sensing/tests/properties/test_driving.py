@@ -230,7 +230,7 @@ def random_graph(seed: int) -> GraphTopology:
 # -- a little of everything ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.seeds
 def test_on_random_graphs(seed: int) -> None:
     topology = random_graph(seed)
     rng = np.random.default_rng(seed)
@@ -255,24 +255,21 @@ def test_on_shared_maps(shared_data: Path, name: str) -> None:
     drive(shared(shared_data / name, 0.0), 1000, seed=3)
 
 
-# -- a hundred thousand decisions a map ------------------------------------------------------------
+# -- ten thousand decisions a map ------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
-def test_many_decisions_on_shipped_maps(name: str) -> None:
-    drive(shipped(name, 0.0), 100_000, seed=4, most=400)
+def test_many_decisions_on_shipped_maps(name: str, dose: float) -> None:
+    drive(shipped(name, 0.0), round(10_000 * dose), seed=4, most=400)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
-def test_many_decisions_on_shared_maps(shared_data: Path, name: str) -> None:
-    drive(shared(shared_data / name, 0.0), 100_000, seed=5, most=400)
+def test_many_decisions_on_shared_maps(shared_data: Path, name: str, dose: float) -> None:
+    drive(shared(shared_data / name, 0.0), round(10_000 * dose), seed=5, most=400)
 
 
-@pytest.mark.slow
-def test_many_decisions_with_a_reach() -> None:
-    drive(shipped("town", 300.0), 20_000, seed=6)
+def test_many_decisions_with_a_reach(dose: float) -> None:
+    drive(shipped("town", 300.0), round(2_000 * dose), seed=6)
 
 
 def test_every_shipped_map_is_driven() -> None:

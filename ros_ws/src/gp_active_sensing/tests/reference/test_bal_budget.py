@@ -19,7 +19,6 @@ from gp_active_sensing.types import Budget, PlanLimit
 from .exhaustive import Exhaustive
 from .test_bal_exhaustive import random_case
 
-CASES = 150
 FULL = PlanLimit(expansions=10**6)
 HAIR = 1e-9
 
@@ -125,7 +124,7 @@ def limited_case(seed: int):
 
 
 @pytest.mark.parametrize("search", ["gap", "published"])
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.seeds
 def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
     belief, topology, at, horizon, samples, budget = limited_case(seed)
     limited = Limited(belief, topology, samples, end=budget.end)
@@ -153,7 +152,7 @@ def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
     assert truth[chosen] == pytest.approx(truth.max(), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.seeds
 def test_what_is_previewed_can_be_afforded(seed: int) -> None:
     belief, topology, at, horizon, samples, budget = limited_case(seed)
     affordable = Affordable(topology, budget.end)
@@ -173,7 +172,7 @@ def test_what_is_previewed_can_be_afforded(seed: int) -> None:
         at = x
 
 
-@pytest.mark.parametrize("seed", range(0, CASES, 3))
+@pytest.mark.seeds(0.5)
 def test_a_budget_that_never_binds_changes_nothing(seed: int) -> None:
     belief, topology, at, horizon, samples = random_case(seed)
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)

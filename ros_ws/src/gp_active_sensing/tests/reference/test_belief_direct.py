@@ -47,7 +47,7 @@ def random_case(seed: int):
     return rng, belief, direct, readings
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.seeds
 def test_belief_equals_direct_bayes(seed: int) -> None:
     rng, belief, direct, readings = random_case(seed)
     where = np.arange(belief.n)
