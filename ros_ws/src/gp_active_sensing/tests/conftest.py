@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -26,6 +27,7 @@ sys.path.append(str(PACKAGE_ROOT))
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test the source tree where the installed package is meant (see .ci/run)."""
+    _give_hypothesis_its_cases(config.getoption("--seeds"))
     prefix = os.environ.get("GPAS_TEST_INSTALLED")
     found = Path(gp_active_sensing.__file__).resolve()
     if prefix and Path(prefix).resolve() not in found.parents:
@@ -45,6 +47,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         share = marker.args[0] if marker.args else 1.0
         cases = math.ceil(share * metafunc.config.getoption("--seeds"))
         metafunc.parametrize("seed", range(cases))
+
+
+def _give_hypothesis_its_cases(seeds: int) -> None:
+    """The same cases on every machine, unless more are asked for than usual."""
+    with contextlib.suppress(ImportError):
+        from hypothesis import settings
+
+        usual = seeds <= SEEDS
+        settings.register_profile(
+            "seeds", deadline=None, max_examples=seeds, print_blob=not usual, derandomize=usual
+        )
+        settings.load_profile("seeds")
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def learned(topology: Topology, names: tuple[str, ...]) -> Belief:
 
 
 def make_world(name: str) -> tuple[Topology, Belief, int]:
-    topology = build_topology(from_mapping(MapConfig, MAPS[name]))
+    topology = shared_topology(name)
     if name in KERNELS:
         belief = learned(topology, KERNELS[name])
         for place in (0, 1, 2):
@@ -74,6 +74,17 @@ def make_world(name: str) -> tuple[Topology, Belief, int]:
     for place in (0, 1, 2):
         belief.observe(place, float(rng.normal(30, 7)))
     return topology, belief, 1
+
+
+@functools.cache
+def shared_topology(name: str) -> Topology:
+    return build_topology(from_mapping(MapConfig, MAPS[name]))
+
+
+@functools.cache
+def untaught(name: str) -> Belief:
+    """Return a belief without a reading and with one candidate, on a map."""
+    return build_belief(BeliefConfig(length_scales=(1.0,)), shared_topology(name).features)
 
 
 @functools.cache
@@ -284,9 +295,7 @@ def test_before_the_first_reading_and_with_one_candidate_length_scale(
     name: str, policy: Policy
 ) -> None:
     for map_name in sorted(m for m in MAPS if (name, m) not in REFUSED):
-        topology = build_topology(from_mapping(MapConfig, MAPS[map_name]))
-        belief = build_belief(BeliefConfig(length_scales=(1.0,)), topology.features)
-        plan, _ = ask(policy, (topology, belief, 0))
+        plan, _ = ask(policy, (shared_topology(map_name), untaught(map_name).copy(), 0))
         assert plan.waypoint is not None
         assert np.isfinite([plan.lower, plan.upper]).all()
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gp_active_sensing.belief import FeatureCovariance, GraphCovariance, HyperParameters
@@ -21,7 +21,6 @@ from gp_active_sensing.topology.embedding import embed, join_parts, manhattan_we
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
-SETTINGS = settings(deadline=None, max_examples=100, print_blob=True)
 ROUNDING = -1e-9
 
 
@@ -45,7 +44,6 @@ def least(K: FloatArray) -> float:
     return float(np.linalg.eigvalsh(K).min())
 
 
-@SETTINGS
 @given(
     graphs(), st.sampled_from((0.5, 1.5, 2.5, 7.3)), st.floats(-2.0, 4.0), st.integers(0, 2**32 - 1)
 )
@@ -69,7 +67,6 @@ def test_graph_matern(
     np.testing.assert_allclose(K[apart], 0.0, atol=1e-9)
 
 
-@SETTINGS
 @given(
     graphs(), st.sampled_from(("se", "matern12", "matern32", "matern52")), st.floats(-1.5, 1.5),
     st.sampled_from((0.5, 0.95)),

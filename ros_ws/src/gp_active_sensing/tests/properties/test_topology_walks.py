@@ -10,13 +10,12 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology import GraphTopology, Move, make_grid
 
-SETTINGS = settings(deadline=None, max_examples=150, print_blob=True)
 
 
 @st.composite
@@ -60,7 +59,6 @@ def targets(topology: GraphTopology, graph: nx.DiGraph[str], at: int) -> dict[in
     return {int(place): cost for place, cost in found.items() if place != start}
 
 
-@SETTINGS
 @given(graphs(), st.integers(0, 2**32 - 1))
 def test_random_walks(topology: GraphTopology, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -101,7 +99,6 @@ def test_random_walks(topology: GraphTopology, seed: int) -> None:
         observed[at] = True
 
 
-@SETTINGS
 @given(graphs(largest=12), st.integers(0, 2**32 - 1))
 def test_what_cannot_be_reached_is_refused(topology: GraphTopology, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -115,7 +112,6 @@ def test_what_cannot_be_reached_is_refused(topology: GraphTopology, seed: int) -
             topology.route(at, goal, observed)
 
 
-@SETTINGS
 @given(graphs(largest=9), st.integers(0, 2**32 - 1), st.integers(0, 4))
 def test_reachable_misses_nothing(topology: GraphTopology, seed: int, readings: int) -> None:
     """Brute force over every walk of `readings` readings along candidates."""
@@ -142,7 +138,6 @@ def test_reachable_misses_nothing(topology: GraphTopology, seed: int, readings: 
     assert not (mask & observed).any()
 
 
-@SETTINGS
 @given(graphs(largest=15), st.integers(0, 2**32 - 1), st.integers(0, 5))
 def test_reachable_is_not_wider_than_it_need_be(
     topology: GraphTopology, seed: int, readings: int
@@ -169,7 +164,6 @@ def test_reachable_is_not_wider_than_it_need_be(
     assert set(np.flatnonzero(topology.reachable(at, observed, readings)).tolist()) == expected
 
 
-@SETTINGS
 @given(st.integers(0, 2**32 - 1), st.sampled_from((4, 8)))
 def test_ways_on_grids_are_the_shortest(seed: int, neighbours: int) -> None:
     """Where a diagonal costs more than a straight move, unlike a road; by networkx."""

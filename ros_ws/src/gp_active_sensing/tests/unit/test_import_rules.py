@@ -92,9 +92,10 @@ def violations(path: Path, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_imports_go_one_way(path: Path) -> None:
-    assert violations(path, path.read_text(encoding="utf-8")) == []
+def test_imports_go_one_way() -> None:
+    assert len(modules()) > 200, "the sources are not where this test looks for them"
+    found = [v for path in modules() for v in violations(path, path.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
