@@ -23,6 +23,7 @@ SEEDS = 40
 
 # For `from tests.… import …`. At the end: an installed package must not be shadowed by the sources.
 sys.path.append(str(PACKAGE_ROOT))
+from tests.heavy import demand  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,6 +66,12 @@ def _give_hypothesis_its_cases(seeds: int) -> None:
 def dose(pytestconfig: pytest.Config) -> float:
     """What a test multiplies its number of draws or decisions by, 1 unless ``--seeds`` is given."""
     return float(pytestconfig.getoption("--seeds")) / SEEDS
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test with the marker ``heavy(extra)`` where that extra is not installed."""
+    for marker in item.iter_markers("heavy"):
+        demand(*marker.args)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ What a fence says after its language:
 ``yaml scenario``  a scenario; with ``over=NAME`` a part of one, laid over a shipped scenario
 ``yaml parameters``  parameters of a node, laid over ``config/probe.yaml``
 ``yaml experiment``  an experiment
-``needs=MODULE``   executed where that library of an extra is installed
+``needs=MODULE``   executed where that library of an extra is installed; what needs a file of
+                   such a block, or shows its output, is skipped with it
 ``sh fails``       commands that end with exit code 1 or 2, and without a traceback
 ``text output``    lines of what the command before it says, … standing for anything
 """
@@ -15,16 +16,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LANGUAGES", "NOT_EXECUTED", "PACKAGE", "REPOSITORY", "Step", "blocks", "steps"]
+__all__ = [
+    "LANGUAGES",
+    "NOT_EXECUTED",
+    "PACKAGE",
+    "REPOSITORY",
+    "Step",
+    "blocks",
+    "modules",
+    "sources",
+    "steps",
+]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
+_NODES_MAKE = ("run_dir:=", "record:=")
 LANGUAGES = {"python", "sh", "yaml", "json", "toml", "csv", "text"}
 
 # Commands that no test executes; each by how it begins.
@@ -74,6 +87,29 @@ class Step:
             "ros2",
             "launch",
         ]
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The files and folders that it leaves in the reader's folder."""
+        if self.language != "sh":
+            return (name,) if (name := self.option("file")) else ()
+        words = self.words
+        found = [b for a, b in itertools.pairwise(words) if a in ("--out", "--report")]
+        found += [word.partition(":=")[2] for word in words if word.startswith(_NODES_MAKE)]
+        if words[1:3] == ["maps", "import"]:
+            found += [word for word in words[4:] if not word.startswith("-")][:1]
+        return tuple(found)
+
+    def mentions(self, name: str) -> bool:
+        """Whether a file or folder, or something in that folder, is named in the step."""
+        return bool(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w-]|\.\w)", self.text))
+
+    @property
+    def own_modules(self) -> tuple[str, ...]:
+        """The libraries of an extra that it needs itself."""
+        needs = [module] if (module := self.option("needs")) else []
+        live = "town_live" in self.text or "kind: sumo" in self.text
+        return tuple(needs + ["libsumo"] * (live and self.language in ("sh", "yaml")))
 
     @property
     def excuse(self) -> str:
@@ -129,3 +165,18 @@ def steps(page: Path) -> tuple[Step, ...]:
                     found.append(step)
             pending = ""
     return tuple(found)
+
+
+@functools.cache
+def sources(step: Step) -> tuple[Step, ...]:
+    """Return the steps before it whose file, folder or output a step needs, in their order."""
+    before = list(itertools.takewhile(lambda other: other != step, steps(step.page)))
+    found = [other for other in before if any(map(step.mentions, other.makes))]
+    if "output" in step.tags:
+        found += [other for other in before if other.language in ("sh", "python")][-1:]
+    return tuple(other for other in before if other in found)
+
+
+def modules(step: Step) -> frozenset[str]:
+    """Return the libraries of extras that a step needs, itself or for what it starts from."""
+    return frozenset(step.own_modules).union(*map(modules, sources(step)))

@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
-from tests.pages import PACKAGE, REPOSITORY, Step, steps
+from tests.heavy import extra_of, why_not
+from tests.pages import PACKAGE, REPOSITORY, Step, sources, steps
 from tests.ros.conftest import LOOPBACK, domain_id
-from tests.sumo import demand_sumo
 
 __all__ = ["Reader"]
 
@@ -50,15 +50,21 @@ class Reader:
     _done: dict[Step, BaseException | None] = field(default_factory=dict)
 
     def play(self, step: Step) -> None:
-        """Do a step, after those before it on the page; nodes are started for themselves only."""
+        """Do a step, after those before it on the page; nodes only for what needs their files."""
+        needed = self._needed(step)
         for earlier in steps(self.page):
             if earlier == step:
                 break
-            if not earlier.starts_nodes:
+            if earlier in needed or not earlier.starts_nodes:
                 self._once(earlier)
         error = self._once(step)
         if error is not None:
             raise error
+
+    def _needed(self, step: Step) -> set[Step]:
+        """Return the steps whose files or output a step needs, and what those need."""
+        direct = sources(step)
+        return set(direct).union(*map(self._needed, direct))
 
     def _once(self, step: Step) -> BaseException | None:
         if step not in self._done:
@@ -70,24 +76,16 @@ class Reader:
         return self._done[step]
 
     def _do(self, step: Step) -> None:
-        if self._needs_sumo(step):
-            demand_sumo()
-        if module := step.option("needs"):
-            pytest.importorskip(module, reason=f"{module} is not installed")
+        for source in sources(step):
+            if isinstance(reason := self._done.get(source), pytest.skip.Exception):
+                pytest.skip(f"{source.where}, which it needs, was skipped: {reason}")
+        for module in step.own_modules:
+            _demand(module)
         if name := step.option("file"):
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.text, encoding="utf-8")
         getattr(self, f"_do_{step.language}")(step)
-
-    def _needs_sumo(self, step: Step) -> bool:
-        """Say whether a step plays live traffic: a shipped scenario, or one of the page's own."""
-        if step.language not in {"sh", "yaml"}:
-            return False
-        words = step.text.replace("scenario:=", "").split() if step.language == "sh" else []
-        own = [self.folder / word for word in words if word.endswith(".yaml")]
-        texts = [step.text, *(path.read_text("utf-8") for path in own if path.is_file())]
-        return "town_live" in step.text or any("kind: sumo" in text for text in texts)
 
     # -- by language -----------------------------------------------------------------------------
 
@@ -293,6 +291,14 @@ def _wait_for(
             why = "it ended" if gone else "nothing came of it"
             pytest.fail(f"{step.where}: {why}\n{log.read_text()}")
         time.sleep(0.05)
+
+
+def _demand(module: str) -> None:
+    """Skip where a library is missing. For a heavy one the test has a marker, which may forbid it."""
+    if not (extra := extra_of(module)):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    elif reason := why_not(extra):
+        pytest.skip(reason)
 
 
 def _out_of(words: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""A small world for tests with SUMO, and what happens where SUMO is not installed.
+"""A small world for tests with SUMO.
 
 ``unit/sim/traffic/ring.net.xml`` is a block of one-lane roads with a spur of two lanes to a dead
 end, both ways, limits 10 and 20 m/s::
@@ -14,27 +14,13 @@ end, both ways, limits 10 and 20 m/s::
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
-from gp_active_sensing.sim.traffic import has_sumo
 
 RING = Path(__file__).parent / "unit" / "sim" / "traffic" / "ring.net.xml"
-
-
-def demand_sumo() -> None:
-    """Skip the test where libsumo is missing, or fail where it must be there."""
-    if has_sumo():
-        return
-    reason = "SUMO is not installed (pip install libsumo)"
-    if os.environ.get("GPAS_REQUIRE_SUMO"):
-        pytest.fail(f"{reason}, and GPAS_REQUIRE_SUMO is set")
-    pytest.skip(reason)
 
 
 def write_cars(path: Path, *cars: str) -> str:

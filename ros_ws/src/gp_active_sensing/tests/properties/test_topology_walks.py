@@ -17,7 +17,6 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.topology import GraphTopology, Move, make_grid
 
 
-
 @st.composite
 def graphs(draw: st.DrawFn, largest: int = 30) -> GraphTopology:
     """Places on a plane; the cost of a move is that of the place it leads to, as on roads."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import itertools
 import math
 from collections.abc import Callable
@@ -19,9 +18,7 @@ from gp_active_sensing.types import FloatArray
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Q, Task
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="torch not installed (extra learn)"
-)
+pytestmark = pytest.mark.heavy("learn")
 
 N, M = 10, 4
 WAYS = pytest.mark.parametrize("whitened", [True, False], ids=["whitened", "plain"])

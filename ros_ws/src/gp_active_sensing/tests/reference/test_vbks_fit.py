@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
 import math
 from typing import Any
 
@@ -19,9 +18,7 @@ from gp_active_sensing.types import FloatArray
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Q, Task
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="torch not installed (extra learn)"
-)
+pytestmark = pytest.mark.heavy("learn")
 
 NAMES = ("SE", "PER×LIN", "LIN")
 

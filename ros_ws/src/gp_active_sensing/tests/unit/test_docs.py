@@ -16,7 +16,17 @@ from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.launches import LAUNCHES
 from tests import page_tables
 from tests.page_checks import check_arguments
-from tests.pages import LANGUAGES, NOT_EXECUTED, PACKAGE, REPOSITORY, Step, blocks, steps
+from tests.heavy import extra_of
+from tests.pages import (
+    LANGUAGES,
+    NOT_EXECUTED,
+    PACKAGE,
+    REPOSITORY,
+    Step,
+    blocks,
+    modules,
+    steps,
+)
 from tests.reader import Reader
 
 if not (REPOSITORY / "Makefile").exists():
@@ -36,6 +46,12 @@ def identify(value: object) -> str:
     return value.where if isinstance(value, Step) else str(getattr(value, "name", value))
 
 
+def marks(step: Step) -> list[pytest.MarkDecorator]:
+    heavy = sorted(filter(None, map(extra_of, modules(step))))
+    nodes = step.starts_nodes or step.after_nodes
+    return [pytest.mark.heavy(extra) for extra in heavy] + [pytest.mark.ros] * nodes
+
+
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Reader]]:
     readers: dict[Path, Reader] = {}
@@ -51,11 +67,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path]
 
 @pytest.mark.parametrize(
     "step",
-    [
-        pytest.param(step, marks=[pytest.mark.ros] * (step.starts_nodes or step.after_nodes))
-        for step in STEPS
-        if not step.excuse
-    ],
+    [pytest.param(step, marks=marks(step)) for step in STEPS if not step.excuse],
     ids=identify,
 )
 def test_a_reader_can_do_this(step: Step, reader: Callable[[Path], Reader]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.page_checks import check_parameters, overlaid
-from tests.pages import NOT_EXECUTED, blocks, steps
+from tests.pages import NOT_EXECUTED, Step, blocks, modules, sources, steps
 from tests.reader import Reader
 
 Failure = (AssertionError, pytest.fail.Exception)
@@ -74,6 +74,57 @@ def test_a_failed_step_fails_again(tmp_path: Path) -> None:
     reader.play(second)  # what does not need the first
     with pytest.raises(AssertionError, match="NameError"):
         reader.play(first)
+
+
+SKIPPING = """
+~~~yaml scenario file=mine.yaml needs=no_such_library
+map: {kind: line, count: 4, spacing: 1.0}
+~~~
+~~~sh
+gp-active-sensing run mine.yaml --out runs/mine
+gp-active-sensing report runs/mine
+gp-active-sensing policies
+~~~
+~~~text output
+bal
+~~~
+~~~sh
+gp-active-sensing report runs/minefield
+~~~
+"""
+
+
+def test_what_needs_a_skipped_block_is_skipped_with_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(SKIPPING.replace("~~~", "```"), encoding="utf-8")
+    scenario, run, report, other, told, last = steps(page)
+    assert [modules(step) for step in (scenario, run, report)] == [{"no_such_library"}] * 3
+    assert [sources(step) for step in (report, told)] == [(run,), (other,)]
+    assert not modules(other) | modules(told) | modules(last), "of a similar name only"
+    reader = Reader(page, tmp_path, {})
+    with pytest.raises(pytest.skip.Exception, match="page.md:6, which it needs, was skipped"):
+        reader.play(report)
+    with pytest.raises(pytest.skip.Exception, match="page.md:2, .* could not import|not installed"):
+        reader.play(run)
+    reader.play(told)
+    with pytest.raises(AssertionError, match="'runs/minefield' does not exist"):
+        reader.play(last)
+
+
+def test_nodes_are_started_for_what_needs_their_files(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    runner = "python -m gp_active_sensing.ros.runner traffic_sim"
+    page.write_text(
+        f"```sh\n{runner} run_dir:=a\n{runner} run_dir:=b\ngp-active-sensing report b\n```\n"
+    )
+    started: list[str] = []
+
+    class Noting(Reader):
+        def _do(self, step: Step) -> None:
+            started.append(step.text)
+
+    Noting(page, tmp_path, {}).play(steps(page)[2])
+    assert started == [f"{runner} run_dir:=b", "gp-active-sensing report b"]
 
 
 def test_blocks_are_cut_into_steps(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from gp_active_sensing.cli import _cli
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 
-needs_gpytorch = pytest.mark.usefixtures("gpytorch_or_skip")
+needs_gpytorch = pytest.mark.heavy("learn")
 
 
 def call(*arguments: str) -> Result:

@@ -21,7 +21,7 @@ from gp_active_sensing.sim.field import FieldConfig
 from gp_active_sensing.sim.truth import build_truth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 
-needs_gpytorch = pytest.mark.usefixtures("gpytorch_or_skip")
+needs_gpytorch = pytest.mark.heavy("learn")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from gp_active_sensing.topology import build_topology
 from tests.unit.learning.learn_kernels import QUICK, call, drawn, learned, log, log_of
 
 __all__ = ["log"]  # a fixture
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 
 def test_from_a_log_to_a_model(log: Path, tmp_path: Path) -> None:

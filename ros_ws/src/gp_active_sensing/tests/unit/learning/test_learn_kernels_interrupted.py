@@ -14,7 +14,7 @@ from gp_active_sensing.selection import read_model
 from tests.unit.learning.learn_kernels import QUICK, call, learned, log, same
 
 __all__ = ["log"]  # a fixture
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 
 REFIT = ("--refit", "10", "--top", "2")

@@ -13,7 +13,7 @@ from gp_active_sensing.selection import read_model
 from tests.unit.learning.learn_kernels import call, drawn, learned, log, log_of
 
 __all__ = ["log"]  # a fixture
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 
 def test_constant_targets(tmp_path: Path) -> None:

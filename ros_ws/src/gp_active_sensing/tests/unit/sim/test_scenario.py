@@ -18,10 +18,15 @@ from gp_active_sensing.sim import (
     scenario_from_mapping,
 )
 from gp_active_sensing.sim.scenario import with_policy
-from tests.sumo import demand_sumo
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
-SHIPPED = [name for name in list_resources("sim") if name.endswith(".yaml")]
+SHIPPED = [
+    pytest.param(
+        name, marks=[pytest.mark.heavy("sumo")] * (load_scenario(name).field.kind == "sumo")
+    )
+    for name in list_resources("sim")
+    if name.endswith(".yaml")
+]
 
 
 def problems_of(data: object) -> str:
@@ -40,15 +45,9 @@ def test_defaults_of_the_policy_are_written_out() -> None:
     assert scenario().to_mapping()["policy"]["discretisation"] == "cells"
 
 
-def _demand(built: Scenario) -> None:
-    if built.field.kind == "sumo":
-        demand_sumo()
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_build_their_world(name: str) -> None:
     built = load_scenario(name)
-    _demand(built)
     world = build_world(built)
     if world.traffic is not None:
         world.traffic.start()
@@ -60,7 +59,6 @@ def test_shipped_scenarios_build_their_world(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     few = load_scenario(name, overrides=["budget.readings=4", "limit.expansions=10"])
-    _demand(few)
     summary = run_scenario(few, tmp_path / "run", clock=lambda: 0.0)
     assert summary.status == "finished"
     looks = few.seek or getattr(few.build_policy(), "objective", None)

@@ -14,14 +14,11 @@ from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.sim import World, build_world, load_scenario
 from gp_active_sensing.sim.player import EPOCH_NS, Moment
 from gp_active_sensing.sim.traffic_player import TrafficPlayer
-from tests.sumo import demand_sumo, flow, parked_at, ring, write_cars
+from tests.sumo import flow, parked_at, ring, write_cars
+
+pytestmark = pytest.mark.heavy("sumo")
 
 STEP = 0.1
-
-
-@pytest.fixture(autouse=True)
-def _sumo() -> None:
-    demand_sumo()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 SMALL = VbksConfig(
     inducing=6, batch=16, iterations=20, restarts=1, evaluate_every=10, theta_samples=4

@@ -18,7 +18,7 @@ from gp_active_sensing.selection.posterior import kernel_belief
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Task
 
-needs_torch = pytest.mark.usefixtures("gpytorch_or_skip")
+needs_torch = pytest.mark.heavy("learn")
 
 
 def wave(n: int = 80, *, seed: int = 0, shift: float = 40.0, unit: float = 5.0) -> Rows:

@@ -13,7 +13,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[4] / "benchmarks"
 NAMES = ("synthetic", "real", "cost", "million", "probe")
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 if not FOLDER.is_dir():
     pytest.skip("the benchmarks are not installed", allow_module_level=True)

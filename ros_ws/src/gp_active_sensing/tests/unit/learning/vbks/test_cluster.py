@@ -19,7 +19,7 @@ __all__ = ["fixture_address", "fixture_scheduler"]
 # A busy machine makes dask complain about late heartbeats and slow event loops.
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.usefixtures("gpytorch_or_skip"),
+    pytest.mark.heavy("learn"),
     pytest.mark.filterwarnings("ignore::UserWarning:distributed"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

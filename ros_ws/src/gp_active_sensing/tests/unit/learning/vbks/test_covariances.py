@@ -12,7 +12,7 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MATERN, parse, sentences
 from gp_active_sensing.learning.vbks.group import order_by_shape
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 KERNELS = (
     *sentences(3),

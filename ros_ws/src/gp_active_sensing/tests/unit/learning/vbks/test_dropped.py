@@ -16,7 +16,7 @@ from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 KERNELS = tuple(parse(name) for name in ("SE", "LIN"))
 SMALL = VbksConfig(

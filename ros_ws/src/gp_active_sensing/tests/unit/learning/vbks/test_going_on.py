@@ -16,7 +16,7 @@ from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
 from gp_active_sensing.selection.model import KernelModel
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 SMALL = VbksConfig(
     inducing=6,
@@ -66,7 +66,7 @@ def stopping(after: int) -> Any:
 
 
 @pytest.fixture(scope="module")
-def whole(gpytorch_or_skip: None) -> KernelModel:
+def whole() -> KernelModel:
     return select_kernels(rows(), KERNELS, SMALL)
 
 

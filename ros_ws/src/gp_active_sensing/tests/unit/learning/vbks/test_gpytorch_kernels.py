@@ -11,7 +11,7 @@ import pytest
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MATERN, parse, sentences
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 LEVEL3 = sentences(3)
 OTHERS = (

@@ -15,7 +15,7 @@ from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
 from gp_active_sensing.selection.model import KernelFit, KernelModel
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 SMALL = VbksConfig(
     inducing=6, batch=16, iterations=40, restarts=2, evaluate_every=10, theta_samples=4
@@ -49,7 +49,7 @@ def same(a: KernelFit, b: KernelFit, tolerance: float = 0.0) -> None:
 
 
 @pytest.fixture(scope="module")
-def together(gpytorch_or_skip: None) -> dict[str, KernelFit]:
+def together() -> dict[str, KernelFit]:
     return learned(KERNELS)
 
 

@@ -11,7 +11,7 @@ from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 SMALL = VbksConfig(inducing=8, batch=100, restarts=1, iterations=1000, evaluate_every=50)
 

@@ -9,7 +9,7 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.vbks import VbksConfig
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 
 def chosen(name: str, restarts: int, seed: int = 0) -> list[int]:

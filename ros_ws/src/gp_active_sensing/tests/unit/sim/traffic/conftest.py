@@ -4,13 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sumo import demand_sumo
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what uses the fixture `sumo`."""
+    if "sumo" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.heavy("sumo"))
 
 
 @pytest.fixture
 def sumo() -> Iterator[None]:
-    """SUMO is there; what a test leaves running is ended."""
-    demand_sumo()
+    """What a test leaves running is ended."""
     yield
     from gp_active_sensing.sim.traffic import session
 
