@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,21 @@ def _give_hypothesis_its_cases(seeds: int) -> None:
 def dose(pytestconfig: pytest.Config) -> float:
     """What a test multiplies its number of draws or decisions by, 1 unless ``--seeds`` is given."""
     return float(pytestconfig.getoption("--seeds")) / SEEDS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Whatever ``--dist`` says, keep a file on one worker, and of test_docs.py a page."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileOrPage(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            page = re.search(r"test_docs\.py::.*\[(.+\.md)", nodeid)
+            return page[1] if page else nodeid.partition("::")[0]
+
+    # In the order of the folders: the files with few tests are the slow ones, and not for the end.
+    config.option.loadscopereorder = False
+    return FileOrPage(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

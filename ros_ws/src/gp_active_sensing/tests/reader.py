@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.heavy import extra_of, why_not
+from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, sources, steps
 from tests.ros.conftest import LOOPBACK, domain_id
 
@@ -294,7 +294,7 @@ def _wait_for(
 
 
 def _demand(module: str) -> None:
-    """Skip where a library is missing. For a heavy one the test has a marker, which may forbid it."""
+    """Skip where a library is missing; where it must be there, the marker ``heavy`` fails."""
     if not (extra := extra_of(module)):
         pytest.importorskip(module, reason=f"{module} is not installed")
     elif reason := why_not(extra):

@@ -15,8 +15,8 @@ from gp_active_sensing import cli
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.launches import LAUNCHES
 from tests import page_tables
-from tests.page_checks import check_arguments
 from tests.heavy import extra_of
+from tests.page_checks import check_arguments
 from tests.pages import (
     LANGUAGES,
     NOT_EXECUTED,

@@ -102,12 +102,14 @@ def test_what_needs_a_skipped_block_is_skipped_with_it(tmp_path: Path) -> None:
     assert [sources(step) for step in (report, told)] == [(run,), (other,)]
     assert not modules(other) | modules(told) | modules(last), "of a similar name only"
     reader = Reader(page, tmp_path, {})
-    with pytest.raises(pytest.skip.Exception, match="page.md:6, which it needs, was skipped"):
+    with pytest.raises(pytest.skip.Exception, match=r"page\.md:6, which it needs, was skipped"):
         reader.play(report)
-    with pytest.raises(pytest.skip.Exception, match="page.md:2, .* could not import|not installed"):
+    with pytest.raises(
+        pytest.skip.Exception, match=r"page\.md:2, which it needs, was skipped: no_such_library"
+    ):
         reader.play(run)
     reader.play(told)
-    with pytest.raises(AssertionError, match="'runs/minefield' does not exist"):
+    with pytest.raises(AssertionError, match="runs/minefield does not exist"):
         reader.play(last)
 
 
