@@ -8,6 +8,7 @@ EXTRAS := test ros bag maps experiments dev
 HEAVY := requirements/heavy.txt
 # Test files at a time; many wait for nodes. More than the cores makes them slower.
 WORKERS ?= 2
+PYTEST = cd $(PKG) && $(PY) -m pytest --timeout=300 --numprocesses=$(WORKERS)
 
 # The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
 SOURCED := $(findstring /opt/ros,$(AMENT_PREFIX_PATH):$(PYTHONPATH))$(and $(ROS_DISTRO),$(AMENT_PREFIX_PATH))
@@ -19,11 +20,11 @@ STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env heavy demo test check bench lock clean
+.PHONY: help env heavy demo quick test check bench lock clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
-	@echo 'Options: PYTHON=python3.12 (used when .venv is made), WORKERS=2 (test), ARGS="…" (handed to demo, test, bench)'
+	@echo 'Options: PYTHON=python3.12 (used when .venv is made), WORKERS=2 (quick, test), ARGS="…" (handed to demo, quick, test, bench)'
 
 env: $(STAMP) ## make .venv with the pinned dependencies (the other commands do it themselves)
 
@@ -38,8 +39,11 @@ heavy: $(STAMP) ## add torch, gpytorch (learn) and SUMO to .venv: 0.3 GB to down
 demo: $(STAMP) ## run the main job on the town map: simulator and planner, then a report
 	@$(PY) -m gp_active_sensing.demo $(ARGS)
 
+quick: $(STAMP) ## run the tests that are quick and start no nodes, for the working day
+	@$(PYTEST) -m "not slow and not ros" $(ARGS)
+
 test: $(STAMP) ## run the whole test suite
-	@cd $(PKG) && $(PY) -m pytest --timeout=300 --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 check: $(STAMP) ## lint, formatting, types, spelling
 	@cd $(PKG) && $(PY) -m ruff check .
