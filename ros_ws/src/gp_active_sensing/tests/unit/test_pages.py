@@ -104,9 +104,7 @@ def test_what_needs_a_skipped_block_is_skipped_with_it(tmp_path: Path) -> None:
     reader = Reader(page, tmp_path, {})
     with pytest.raises(pytest.skip.Exception, match=r"page\.md:6, which it needs, was skipped"):
         reader.play(report)
-    with pytest.raises(
-        pytest.skip.Exception, match=r"page\.md:2, .*: no_such_library"
-    ):
+    with pytest.raises(pytest.skip.Exception, match=r"page\.md:2, .*: no_such_library"):
         reader.play(run)
     reader.play(told)
     with pytest.raises(AssertionError, match="runs/minefield does not exist"):

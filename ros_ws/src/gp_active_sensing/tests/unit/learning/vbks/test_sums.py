@@ -8,7 +8,7 @@ import pytest
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 
-pytestmark = pytest.mark.usefixtures("gpytorch_or_skip")
+pytestmark = pytest.mark.heavy("learn")
 
 
 @pytest.mark.parametrize("whitened", [True, False])
