@@ -11,6 +11,7 @@ import numpy as np
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
+from gp_active_sensing.wording import moment
 
 __all__ = ["place_of"]
 
@@ -26,7 +27,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     Raises:
         ReadingError: why it cannot be used, with the word that it is counted under.
     """
-    where = f"reading of {reading.source or 'the sensor'} at {reading.stamp_ns} ns"
+    where = f"reading of {reading.source or 'the sensor'} at {moment(reading.stamp_ns)}"
     value = _number(reading.value)
     if value is None:
         msg = f"{where}: expected a number, got {type(reading.value).__name__}"

@@ -28,7 +28,7 @@ __all__ = ["Reader"]
 
 COMMAND_LIMIT = 120.0
 """Longest time of a command [s]."""
-AT_WORK = r"waiting for topic|stage \d+:"
+AT_WORK = r"the mission begins|continuing at stage|active; the mission is|stage \d+:"
 """What a node says that has started."""
 
 

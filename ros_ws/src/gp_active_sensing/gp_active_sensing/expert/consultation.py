@@ -16,6 +16,7 @@ from gp_active_sensing.readings import place_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.places import SAME_DISTANCE
 from gp_active_sensing.types import Reading
+from gp_active_sensing.wording import moment
 
 __all__ = ["Consultation"]
 
@@ -120,7 +121,7 @@ class Consultation:
         place = place_of(reading, self._topology, self.snap_distance)
         if reading.location is None:
             place = self._meant(place)
-        where = f"answer for {self._topology.names[place]!r} at {reading.stamp_ns} ns"
+        where = f"answer for {self._topology.names[place]!r} at {moment(reading.stamp_ns)}"
         if place not in self._known:
             msg = f"{where}: nobody asked for this place"
             raise ReadingError("not_asked", msg)

@@ -20,6 +20,7 @@ from typing import Any
 from gp_active_sensing.events import budget_event, state_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import Blocked
+from gp_active_sensing.mission.command_words import budget_words, loudness
 from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.inbox import Inbox
@@ -139,11 +140,21 @@ class Commanded:
 
     # -- commands ------------------------------------------------------------------------------
 
-    def start(self) -> str:
-        """Begin; return why it cannot, "" when it does."""
+    def start(self, who: str = "") -> str:
+        """Begin; return why it cannot, "" when it does.
+
+        Args:
+            who: asked for it, in words for the log; "" = nobody had to.
+        """
         with self.lock:
             if self.state != "idle":
                 return f"the mission is {self.state} already" + self._because()
+            logger.info(
+                "the mission begins%s: %d places, budget %s",
+                f" ({who})" if who else "",
+                self.loop.topology.n,
+                budget_words(self.budget),
+            )
             self._go_on()
             return ""
 
@@ -152,15 +163,24 @@ class Commanded:
         with self.lock:
             if self.state != "running":
                 return f"the mission is {self.state}, not running" + self._because()
+            stage = self.decisions.stage
+            logger.log(
+                loudness(reason), "paused at stage %d (%s); the last waypoint stands", stage, reason
+            )
             self._set_state("paused", reason)
             self.decisions.give_up()
             return ""
 
-    def resume(self) -> str:
-        """Go on; return why it cannot, "" when it does."""
+    def resume(self, who: str = "asked to") -> str:
+        """Go on; return why it cannot, "" when it does.
+
+        Args:
+            who: asked for it, in words for the log.
+        """
         with self.lock:
             if self.state != "paused":
                 return f"the mission is {self.state}, not paused" + self._because()
+            logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
             for probe in self.probes.values():
                 probe.at = None  # it may have been driven elsewhere
                 probe.send_again = True
@@ -201,6 +221,11 @@ class Commanded:
             if self.state == "ended":
                 logger.warning("the mission is over: another budget changes nothing")
                 return
+            before = budget_words(self.budget)
+            logger.info(
+                "the budget is now %s (was %s); readings spent or under way: %d, driven: %.0f m",
+                *(budget_words(budget), before, self.loop.spent, self.driven.metres),
+            )
             self._journal(budget_event(budget, stamp_ns=self._now_ns))
             self.take_budget(budget)
             self.decisions.give_up()

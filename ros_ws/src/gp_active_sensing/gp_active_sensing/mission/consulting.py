@@ -19,6 +19,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import RawAnswer
 from gp_active_sensing.mission.jobs import QueryJob
 from gp_active_sensing.types import Reading
+from gp_active_sensing.wording import moment
 
 __all__ = ["Consulting"]
 
@@ -183,7 +184,7 @@ class Consulting:
             ReadingError: it cannot.
         """
         if not self.open:
-            msg = f"answer at {raw.stamp_ns} ns: the mission is over"
+            msg = f"answer at {moment(raw.stamp_ns)}: the mission is over"
             raise ReadingError("mission_over", msg)
         frame = self._loop.topology.frame
         if raw.frame.lstrip("/") != frame:

@@ -23,6 +23,7 @@ from gp_active_sensing.mission.visits import Held, Visits
 from gp_active_sensing.mission.waiting import Waiting
 from gp_active_sensing.mission.window import Window
 from gp_active_sensing.types import Clock, Reading
+from gp_active_sensing.wording import moment
 
 __all__ = ["Intake"]
 
@@ -205,14 +206,15 @@ class Intake:
         added = self.track.add(pose)
         if added is None:
             self._count(
-                "pose_too_old", f"pose at {pose.stamp_ns} ns, long before the newest one: it"
+                "pose_too_old", f"pose at {moment(pose.stamp_ns)}, long before the newest one: it"
             )
             return []
         self.poses += 1
         if added == "restarted":
             logger.warning(
-                "poses go on at %d ns, long before one that had come: the stamp of that one was "
-                "wrong, or the clock was set back; what was before is forgotten", pose.stamp_ns,
+                "poses go on at %s, long before one that had come: the stamp of that one was "
+                "wrong, or the clock was set back; what was before is forgotten",
+                moment(pose.stamp_ns),
             )  # fmt: skip
             self._moved_from = self.counted = None
         elif added == "late":
@@ -314,4 +316,4 @@ class Intake:
 
     def _reject(self, reason: str, reading: Reading, why: str) -> None:
         value = f"{reading.value:g}{f' {self.taking.unit}' if self.taking.unit else ''}"
-        self._count(reason, f"reading {value} at {reading.stamp_ns} ns: {why}; it")
+        self._count(reason, f"reading {value} at {moment(reading.stamp_ns)}: {why}; it")

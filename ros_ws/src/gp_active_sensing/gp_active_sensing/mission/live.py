@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from functools import reduce
+
 from gp_active_sensing.mission.build import Parts, plan_limit
 from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.wording import shown
 
 __all__ = ["LIVE", "adjust"]
+
+logger = logging.getLogger(__name__)
 
 LIVE = (
     "limit.seconds",
@@ -36,7 +42,7 @@ LIVE = (
 
 
 def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Go on with another configuration; what is not in `LIVE` is the same in both.
+    """Go on with another configuration, and say what is other; the rest of it is the same in both.
 
     Args:
         parts: the mission.
@@ -44,6 +50,7 @@ def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) 
         now: what it should go by.
     """
     mission = parts.mission
+    _say(before, now)
     with mission.lock:
         if now.limit != before.limit:
             mission.loop.limit = plan_limit(now.limit.seconds, now.limit.expansions)
@@ -61,3 +68,14 @@ def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) 
                 probe.ahead.drop()
         if now.budget != before.budget:
             mission.set_budget(now.budget.budget())
+
+
+def _say(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
+    """Say what has changed; of a budget the mission says it, with what is spent."""
+    changes = []
+    for name in LIVE:
+        old, new = (reduce(getattr, name.split("."), config) for config in (before, now))
+        if old != new and not name.startswith("budget."):
+            changes.append(f"{name} is now {shown(new)} (was {shown(old)})")
+    if changes:
+        logger.info("changed: %s", ", ".join(changes))

@@ -89,12 +89,13 @@ class Resumption:
             recorder.muted = mission.loop.restoring = False
         self._finish()
         logger.warning(
-            "the mission goes on where it was: stage %d, %d places observed, %d readings, %s%s",
+            "continuing at stage %d: %d places observed, %d readings, %s%s; kept in %s",
             mission.decisions.stage,
             int(mission.loop.belief.observed.sum()),
             mission.loop.counts["accepted"],
             mission.state,
             f" ({mission.reason})" if mission.reason else "",
+            "no folder" if recorder.run is None else recorder.run.path,
         )
 
     def _take(self, number: int, event: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay.salvage import Part, ordered, survey
 from gp_active_sensing.resources import resource_folders
+from gp_active_sensing.wording import moment
 from gp_active_sensing.yaml_files import load_yaml
 
 __all__ = ["Bag", "BagMessage", "BagTopic", "Loss"]
@@ -223,7 +224,7 @@ class Bag:
         Raises:
             ReplayError: the type is unknown, or the payload is not of that type.
         """
-        where = f"cannot decode {message.type} of {message.topic} at {message.stamp_ns} ns"
+        where = f"cannot decode {message.type} of {message.topic} at {moment(message.stamp_ns)}"
         with _explained(self.path, where):
             return self.typestore.deserialize_cdr(message.data, message.type)
 

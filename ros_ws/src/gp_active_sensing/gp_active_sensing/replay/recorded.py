@@ -12,6 +12,7 @@ from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.feed import Topics
 from gp_active_sensing.replay.settings import Base
+from gp_active_sensing.wording import moment
 
 __all__ = ["Frame", "Recording", "find_recording"]
 
@@ -129,7 +130,9 @@ def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
         frames = json.loads(bag.decode(message).data)
     except (ValueError, ReplayError) as error:
         if bag.salvage:
-            logger.warning("a journal message at %d ns is damaged: %s", message.stamp_ns, error)
+            logger.warning(
+                "a journal message at %s is damaged: %s", moment(message.stamp_ns), error
+            )
             return
         if isinstance(error, ReplayError):
             raise

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.types import CandidateValue, Plan
+from gp_active_sensing.wording import brief
 
 __all__ = ["called", "outcome", "value_unit", "why"]
 
@@ -82,7 +83,7 @@ def outcome(
         blocked: why it could not be reached, "" when it could.
     """
     if value is not None:
-        came = f"read {_short(value)}{_unit(unit)}"
+        came = f"read {brief(value)}{_unit(unit)}"
     elif blocked:
         came = f"given up, it could not be reached ({blocked})"
     else:
@@ -90,7 +91,7 @@ def outcome(
     if expected is None:
         return f"{came[0].upper()}{came[1:]}."
     mean, sd = expected
-    return f"Expected {_short(mean)} ± {_short(sd)}{_unit(unit)}; {came}."
+    return f"Expected {brief(mean)} ± {brief(sd)}{_unit(unit)}; {came}."
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
@@ -135,14 +136,6 @@ def _exact(candidate: CandidateValue) -> bool:
 def _range(candidate: CandidateValue, digits: int) -> str:
     low, high = f"{candidate.lower:.{digits}f}", f"{candidate.upper:.{digits}f}"
     return low if low == high else f"{low} to {high}"
-
-
-def _short(value: float) -> str:
-    """Return a number in about three digits, without an exponent where one can do without."""
-    if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
-        return f"{value:.3g}"
-    decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
-    return f"{value:.{decimals}f}" if abs(value) >= 0.1 or value == 0.0 else f"{value:.2g}"
 
 
 def _unit(unit: str) -> str:

@@ -20,6 +20,7 @@ require_ros_in(__name__)
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission import live
 from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.command_words import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.rehearsal import asking_of, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig
@@ -38,7 +39,6 @@ from gp_active_sensing.sim.scenario import with_policy
 
 __all__ = ["ActiveSensingNode", "main"]
 
-DEACTIVATED = "the node was deactivated"
 LIVE = (*live.LIVE, "probes")
 """Parameters that may change while the node is configured."""
 
@@ -166,6 +166,8 @@ class ActiveSensingNode(GuardedNode):
         )
         self._config = config
         self._parts = parts = build_parts(config, self._scenario)
+        if parts.recorder.run is not None and not parts.recorder.earlier:
+            self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         self._results = Results(self, parts, config)
         inputs = Inputs(self, config, parts, self._results.health)
         self._commands = Commands(self, parts, self._results)
@@ -187,13 +189,17 @@ class ActiveSensingNode(GuardedNode):
         if mission.config.begin and mission.state == "idle":
             mission.start()
         elif mission.reason == DEACTIVATED:
-            mission.resume()
+            mission.resume("the node is active again")
+        elif mission.state != "running":
+            self.get_logger().info(f"active; the mission is {_state_words(mission)}")
 
     def deactivate(self) -> None:
         """Stop the threads; what was learnt stays."""
         if self._worker is None or self._parts is None:
             return
-        self._parts.mission.pause(DEACTIVATED)
+        mission = self._parts.mission
+        if mission.pause(DEACTIVATED) and mission.state != "ended":
+            self.get_logger().info(f"deactivated; the mission is {_state_words(mission)}")
         if not self._worker.stop():
             self.get_logger().warning("a plan was still being computed; it is given up")
         self._worker = self._commands.worker = None
@@ -212,6 +218,12 @@ class ActiveSensingNode(GuardedNode):
         if parts is not None:
             parts.recorder.close()
         self.disown()
+
+
+def _state_words(mission: Mission) -> str:
+    """Return the state of a mission that does not run, and what makes it go on."""
+    command = {"idle": "; ~/start begins it", "paused": "; ~/resume goes on"}.get(mission.state, "")
+    return mission.state + (f" ({mission.reason})" if mission.reason else "") + command
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.command_words import FINISHING
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.publishing import Results
 from gp_active_sensing.ros.worker import Worker
@@ -37,13 +38,14 @@ class Commands:
             node.own(node.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))
 
     def _on_start(self, request: Any, response: Any) -> Any:
-        return self._command("start", "started", response)
+        return self._command("start", "started", response, "asked by ~/start")
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        return self._command("pause", "paused; the last waypoint stands", response)
+        done = "paused; the last waypoint stands"
+        return self._command("pause", done, response, "asked by ~/pause")
 
     def _on_resume(self, request: Any, response: Any) -> Any:
-        return self._command("resume", "resumed", response)
+        return self._command("resume", "resumed", response, "asked by ~/resume")
 
     def _on_unreachable(self, request: Any, response: Any) -> Any:
         """Hear from a controller that it cannot get to the waypoint."""
@@ -60,8 +62,9 @@ class Commands:
         response.message = f"{found} readings are used after all" if found else "none is set aside"
         return response
 
-    def _command(self, name: str, done: str, response: Any) -> Any:
-        problem = _INACTIVE if self.worker is None else getattr(self._parts.mission, name)()
+    def _command(self, name: str, done: str, response: Any, *who: str) -> Any:
+        command = getattr(self._parts.mission, name)
+        problem = _INACTIVE if self.worker is None else command(*who)
         response.success = not problem
         response.message = problem or done
         return response
@@ -74,7 +77,7 @@ class Commands:
         elif mission.state == "ended":
             response.message = f"the mission is ended already ({mission.reason})"
         else:
-            mission.pause("about to finish")
+            mission.pause(FINISHING)
             worker.settle()
             self._results.finish("asked to finish")
             response.success = True

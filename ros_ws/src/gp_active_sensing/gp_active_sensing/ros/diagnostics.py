@@ -23,12 +23,16 @@ from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.probe_status import buffer_levels, probe_status
 from gp_active_sensing.ros.streams import Stream, received_at
 from gp_active_sensing.types import Budget
+from gp_active_sensing.wording import shown
 
 __all__ = ["MISSION_STATUS", "Health"]
 
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 OK, WARN, ERROR = 0, 1, 2
+GRACE_SECONDS = 10.0
+"""What is not there is missed once the node has been active for so long [s, real time]: until then
+its publisher may not have started, or not have been discovered."""
 
 
 class Health:
@@ -55,6 +59,10 @@ class Health:
         self.worker_errors: Counter[str] = Counter()
         self.unstamped: Counter[str] = Counter()
         self._heard_at: dict[str, float] = {}
+        self.unit = ""
+        """Of the planner's bounds."""
+        self._active_at: float | None = None
+        """Since when the node has been active (monotonic seconds)."""
         self._publisher = node.own(
             node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
         )
@@ -114,6 +122,10 @@ class Health:
                 self._heard_at[kind] = now
         for stream in self.streams.values():
             stream.look()
+        if not self._node.is_active:
+            self._active_at = None
+        elif self._active_at is None:
+            self._active_at = now
         self._say_what_is_missing()
         statuses = [self._mission_status(), self._input_status(), self._planner_status()]
         for probe in self._parts.mission.probes.values():
@@ -129,17 +141,20 @@ class Health:
 
     def _say_what_is_missing(self) -> None:
         mission = self._parts.mission
-        if mission.state in ("ended", "paused"):
+        if mission.state in ("ended", "paused") or self._active_at is None:
             return
+        late = time.monotonic() - self._active_at >= GRACE_SECONDS
         for probe in mission.probes.values():
             if not probe.gone.startswith(LEFT):
-                self._say_what_is_missing_of(probe)
-        if self._node.get_clock().now().nanoseconds == 0 and self._throttle.ready("clock"):
+                self._say_what_is_missing_of(probe, late=late)
+        no_time = self._node.get_clock().now().nanoseconds == 0
+        if late and no_time and self._throttle.ready("clock"):
             self._node.get_logger().warning(
                 "waiting for topic /clock: use_sim_time is set and no time has come yet"
             )
 
-    def _say_what_is_missing_of(self, probe: Probe) -> None:
+    def _say_what_is_missing_of(self, probe: Probe, *, late: bool) -> None:
+        """Warn of a topic that says nothing; of one that has a wrong type at once."""
         pose, reading = (probe_topic(probe.name, topic) for topic in ("pose", "reading"))
         # Poses come all the time; how often a sensor measures is its own affair.
         wanted = {pose: self.streams[pose].quiet, reading: False}
@@ -147,7 +162,8 @@ class Health:
             del wanted[reading]  # one of several that has not been switched on yet
         for topic, quiet in wanted.items():
             stream = self.streams[topic]
-            if (stream.count and not quiet) or not self._throttle.ready(topic):
+            silent = quiet or (not stream.count and (late or self._other_types(stream)))
+            if not silent or not self._throttle.ready(topic):
                 continue
             why = stream.why or self._why_silent(stream.name, stream.expected)
             since = f" (silent for {stream.silence:.0f} s)" if quiet else ""
@@ -165,6 +181,13 @@ class Health:
             return f"it is published as {others}, expected {expected}; set its type"
         kinds = sorted({qos.words(info.qos_profile) for info in found})
         return f"{len(found)} publisher(s) ({', '.join(kinds)}), but no message comes"
+
+    def _other_types(self, stream: Stream) -> bool:
+        """Whether a topic has publishers, all of another type than the one expected."""
+        if stream.why:
+            return False
+        found = self._node.get_publishers_info_by_topic(stream.name)
+        return bool(found) and stream.expected not in {info.topic_type for info in found}
 
     def _silence(self, kind: str) -> float:
         """Return how long no message of a kind has come [s]; 0 before the first."""
@@ -280,19 +303,23 @@ class Health:
         found = mission.decisions.latencies
         values |= {f"decisions_{how}": took.count for how, took in found.items()}
         for name, latency in latencies(mission).items():
-            values |= {f"{name}_{key}": value for key, value in latency.items()}
+            values |= {
+                f"{name}_{key}": "none yet" if value is None else value
+                for key, value in latency.items()
+            }
         if plan is None:
             return self._status("planner", OK, "no decision yet", values)
+        gap = f"{plan.gap:.3g}{f' {self.unit}' if self.unit else ''}"
         values |= {
-            "lower": plan.lower,
-            "upper": plan.upper,
-            "gap": plan.gap,
+            "lower": shown(plan.lower, self.unit),
+            "upper": shown(plan.upper, self.unit),
+            "gap": shown(plan.gap, self.unit),
             "seconds": plan.seconds,
             "expanded": plan.expanded,
             "horizon": plan.horizon,
             "deadline_hit": plan.deadline_hit,
         }
-        return self._status("planner", OK, f"gap {plan.gap:.3g} in {plan.seconds:.3f} s", values)
+        return self._status("planner", OK, f"gap {gap} in {plan.seconds:.3f} s", values)
 
     def _status(self, name: str, level: int, summary: str, values: dict[str, object]) -> Any:
         full = self._node.get_fully_qualified_name().lstrip("/")

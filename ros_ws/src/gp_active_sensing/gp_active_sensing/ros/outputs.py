@@ -19,6 +19,7 @@ from gp_active_sensing.messages.clouds import Points, layout
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import route_geometry
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.wording import shown
 
 __all__ = [
     "diagnostic_status",
@@ -158,12 +159,8 @@ def weights_message(
 def diagnostic_status(
     name: str, hardware_id: str, level: int, summary: str, values: Mapping[str, object]
 ) -> DiagnosticStatus:
-    """Return a status; `level` is 0 ok, 1 warning, 2 error."""
+    """Return a status with its values in words; `level` is 0 ok, 1 warning, 2 error."""
     status = DiagnosticStatus(name=name, hardware_id=hardware_id, message=summary)
     status.level = bytes([level])
-    status.values = [KeyValue(key=key, value=_shown(value)) for key, value in values.items()]
+    status.values = [KeyValue(key=key, value=shown(value)) for key, value in values.items()]
     return status
-
-
-def _shown(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -54,8 +54,9 @@ class Results:
         self._node = node
         self._parts = parts
         self._topology = parts.mission.loop.topology
-        self._telling = Telling(parts.mission, str(config.policy["name"]))
+        self._telling = Telling(parts.mission, str(config.policy["name"]), parts.recorder.unit)
         self.health = Health(node, parts)
+        self.health.unit = self._telling.value_unit
         incompatible = partial(self.health.incompatible, publishing=True)
         self.waypoints = Waypoints(node, parts, config.waypoint, incompatible)
         if self.waypoints.navigator is not None:
@@ -91,7 +92,7 @@ class Results:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Send a probe to the waypoint of a plan, and say why."""
+        """Send a probe to the waypoint of a plan; why is said once the stage before is told."""
         self.waypoints.send(probe, plan)
         self._telling.decision(probe, plan)
 
@@ -137,6 +138,7 @@ class Results:
         mean, std = _predict(job.loop)
         if job.finished is not None:
             self._record(job.finished, job.loop, mean, std)
+        self._telling.decisions(std)
         belief, now = job.loop.belief, self.now_ns()
         self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
         weights = outputs.weights_message(belief.weights, belief.hyperparameters)
@@ -166,10 +168,24 @@ class Results:
 
     def interrupted(self) -> None:
         """Write the last words of a mission that is not over; the threads have stopped."""
-        ended = self._parts.mission.state == "ended"
+        mission, recorder = self._parts.mission, self._parts.recorder
+        ended, stage = mission.state == "ended", mission.decisions.stage
+        untouched = mission.state == "idle" and not mission.loop.counts["accepted"]
         self._stop("the node was shut down", over=False)
-        if not ended:
-            self._parts.recorder.save(self._parts.mission, "interrupted")
+        if ended:
+            return
+        saved = recorder.save(mission, "interrupted")
+        if untouched:
+            return
+        logger = self._node.get_logger()
+        if recorder.run is None:
+            logger.info(f"stopped at stage {stage}; nothing is kept, since there is no run_dir")
+        elif saved:
+            where = recorder.run.path
+            logger.info(
+                f"stopped at stage {stage}: mission kept in {where}; "
+                f"start again with run_dir:={where} to continue"
+            )
 
     def _stop(self, reason: str, *, over: bool = True) -> None:
         mission = self._parts.mission

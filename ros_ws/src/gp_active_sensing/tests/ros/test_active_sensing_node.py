@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.parameter import Parameter
@@ -23,7 +24,7 @@ from std_msgs.msg import Float64
 from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import diagnostics, qos
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports
@@ -177,7 +178,22 @@ def test_incompatible_quality_of_service_is_reported(
     assert "make the subscriber volatile" in capfd.readouterr().err
 
 
-def test_topics_nobody_publishes_are_named(ros: Ros, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_start_misses_nothing(
+    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert diagnostics.GRACE_SECONDS >= 5.0, "discovery may take three"
+    monkeypatch.setattr(diagnostics, "GRACE_SECONDS", 1e9)
+    sensing(ros)
+    heard: list[Any] = []
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", heard.append, 10)
+    wait_until(lambda: len(heard) > 2, "the node to have looked three times")
+    assert "waiting for" not in capfd.readouterr().err
+
+
+def test_topics_nobody_publishes_are_named(
+    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnostics, "GRACE_SECONDS", 0.0)
     sensing(ros)
     said = ""
 

@@ -202,8 +202,12 @@ def test_one_without_a_name_stays_alone(ros: Ros, scenario: Path) -> None:
 
 
 def test_a_node_says_which_topics_of_which_probe_are_missing(
-    ros: Ros, scenario: Path, capfd: pytest.CaptureFixture[str]
+    ros: Ros,
+    scenario: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("gp_active_sensing.ros.diagnostics.GRACE_SECONDS", 0.0)
     watcher = Watcher(ros)
     sensing = coordinator(ros, scenario, "probes:=[probe_1, probe_2]")
     wait_active(sensing)

@@ -1,0 +1,70 @@
+"""Values as a person reads them, in the log and in ``/diagnostics``: words, numbers, units."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+__all__ = ["brief", "distance", "moment", "shown"]
+
+_KILOMETRES = 10_000.0
+"""Distances from here on are given in kilometres [m]."""
+
+
+def shown(value: object, unit: str = "") -> str:
+    """Return a value in words.
+
+    Args:
+        value: a text, which stays as it is; a truth value (yes, no); None (not set); a number, with
+            six digits; a sequence or mapping of these.
+        unit: of a number; "" = none, or its name says it.
+    """
+    if value is None:
+        return "not set"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, numbers.Real | np.number):
+        return _number(value, unit)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {shown(item, unit)}" for key, item in value.items()) or "none"
+    if isinstance(value, Sequence | set | frozenset | np.ndarray):
+        return ", ".join(shown(item, unit) for item in value) or "none"
+    return str(value)
+
+
+def brief(value: float) -> str:
+    """Return a number in about three digits, without an exponent where one can do without."""
+    if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{decimals}f}" if abs(value) >= 0.1 or value == 0.0 else f"{value:.2g}"
+
+
+def distance(metres: float) -> str:
+    """Return a length of a way, such as 4.2 m, 42 m or 12.3 km."""
+    if metres >= _KILOMETRES:
+        return f"{metres / 1000.0:.1f} km"
+    return f"{metres:.0f} m" if metres >= 10.0 else f"{metres:.1f} m"
+
+
+def moment(stamp_ns: int) -> str:
+    """Return a stamp [ns] in seconds, as the ROS log has them."""
+    return f"{1e-9 * stamp_ns:.3f} s"
+
+
+def _number(value: object, unit: str) -> str:
+    if isinstance(value, numbers.Integral | np.integer):
+        text = str(int(value))
+    else:
+        number = float(value)  # type: ignore[arg-type]
+        if math.isnan(number):
+            return "not known"
+        if math.isinf(number):
+            return "infinite" if number > 0 else "minus infinite"
+        text = f"{number:.6g}"
+    return f"{text} {unit}" if unit else text

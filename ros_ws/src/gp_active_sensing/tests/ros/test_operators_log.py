@@ -1,0 +1,153 @@
+"""What somebody on a boat reads: the node's log and its diagnostics, in plain words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from diagnostic_msgs.msg import DiagnosticArray
+
+from tests.ros.conftest import Ros, wait_active, wait_until
+from tests.ros.probe import Probe, sensing
+from tests.ros.test_node_base import ACTIVATE, DEACTIVATE, Lifecycle
+
+pytestmark = pytest.mark.ros
+NOT_WORDS = re.compile(r"None|True|False|\bnan\b|\binf\b|Counter|[\[\](){}<>]|\d{16}")
+"""Python's own words, and stamps in nanoseconds."""
+
+
+def lines(said: str) -> list[str]:
+    """Return what the node said, without the level, time and name."""
+    return [line.split("]: ", 1)[1] for line in said.splitlines() if "]: " in line]
+
+
+def test_each_stage_is_read_before_the_next_is_chosen(
+    ros: Ros, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sensing(ros, "budget.readings:=3", "reading.unit:=degC", f"run_dir:={tmp_path / 'run'}")
+    probe = Probe(ros).connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    probe.wait_value("state", "ended")
+    told = lines(capfd.readouterr().err)
+    assert told[0] == f"the mission is kept in {tmp_path / 'run'}"
+    assert told[1] == "the mission begins: 4 places, budget 3 readings"
+    order = [line for line in told if line.startswith("stage ")]
+    kinds = [re.match(r"stage (\d): (next|chosen|.* read )", line) for line in order]
+    found = [(int(m[1]), m[2].split()[-1]) for m in kinds if m]
+    stages = [(n, word) for n in (1, 2, 3) for word in ("next", "chosen", "read")]
+    assert found == stages, order
+    first, second = (line for line in order if line.startswith(("stage 1: next", "stage 2: next")))
+    assert re.fullmatch(r"stage 1: next: c0r0 \(here\); map uncertainty [\d.]+ degC", first)
+    assert re.search(r"\(\d+(\.\d)? m\); map uncertainty [\d.]+ → [\d.]+ degC$", second)
+    assert "the mission is over: the budget of readings is spent; the last waypoint stands" in told
+    assert not [line for line in told if re.search(r"\d{16}|\bns\b", line)]
+
+
+def test_pausing_going_on_and_ending_leave_a_line_each(
+    ros: Ros, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    node = sensing(ros, f"run_dir:={run}")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    assert probe.call("pause").success
+    assert probe.call("resume").success
+    lifecycle = Lifecycle(ros, "active_sensing")
+    assert lifecycle.do(DEACTIVATE)
+    assert lifecycle.do(ACTIVATE)
+    assert probe.call("pause").success
+    assert lifecycle.do(DEACTIVATE)
+    assert lifecycle.do(ACTIVATE)
+    node.deactivate()
+    node.release()
+    told = lines(capfd.readouterr().err)
+    kept = [line for line in told if re.match("paused|resumed|active|deactivated|stopped", line)]
+    stands = "; the last waypoint stands"
+    waits = "the mission is paused (asked by ~/pause); ~/resume goes on"
+    assert kept == [
+        f"paused at stage 1 (asked by ~/pause){stands}",
+        "resumed at stage 1 (asked by ~/resume)",
+        f"paused at stage 1 (the node was deactivated){stands}",
+        "resumed at stage 1 (the node is active again)",
+        f"paused at stage 1 (asked by ~/pause){stands}",
+        f"deactivated; {waits}",
+        f"active; {waits}",
+        f"deactivated; {waits}",
+        f"stopped at stage 1: mission kept in {run}; start again with run_dir:={run} to continue",
+    ]
+    assert not node.callback_errors
+    again = sensing(ros, f"run_dir:={run}")
+    wait_active(again)
+    told = lines(capfd.readouterr().err)
+    begun = "continuing at stage 1: 0 places observed, 0 readings, paused (asked by ~/pause); "
+    assert f"{begun}kept in {run}" in told
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("probes:=[probe_1, probe_2]",),
+        ("policy.name:=sparq_gp_ucb", "belief.signal_std:=[1.0]"),
+        ("budget.metres:=500.0", "budget.readings:=2"),
+    ],
+    ids=["one", "several", "expert", "budget"],
+)
+def test_diagnostics_speak_in_words(ros: Ros, more: tuple[str, ...]) -> None:
+    heard: dict[tuple[str, str], set[str]] = {}
+    states: set[str] = set()
+
+    def listen(message: DiagnosticArray) -> None:
+        for status in message.status:
+            assert_words(status.name, status.message)
+            for item in status.values:
+                heard.setdefault((status.name, item.key), set()).add(item.value)
+                if item.key == "state":
+                    states.add(item.value)
+
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    node = sensing(ros, *more)
+    wait_active(node)
+    wait_until(lambda: "running" in states, "a word before the first pose")
+    if "probes" not in " ".join(more):
+        probe = Probe(ros).connect()
+        probe.obedient = True
+        probe.pose(0.0)
+        planner = ("active_sensing: planner", "deadline_hit")
+        wait_until(lambda: planner in heard, "a decision")
+        assert heard[planner] <= {"yes", "no"}
+        gaps = heard["active_sensing: planner", "gap"]
+        nat = "sparq" not in " ".join(more)
+        assert all(re.fullmatch(r"[\d.e-]+ nat" if nat else r"[\d.e-]+", gap) for gap in gaps)
+    assert heard["active_sensing: planner", "planning"] <= {"yes", "no"}
+    assert "none yet" in heard["active_sensing: planner", "reading_to_belief_median_ms"]
+    for (name, key), values in heard.items():
+        for value in values:
+            assert_words(f"{name}, {key}", value)
+
+
+def assert_words(where: str, text: str) -> None:
+    plain = re.sub(r"\((no pose yet|asked to|read by)[^)]*\)", "", text)
+    assert not NOT_WORDS.search(plain), f"{where}: {text!r}"
+
+
+def test_the_recorder_speaks_in_words_too(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
+    from gp_active_sensing.ros.bag_recorder_node import BagRecorder
+
+    heard: list[Any] = []
+    ros.node().create_subscription(DiagnosticArray, "/diagnostics", heard.append, 10)
+    ros.add(BagRecorder(cli_args=["--ros-args", "-p", f"bag:={tmp_path / 'bag'}"]))
+    wait_until(lambda: heard, "how the recorder is")
+    for status in heard[0].status:
+        for item in status.values:
+            assert_words(item.key, item.value)
