@@ -37,6 +37,7 @@ BENCHMARKS = (
     "report",
     "sparq",
     "import",
+    "install",
     "vbks_synthetic",
     "vbks_real",
     "vbks_cost",
