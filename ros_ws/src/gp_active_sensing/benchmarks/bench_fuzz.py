@@ -109,7 +109,7 @@ def _topics(count: int) -> list[Sequence[object]]:
         assert time.monotonic() < until, "no subscriber"
     sent: Counter[str] = Counter()
     until = time.monotonic() + 300.0
-    mission = node._parts.mission
+    mission = node.mission
     while True:
         received = Counter(reading=mission.inbox.received["readings"])
         received["pose"] = mission.inbox.received["poses"]

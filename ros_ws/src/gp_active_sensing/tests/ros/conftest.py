@@ -91,7 +91,7 @@ class Ros:
     def close(self) -> None:
         """Stop spinning and destroy the nodes."""
         self._stopping.set()
-        self._thread.join(10.0)
+        self._thread.join(LIMIT)
         for node in self.nodes:
             for last in ("deactivate", "release", "stop_forwarding_logs"):
                 if hasattr(node, last):

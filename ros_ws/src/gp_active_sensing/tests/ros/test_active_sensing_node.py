@@ -7,7 +7,7 @@ import math
 import re
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports
 from tests.ros.test_node_base import Lifecycle
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 
@@ -57,7 +58,7 @@ def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
     latencies = summary["latency"]
     for latency in (latencies["reading_to_belief"], latencies["arrival_to_waypoint"]):
         assert latency["count"] == 3
-        assert 0 < latency["median_ms"] <= latency["p99_ms"] < 1000
+        assert 0 < latency["median_ms"] <= latency["p99_ms"]
     how = [latencies[f"arrival_to_waypoint_{word}"]["count"] for word in ("foreseen", "computed")]
     assert sum(how) == 3
     records = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
@@ -135,23 +136,24 @@ def test_bad_messages_are_counted_and_the_mission_goes_on(ros: Ros) -> None:
 def test_a_reading_is_not_delayed_by_a_plan(ros: Ros) -> None:
     node, probe = started(ros)
     loop = node.mission.loop
-    quick = loop.policy
+    good, hold = loop.policy, threading.Event()
 
-    class Slow:
+    class Held:
         def plan(self, *args: Any, **options: Any) -> Any:
-            time.sleep(1.5)
-            return quick.plan(*args, **options)
+            hold.wait(LIMIT)
+            return good.plan(*args, **options)
 
-    loop.policy = Slow()
+    loop.policy = Held()
     probe.obedient = True
     probe.hear(probe.waypoints[0])
     wait_until(lambda: node.mission.decisions.running, "a plan being computed")
     probe.obedient = False
-    before, begun = loop.counts["accepted"], time.monotonic()
+    before, sent = loop.counts["accepted"], len(probe.waypoints)
     probe.reading(5.0)
     wait_until(lambda: loop.counts["accepted"] > before, "the reading to be used")
-    assert time.monotonic() - begun < 0.75
     assert node.mission.decisions.running, "the plan is still being computed"
+    hold.set()
+    wait_until(lambda: len(probe.waypoints) > sent, "the plan")
 
 
 # -- who comes late --------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFix
             return "published as std_msgs/msg/Float64, expected sensor_msgs/msg/Temperature" in said
 
         wait_until(explained, "a word about the type")
-        other.communicate(b"\n", timeout=20)
+        other.communicate(b"\n", timeout=LIMIT)
 
 
 def test_a_pose_topic_that_falls_silent_is_named(
@@ -248,13 +250,12 @@ def test_a_sensor_that_is_faster_than_its_queue_is_named(ros: Ros) -> None:
     node = sensing(ros, "reading.rate:=10.0")
     probe = Probe(ros).connect()
     probe.pose(0.0)
-    end = time.monotonic() + 15.0
-    problem = ""
-    while "set reading.rate" not in problem and time.monotonic() < end:
+
+    def named() -> bool:
         probe.reading(3.0)
-        time.sleep(0.01)
-        problem = probe.problems
-    assert "a second and 20 are kept: set reading.rate to what is expected" in problem
+        return "a second and 20 are kept: set reading.rate to what is expected" in probe.problems
+
+    wait_until(named, "what to set")
     assert not node.callback_errors
 
 

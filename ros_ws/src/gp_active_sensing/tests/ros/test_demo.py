@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from gp_active_sensing.records import RunDirectory
+from tests.waiting import LIMIT, wait_until
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
@@ -74,8 +75,8 @@ class Demo:
         )
         self.said = ""
 
-    def wait(self, limit: float = 60.0) -> int:
-        rest, _ = self.process.communicate(timeout=limit)
+    def wait(self) -> int:
+        rest, _ = self.process.communicate(timeout=LIMIT)
         self.said += rest
         return self.process.returncode
 
@@ -101,16 +102,13 @@ class Demo:
                 found.append(int(folder.name))
         return found
 
-    def all_gone(self, limit: float = 0.0) -> bool:
-        end = time.monotonic() + limit
-        while self.descendants() and time.monotonic() < end:
-            time.sleep(0.05)
+    def all_gone(self) -> bool:
         return not self.descendants()
 
     def close(self) -> None:
         for pid in self.descendants():
             os.kill(pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(LIMIT)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -204,8 +202,8 @@ def test_nobody_survives_a_demo_that_is_killed(tmp_path: Path, demos: list[Demo]
     demo = start(demos, tmp_path, "--budget", "25")
     demo.read_until("stage   1/25")
     demo.process.kill()
-    assert demo.process.wait(10) == -signal.SIGKILL
-    assert demo.all_gone(20.0)
+    assert demo.process.wait(LIMIT) == -signal.SIGKILL
+    wait_until(demo.all_gone, "the nodes to end")
 
 
 def test_a_node_that_dies_is_named_and_takes_the_other_along(

@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.ros.environment import REQUIRED, RosEnvironment, inspect_ros, require_ros
+from tests.waiting import LIMIT
 
 
 def look(
@@ -118,7 +119,7 @@ def test_a_node_without_ros_ends_with_one_line(tmp_path: Path, name: str) -> Non
     as_module = f"{hide} import runpy; runpy.run_module({module!r}, run_name='__main__')"
     for command in ([str(script)], ["-c", as_module]):
         done = subprocess.run(
-            [sys.executable, *command], capture_output=True, text=True, check=False, timeout=60
+            [sys.executable, *command], capture_output=True, text=True, check=False, timeout=LIMIT
         )
         assert done.returncode == 1
         assert done.stderr.startswith("error: ROS 2 is ")
@@ -146,7 +147,7 @@ def test_a_program_interrupted_while_it_imports_ends_without_a_traceback(tmp_pat
         "raise SystemExit('still alive')\n"
     )
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=LIMIT
     )
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""

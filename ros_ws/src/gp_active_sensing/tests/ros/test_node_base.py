@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from std_srvs.srv import SetBool, Trigger
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from tests.ros.conftest import Ros, wait_until
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 
@@ -86,7 +86,7 @@ def test_without_the_guard_an_invalid_transition_ends_the_node(ros: Ros) -> None
     ros.add(LifecycleNode("bare"))
     tester = ros.node()
     client = tester.create_client(ChangeState, "/bare/change_state")
-    assert client.wait_for_service(timeout_sec=15.0)
+    assert client.wait_for_service(timeout_sec=LIMIT)
     client.call_async(ChangeState.Request(transition=Transition(id=ACTIVATE)))
     wait_until(lambda: ros.failures, "spin to fail")
     assert "RCLError" in type(ros.failures[0]).__name__
@@ -231,8 +231,12 @@ from gp_active_sensing.ros.running import run_node
 class Quiet(GuardedNode):
     def __init__(self):
         super().__init__("quiet")
-        self.timer = self.create_timer(0.001, lambda: None)
-        print("up", flush=True)
+        self.spins = 0
+        self.timer = self.create_timer(0.001, self.say)
+    def say(self):
+        self.spins += 1
+        if self.spins == 3:
+            print("up", flush=True)
     def release(self):
         print("released", flush=True)
 
@@ -251,10 +255,9 @@ def run_and_signal(script: str, *numbers: int) -> tuple[int, str, str]:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
-        time.sleep(0.2)  # inside spin
         for number in numbers:
             process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=LIMIT)
     finally:
         if process.poll() is None:
             process.kill()
@@ -286,7 +289,7 @@ def test_without_the_guard_a_context_that_goes_away_raises() -> None:
         [sys.executable, "-c", gone("LifecycleNode") + "import rclpy.executors" + bare + spin],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 1
@@ -299,7 +302,7 @@ def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
         [sys.executable, "-c", gone("GuardedNode") + "sys.exit(run_node(Gone))"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "released\n"), done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -14,43 +15,47 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from lifecycle_msgs.msg import Transition
 
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports
 from tests.ros.test_node_base import Lifecycle
 
 pytestmark = pytest.mark.ros
-SLOW = 0.4
-"""How long a plan takes here [s]."""
 
 
-class Slow:
-    """A policy that takes its time, but looks at its clock meanwhile."""
+class Held:
+    """A policy that plans without end while it is `held`, but looks at its clock meanwhile."""
 
-    def __init__(self, good: Any, seconds: float) -> None:
+    def __init__(self, good: Any, *, held_after: float) -> None:
         self.calls = 0
-        self.seconds = seconds
+        self.held = False
         self._good = good
+        self._held_after = held_after
 
     def plan(self, *args: Any, clock: Any, **options: Any) -> Any:
         self.calls += 1
-        until = clock() + self.seconds
-        while clock() < until:
+        if self.calls > self._held_after:
+            self.held = True
+        while self.held and clock() < math.inf:  # the end of time is when it is given up
             time.sleep(0.005)
         return self._good.plan(*args, clock=clock, **options)
 
 
-def slow(node: ActiveSensingNode, seconds: float) -> Slow:
-    loop = node.mission.loop
-    loop.policy = Slow(loop.policy, seconds)
-    return loop.policy
+def prepared(
+    ros: Ros, *parameters: str, held_after: float = math.inf
+) -> tuple[ActiveSensingNode, Probe, Held]:
+    """Return a node, the probe, which stands at place 0, and the policy.
 
-
-def prepared(ros: Ros, seconds: float, *parameters: str) -> tuple[Any, Probe, Slow]:
-    """Return a node with a slow policy, and the probe, which stands at place 0."""
+    Args:
+        ros: runs them.
+        parameters: of the node.
+        held_after: how many plans the policy makes before it is held.
+    """
     node = sensing(ros, "map.columns:=8", "mission.begin:=false", *parameters)
     probe = Probe(ros).connect()
-    policy = slow(node, seconds)
+    wait_active(node)
+    loop = node.mission.loop
+    loop.policy = policy = Held(loop.policy, held_after=held_after)
     probe.pose(0.0)
     assert probe.call("start").success
     return node, probe, policy
@@ -59,25 +64,23 @@ def prepared(ros: Ros, seconds: float, *parameters: str) -> tuple[Any, Probe, Sl
 def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
     node, probe, policy = prepared(
-        ros, SLOW, "plan_ahead_samples:=2", "budget.readings:=5", f"run_dir:={run}"
+        ros, "plan_ahead_samples:=2", "budget.readings:=5", f"run_dir:={run}"
     )
-    ahead, took = node.mission.probe.ahead, []
+    ahead = node.mission.probe.ahead
     for number in range(1, 5):
         wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")
         wait_until(lambda: ahead.progress == "2 of 2", "the plans for what comes next")
         place = probe.waypoints[-1].pose.position
         calls, value = policy.calls, ahead.foresight.medians[number % 2]
-        t, begun = probe.now_ns(), time.monotonic()
+        t, policy.held = probe.now_ns(), True
         probe.pose(place.x, place.y, t=t)
         probe.reading(value, t=t)
-        wait_until(lambda n=number: len(probe.waypoints) > n, "the next waypoint")
-        took.append(time.monotonic() - begun)
+        wait_until(lambda n=number: len(probe.waypoints) > n, "the next waypoint, without planning")
         assert policy.calls <= calls + 1, "planning goes on only for the reading after that"
-    assert min(took) < 0.05
-    assert max(took) < SLOW
+        policy.held = False
     probe.wait_value("decisions_foreseen", "4")
     probe.wait_value("decisions_computed", "1")
-    assert float(probe.values["arrival_to_waypoint_foreseen_median_ms"]) < 50.0
+    assert float(probe.values["arrival_to_waypoint_foreseen_median_ms"]) > 0.0
     place = probe.waypoints[-1].pose.position
     t = probe.now_ns()
     probe.pose(place.x, place.y, t=t)
@@ -101,7 +104,7 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
 
 
 def test_what_was_not_foreseen_is_computed_on_arrival(ros: Ros) -> None:
-    node, probe, _ = prepared(ros, 0.05, "plan_ahead_samples:=2")
+    node, probe, _ = prepared(ros, "plan_ahead_samples:=2")
     wait_until(lambda: node.mission.probe.ahead.progress == "2 of 2", "the plans")
     place = probe.waypoints[-1].pose.position
     probe.pose(place.x, place.y)
@@ -112,7 +115,7 @@ def test_what_was_not_foreseen_is_computed_on_arrival(ros: Ros) -> None:
 
 
 def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
-    node, probe, policy = prepared(ros, 0.01, "plan_ahead:=false", "budget.readings:=4")
+    node, probe, policy = prepared(ros, "plan_ahead:=false", "budget.readings:=4")
     probe.obedient = True
     wait_until(lambda: probe.waypoints, "the first waypoint")
     probe.hear(probe.waypoints[0])
@@ -123,49 +126,45 @@ def test_without_plan_ahead_nothing_is_planned_on_the_way(ros: Ros) -> None:
 
 
 def test_a_reading_is_not_delayed_by_planning_ahead(ros: Ros) -> None:
-    node, probe, _ = prepared(ros, 1.5)
+    node, probe, policy = prepared(ros, held_after=1)
     wait_until(lambda: probe.waypoints, "the first waypoint")
     loop = node.mission.loop
-    wait_until(lambda: loop.policy.calls > 1, "a plan to be made ahead")
-    t, begun = probe.now_ns(), time.monotonic()
+    wait_until(lambda: policy.held, "a plan to be made ahead")
+    t = probe.now_ns()
     other = 70.0 if probe.waypoints[0].pose.position.x < 60.0 else 10.0
     probe.pose(other, t=t)
     probe.reading(5.0, t=t)
     wait_until(lambda: loop.counts["accepted"] == 1, "the reading to be used")
-    assert time.monotonic() - begun < 0.75
+    assert policy.held, "the plan is still being made"
 
 
 def test_the_services_work_while_it_plans_ahead(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    node, probe, policy = prepared(ros, 0.05, f"run_dir:={run}")
-    wait_until(lambda: probe.waypoints, "the first waypoint")
-    policy.seconds = 1e6
-    wait_until(lambda: node.mission.probe.ahead.progress, "planning ahead")
+    node, probe, policy = prepared(ros, f"run_dir:={run}", held_after=1)
+    wait_until(lambda: policy.held, "planning ahead")
+    assert node.mission.probe.ahead.progress
     assert probe.call("pause").success
     probe.wait_value("planned_ahead", "")
     assert probe.call("resume").success
-    wait_until(lambda: node.mission.probe.ahead.progress, "planning ahead again")
-    begun = time.monotonic()
+    wait_until(lambda: policy.calls > 2, "planning ahead again")
     assert probe.call("finish").success
-    assert time.monotonic() - begun < 10.0
+    assert policy.held, "which is given up"
     assert json.loads((run / "summary.json").read_text())["status"] == "finished"
 
 
 def test_the_lifecycle_works_while_it_plans_ahead(
     ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    node, probe, policy = prepared(ros, 0.05, f"run_dir:={tmp_path / 'run'}")
+    node, probe, policy = prepared(ros, f"run_dir:={tmp_path / 'run'}", held_after=1)
     lifecycle = Lifecycle(ros, "active_sensing")
     wait_until(lambda: probe.waypoints, "the first waypoint")
-    for _ in range(2):
-        policy.seconds = 1e6
-        wait_until(lambda: node.mission.probe.ahead.progress, "planning ahead")
+    for number in range(2):
+        wait_until(lambda n=number: policy.calls > n + 1, "planning ahead")
+        assert node.mission.probe.ahead.progress
         assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
         assert node.mission.probe.ahead.progress == ""
         assert node.mission.state == "paused"
-        policy.seconds = 0.05
         assert lifecycle.do(Transition.TRANSITION_ACTIVATE)
-    policy.seconds = 1e6
     assert lifecycle.do(Transition.TRANSITION_DEACTIVATE)
     assert lifecycle.do(Transition.TRANSITION_CLEANUP)
     assert "a plan was still being computed" not in capfd.readouterr().err

@@ -23,6 +23,7 @@ from gp_active_sensing.ros.launches import LAUNCHES
 from gp_active_sensing.ros.launching import PACKAGE
 from tests.ros.conftest import wait_until
 from tests.ros.probe import write_scenario
+from tests.waiting import LIMIT
 
 
 def why_not() -> str:
@@ -30,7 +31,11 @@ def why_not() -> str:
     if shutil.which("ros2") is None:
         return "the command ros2 is not on the PATH"
     found = subprocess.run(
-        ["ros2", "pkg", "prefix", PACKAGE], capture_output=True, text=True, timeout=60, check=False
+        ["ros2", "pkg", "prefix", PACKAGE],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
     )
     return "" if found.returncode == 0 else f"{PACKAGE} is in no sourced workspace"
 
@@ -59,10 +64,10 @@ def launched(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(20.0)
+                process.wait(LIMIT)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10.0)
+        process.wait(LIMIT)
 
 
 @pytest.mark.parametrize("name", LAUNCHES)
@@ -71,7 +76,7 @@ def test_show_args_describes_every_argument(name: str) -> None:
         launch(f"{name}.launch.py", "--show-args"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=True,
     ).stdout
     words = " ".join(shown.split())
@@ -85,7 +90,7 @@ def test_a_simulated_mission_from_start_to_end(tmp_path: Path) -> None:
     arguments = (f"scenario:={scenario}", "speed_factor:=20", f"run_dir:={run}", "budget:=2")
     log = tmp_path / "log"
     with launched(log, "traffic_sim.launch.py", *arguments, "exit_at_end:=true") as process:
-        code = process.wait(60.0)
+        code = process.wait(LIMIT)
     assert code == 0, log.read_text()
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["status"], summary["stages"]) == ("finished", 2)
@@ -94,7 +99,7 @@ def test_a_simulated_mission_from_start_to_end(tmp_path: Path) -> None:
 def test_a_wrong_argument_is_refused_with_the_reason(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with launched(log, "probe.launch.py", "budget:=many") as process:
-        assert process.wait(60.0) != 0
+        assert process.wait(LIMIT) != 0
     assert "budget: expected a whole number, got 'many'" in log.read_text()
 
 
@@ -104,7 +109,7 @@ def test_interrupted_it_leaves_nobody_behind(tmp_path: Path) -> None:
         wait_until(lambda: "waiting for topic /pose" in log.read_text(), "the node")
         assert node_pids(process.pid)
         process.send_signal(signal.SIGINT)
-        process.wait(30.0)
+        process.wait(LIMIT)
         assert node_pids(process.pid) == []
 
 
@@ -120,7 +125,7 @@ def test_a_node_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         wait_until(decided, "two decisions")
         (pid,) = node_pids(process.pid)
         os.kill(pid, signal.SIGKILL)
-        assert process.wait(90.0) == 0, log.read_text()
+        assert process.wait(LIMIT) == 0, log.read_text()
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["status"], summary["observed"]) == ("finished", 6), log.read_text()
 

@@ -21,6 +21,7 @@ import rclpy
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64, String
+from std_srvs.srv import Trigger
 
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.replay import Bag
@@ -30,6 +31,7 @@ from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.runner import child_environment
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import write_scenario
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 
@@ -64,27 +66,22 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def finished(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str:
     process.send_signal(number)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=LIMIT)
     return said
 
 
-def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) -> None:
+def waiting_for_start(folder: Path) -> Path:
+    """Return a parameter file: the recorder is there before the mission begins."""
+    path = folder / "params.yaml"
+    path.write_text("active_sensing:\n  ros__parameters:\n    mission: {begin: false}\n")
+    return path
+
+
+def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
-    # Slow enough that the recorder is there before the mission is over, on a busy machine too.
-    words = [f"scenario:={scenario}", "speed_factor:=2", "exit_at_end:=true"]
+    words = [f"scenario:={scenario}", "speed_factor:=10", "exit_at_end:=true"]
     words += ["plan_ahead:=true", f"run_dir:={tmp_path / 'run'}"]
-    words += [f"record:={tmp_path / 'bag'}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=90,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    with Bag(tmp_path / "bag") as bag:
-        held = {topic.name for topic in bag.topics}
+    words += [f"record:={tmp_path / 'bag'}", f"params_file:={waiting_for_start(tmp_path)}"]
     wanted = {
         "/reading",
         "/pose",
@@ -92,9 +89,30 @@ def test_a_recorded_mission_is_replayed_to_the_same_decisions(tmp_path: Path) ->
         "/active_sensing/field",
         "/active_sensing/journal",
     }
-    assert held >= wanted, done.stdout
-    met, said, after = done.stdout.partition("recording /active_sensing/journal ")
-    assert said, met
+    lines: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-m", "gp_active_sensing.ros.runner", "traffic_sim", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        missing = {f"recording {topic} (" for topic in wanted}
+        for line in process.stdout:
+            lines.append(line)
+            missing -= {words for words in missing if words in line}
+            if not missing:
+                break
+        client = ros.node().create_client(Trigger, "/active_sensing/start")
+        assert ros.call(client, Trigger.Request()).success
+        lines += process.stdout
+    output = "".join(lines)
+    assert process.returncode == 0, output
+    with Bag(tmp_path / "bag") as bag:
+        held = {topic.name for topic in bag.topics}
+    assert held >= wanted, output
+    _, said, after = output.partition("recording /active_sensing/journal ")
+    assert said, output
     late = [line for line in after.splitlines() if "[bag_recorder]" in line and "waiting" in line]
     assert not late, "also when the node has left"
     assert "/clock" not in held
@@ -165,7 +183,7 @@ def test_a_recorder_that_is_killed_leaves_a_bag_to_salvage(
 def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path, start: Start) -> None:
     (tmp_path / "bag").mkdir()
     process = start()
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
     assert "cannot be made" in said
     assert "Traceback" not in said

@@ -29,6 +29,7 @@ from tests.replay.bags import header, message, write_bag
 from tests.ros.conftest import wait_until
 from tests.ros.listening import Listener, listener
 from tests.ros.reports import check_command_reports
+from tests.waiting import LIMIT
 
 __all__ = ["listener"]  # a fixture
 pytestmark = pytest.mark.ros
@@ -140,7 +141,7 @@ def replay(drive: Drive, run_dir: Path, *words: str) -> subprocess.CompletedProc
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
 
@@ -218,7 +219,7 @@ def test_a_replay_that_is_stopped_early_says_so(tmp_path: Path, drive: Drive) ->
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         wait_until(lambda: journal.exists() and "reading" in journal.read_text(), "a reading")
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 128 + signal.SIGINT, said
     assert RunDirectory.open(tmp_path / "run").summary()["status"] == "interrupted"
     check_command_reports(tmp_path / "run")

@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from rclpy.qos import qos_profile_sensor_data
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64, String
@@ -22,6 +21,7 @@ from std_msgs.msg import Float64, String
 from gp_active_sensing.ros.runner import child_environment
 from tests.replay.bags import message, write_bag
 from tests.ros.listening import Listener, listener
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 __all__ = ["listener"]  # a fixture
@@ -30,7 +30,7 @@ START = 1_700_000_000_000_000_000
 STEP = 20_000_000
 
 
-def play(bag: Path, *words: str, limit: float = 40.0) -> subprocess.CompletedProcess[str]:
+def play(bag: Path, *words: str, limit: float = LIMIT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gp_active_sensing.ros.bag_player_node", "--ros-args"]
     command += ["-p", f"bag:='{bag}'", *words]
     return subprocess.run(
@@ -58,7 +58,7 @@ def test_everything_is_played_in_order_with_the_bag_s_clock(
     bag = write_bag(tmp_path / "bag", [note, *numbers(60)], latched=("/note",))
     listener.subscribe(Float64, "/elsewhere")
     listener.subscribe(String, "/note")
-    listener.subscribe(Clock, "/clock", qos_profile_sensor_data)
+    listener.subscribe(Clock, "/clock")
     started = time.monotonic()
     done = play(bag, "-p", "wait_for:=['/number']", "-r", "/number:=/elsewhere", "-p", "rate:=2.0")
     took = time.monotonic() - started

@@ -17,6 +17,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from tests.ros.conftest import wait_until
 from tests.ros.probe import write_scenario
 from tests.ros.reports import check_command_reports
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros
 
@@ -52,8 +53,8 @@ def test_a_whole_mission(tmp_path: Path, ros_environment: None, dropout: float) 
             "mission.exit_at_end:=true",
         ) as sensing,
     ):
-        sensing.wait(timeout=60)
-        simulator.wait(timeout=20)
+        sensing.wait(timeout=LIMIT)
+        simulator.wait(timeout=LIMIT)
         assert (sensing.returncode, simulator.returncode) == (0, 0), logs[0].read_text()
     summary = json.loads((run / "summary.json").read_text())
     assert summary["status"] == "finished"
@@ -94,7 +95,7 @@ def test_a_signal_in_the_middle_leaves_readable_records(
         wait_until(begun, f"the first stage, see {log}")
         for process in (sensing, other):
             process.send_signal(number)
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=LIMIT) == 0
     assert json.loads((run / "summary.json").read_text())["status"] == "interrupted"
     check_command_reports(run)
     assert "Traceback" not in log.read_text()
@@ -115,6 +116,6 @@ def test_wrong_parameters_end_with_one(
     log = tmp_path / "log"
     extra = ["scenario:=line"] if not parameter.startswith("scenario") else []
     with node(name, log, parameter, *extra) as process:
-        assert process.wait(timeout=30) == 1
+        assert process.wait(timeout=LIMIT) == 1
     assert text in log.read_text()
     assert "Traceback" not in log.read_text()

@@ -13,6 +13,7 @@ from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
 from tests.ros.conftest import wait_until
 from tests.unit.mission.worlds import SECOND, Rig, grid
+from tests.waiting import LIMIT
 
 
 class Said:
@@ -36,7 +37,8 @@ Start = Callable[..., Worker]
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setattr(worker_module, "JOIN_SECONDS", LIMIT)
     workers: list[Worker] = []
 
     def begin(rig: Rig, outputs: Said) -> Worker:
@@ -112,7 +114,7 @@ def test_stop_does_not_wait_for_a_plan_for_long(
 
     class Slow:
         def plan(self, *args: Any, **options: Any) -> Any:
-            hold.wait(20.0)
+            hold.wait(2 * LIMIT)
             return good.plan(*args, **options)
 
     rig.loop.policy = Slow()  # type: ignore[assignment]
@@ -120,9 +122,8 @@ def test_stop_does_not_wait_for_a_plan_for_long(
     worker = start(rig, said)
     wait_until(lambda: rig.mission.decisions.running, "a plan being computed")
     rig.mission.pause("shut down")
-    begun = time.monotonic()
-    assert not worker.stop()
-    assert time.monotonic() - begun < 5.0
+    assert not worker.stop(), "a plan that has no end is given up"
+    monkeypatch.setattr(worker_module, "JOIN_SECONDS", LIMIT)
     hold.set()
     assert worker.stop(), "it ends once the plan is there"
     assert "send_waypoint" not in said.calls, "a plan that was given up is not used"
@@ -134,7 +135,7 @@ def test_only_one_look_at_a_time_is_asked_for(start: Start) -> None:
     class Slow(Said):
         def send_results(self, *_: Any) -> None:
             self.calls.append("send_results")
-            hold.wait(20.0)
+            hold.wait(2 * LIMIT)
 
     said = Slow()
     start(rig, said)
@@ -178,7 +179,7 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
     policy = Endless(rig.loop.policy)
     rig.loop.policy = policy  # type: ignore[assignment]
     worker = start(rig, Said())
-    assert policy.begun.wait(15.0), "planning ahead"
+    assert policy.begun.wait(LIMIT), "planning ahead"
     if how == "stop":
         assert worker.stop(), "the threads end although the plan has no end"
         return
@@ -227,7 +228,7 @@ def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
         def plan(self, *args: Any, **options: Any) -> Any:
             order.append("plan")
             if order.count("plan") == 2:
-                hold.wait(15.0)
+                hold.wait(2 * LIMIT)
             return good.plan(*args, **options)
 
     rig.loop.policy = Slow()  # type: ignore[assignment]
