@@ -83,8 +83,9 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(code: str, *path: Path) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter that has folders on its path."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    """Run code in a fresh interpreter that has folders on its path, before those of this one."""
+    here = filter(None, [os.environ.get("PYTHONPATH")])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), *here])}
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env=environment,

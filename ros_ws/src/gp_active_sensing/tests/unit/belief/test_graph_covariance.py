@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from dataclasses import replace
 
@@ -195,9 +194,7 @@ def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:
     links = row(KEPT, 2.0)
     first = laplacian_spectrum(links)
     with caplog.at_level("INFO"):
-        began = time.perf_counter()
         again = laplacian_spectrum(links)
-        assert time.perf_counter() - began < 2.0
     assert "spectrum taken from" in caplog.text
     np.testing.assert_array_equal(first.vectors, again.vectors)
 

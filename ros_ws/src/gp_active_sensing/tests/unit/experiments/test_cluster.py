@@ -73,10 +73,8 @@ def _running(command: list[str], file: Path) -> Iterator[str]:
 
 
 def test_no_worker(scheduler: str, tmp_path: Path) -> None:
-    started = time.monotonic()
     with pytest.raises(RunError, match=f"{scheduler}: the scheduler has no worker.*dask worker"):
         cluster.connect(scheduler, patience=0.5)
-    assert time.monotonic() - started < 10
 
 
 def test_the_same_records_as_locally(address: str, tmp_path: Path) -> None:
@@ -118,10 +116,8 @@ def test_another_version_on_a_worker_is_refused(
 
 
 def test_nobody_answers(tmp_path: Path) -> None:
-    started = time.monotonic()
     with pytest.raises(RunError, match=r"no dask scheduler answered within.*dask scheduler"):
         run_experiment(small(), tmp_path / "out", cluster="tcp://127.0.0.1:9")
-    assert time.monotonic() - started < 15
     with pytest.raises(RunError, match="no dask scheduler answered"):
         cluster.connect("nonsense://here")
 

@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,7 @@ from gp_active_sensing.files import drop_cut_line, read_lines
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.records import JOURNAL, RunDirectory
 from tests.unit.mission.missions import Drive
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 10.0
-    while not condition():
-        assert time.monotonic() < end, f"waited 10 s for {what}"
-        time.sleep(0.002)
+from tests.waiting import wait_until
 
 
 @pytest.fixture

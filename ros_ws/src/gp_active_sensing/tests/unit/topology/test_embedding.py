@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
@@ -144,9 +142,7 @@ def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:
     links = random_links(embedding.KEPT, np.random.default_rng(5))
     first = embed(links, links.metres)
     with caplog.at_level("INFO"):
-        began = time.perf_counter()
         again = embed(links, links.metres)
-        assert time.perf_counter() - began < 2.0
     assert "embedding taken from" in caplog.text
     assert str(first) == str(again)
     np.testing.assert_array_equal(first.points, again.points)
