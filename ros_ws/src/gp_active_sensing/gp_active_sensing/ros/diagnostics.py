@@ -158,8 +158,8 @@ class Health:
         pose, reading = (probe_topic(probe.name, topic) for topic in ("pose", "reading"))
         # Poses come all the time; how often a sensor measures is its own affair.
         wanted = {pose: self.streams[pose].quiet, reading: False}
-        if probe.name and not self.streams[pose].count:
-            del wanted[reading]  # one of several that has not been switched on yet
+        if probe.resting or (probe.name and not self.streams[pose].count):
+            del wanted[reading]  # nothing is left for it, or it has not been switched on yet
         for topic, quiet in wanted.items():
             stream = self.streams[topic]
             silent = quiet or (not stream.count and (late or self._other_types(stream)))
