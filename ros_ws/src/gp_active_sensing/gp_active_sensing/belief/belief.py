@@ -127,7 +127,7 @@ class Belief:
     def observed(self) -> BoolArray:
         """(n,) places with a reading of a probe (read-only).
 
-        Where the field changes: one that counts still, and is not older than `drift.forget_after`.
+        Where the field changes: one that counts still, and is younger than `drift.forget_after`.
         """
         if self._ageing is None or not self._presence.visited.any():
             return self.visited

@@ -62,7 +62,7 @@ class Presence:
         self.now = max(self.now, seconds)
 
     def seen_within(self, seconds: float | None) -> BoolArray:
-        """(n,) places visited so lately; None = ever."""
+        """(n,) places visited less than so long ago; None = ever."""
         if seconds is None:
             return np.array(self.visited)
-        return np.asarray(self.visited & (self.now - self.newest <= seconds))
+        return np.asarray(self.visited & (self.now - self.newest < seconds))

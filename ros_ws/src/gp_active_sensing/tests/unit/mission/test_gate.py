@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
+from gp_active_sensing.events import reading_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.gate import Gate
 from gp_active_sensing.planning import build_policy
@@ -71,6 +72,32 @@ def test_a_wide_candidate_counts_for_its_weight() -> None:
     found = Gate(loop, 0.5, 1).off(of(1.0, 23.0))
     assert found is not None
     assert z.min() < found < z.max()
+
+
+def test_what_one_candidate_allows_is_off_where_hardly_anyone_believes_in_it() -> None:
+    topology = grid(6)
+    config = BeliefConfig(
+        length_scales=(4.0, 400.0),
+        signal_std=(1.0,),
+        noise_std=(0.1,),
+        mean_value=20.0,
+        mean_std=0.0,
+        weights=(1e-9, 1.0),
+    )
+    loop = SensingLoop(
+        topology, build_belief(config, topology.features), build_policy({"name": "ie"})
+    )
+    loop.tell([Reading(0, 3, 20.0)])
+    gate = Gate(loop, 3.0, 1)
+    mean, variance = loop.belief.marginals(np.array([4]))
+    alone = 0
+    for value in np.linspace(16.0, 24.0, 41):
+        z = np.abs(value - mean[:, 0]) / np.sqrt(variance[:, 0] + 0.01)
+        expected = norm.isf(float(loop.belief.weights @ norm.sf(z)))
+        found = gate.off(of(1.0, float(value)))
+        assert found == (pytest.approx(expected, rel=1e-6) if expected > 3.0 else None)
+        alone += bool(z.min() <= 3.0 < expected)
+    assert alone > 5
 
 
 @pytest.mark.parametrize(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
@@ -156,6 +183,31 @@ def test_three_that_agree_for_a_second_were_the_field() -> None:
     assert gate.keep(second) == []
     assert gate.keep(third) == [first, second, third]
     assert len(gate) == 0
+
+
+@pytest.mark.parametrize(
+    ("between", "variance", "agree"),
+    [(0.84, None, True), (0.86, None, False), (16.9, 4.0, True), (17.1, 4.0, False)],
+)
+def test_readings_agree_within_the_limit_for_a_difference_of_two(
+    between: float, variance: float | None, agree: bool
+) -> None:
+    """6 √2 standard deviations: of the belief's noise (0.1), or of the reading's own."""
+    gate = Gate(known(), 6.0, 3)
+    gate.off(of(0.0, 30.0))
+    for t, value in ((1.0, 40.0 + between), (1.5, 40.0), (2.0, 40.0)):
+        taken = gate.keep(of(t, value, variance=variance))
+    assert len(taken) == (3 if agree else 0)
+
+
+def test_a_fast_sensor_is_looked_at_ten_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(known(), 6.0, 3)
+    gate.off(of(0.0, 30.0))
+    looks: list[float] = []
+    monkeypatch.setattr(gate, "_agreeing", lambda readings, newest: looks.append(1.0) or [])
+    for i in range(2001):
+        gate.keep(of(1.0 + 0.001 * i, 30.0))
+    assert len(looks) == 20
 
 
 def test_a_short_glitch_is_not_the_field_however_many_readings_it_has() -> None:
@@ -303,3 +355,15 @@ def test_witnesses_from_before_a_restart_count() -> None:
     again.step(7.0)
     assert again.intake.rejected == {}
     assert again.accepted == 6
+
+
+def test_the_journal_takes_back_as_many_as_there_were() -> None:
+    gate = Gate(known(), 6.0, 3)
+    readings = [of(1.0 + i, 30.0 * 10.0**i) for i in range(3)]
+    for reading in readings:
+        gate.keep(reading)
+    other = of(1.0, 50.0, place=5)
+    gate.keep(other)
+    of_two = reading_event(readings[2], first_ns=SECOND, count=2, taken_back="agreed")
+    gate.restore(of_two)
+    assert gate.take_all() == [readings[2], other]

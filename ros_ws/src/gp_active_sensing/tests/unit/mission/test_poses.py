@@ -82,6 +82,40 @@ def test_old_poses_are_forgotten() -> None:
     assert made.at(round(480.0 * S)) is None
 
 
+def test_however_fast_they_come_so_many_are_kept() -> None:
+    made = PoseTrack(1.0, 1000.0, capacity=100)
+    for i in range(5000):
+        made.add(pose(0.01 * i))
+    assert len(made) <= 100 + 257
+    assert made.newest == pose(49.99)
+
+
+def test_of_the_same_time_nothing_better_will_come() -> None:
+    made = track(1.0)
+    assert not made.may_come(S)
+    assert made.may_come(S + 1)
+
+
+def test_three_old_stamps_in_a_row_begin_the_track_again() -> None:
+    made = track(1000.0, history=10.0)
+    assert [made.add(pose(t)) for t in (1.0, 1.1)] == [None, None]
+    assert len(made) == 1
+    assert made.add(pose(1.2)) == "restarted"
+    assert (len(made), made.newest) == (1, pose(1.2))
+    assert made.add(pose(1.3)) == "newest"
+
+
+def test_old_stamps_that_do_not_follow_on_each_other_are_strays() -> None:
+    made = track(1000.0, history=10.0)
+    assert [made.add(pose(t)) for t in (3.0, 2.0, 1.0, 0.5, 0.4)] == [None] * 5
+    made = track(1000.0, history=10.0)
+    for t in (1.0, 1.1):
+        assert made.add(pose(t)) is None
+    assert made.add(pose(1001.0)) == "newest"  # the clock was right after all
+    assert made.add(pose(1.2)) is None
+    assert made.newest == pose(1001.0)
+
+
 def test_direction_of_movement() -> None:
     assert heading_between(pose(0.0, x=0.0), pose(1.0, x=-3.0)) == pytest.approx(math.pi)
     assert math.isnan(heading_between(pose(0.0, x=0.0), pose(1.0, x=0.1)))

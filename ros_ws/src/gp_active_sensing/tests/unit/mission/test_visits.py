@@ -73,6 +73,33 @@ def test_a_moment_on_the_wrong_segment_loses_nothing_of_the_right_one() -> None:
     assert [held.reading.stamp_ns for held in v.left] == [2 * S]
 
 
+def test_a_late_pose_does_not_make_a_visit_older() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0), (4.0, 0.2), (1.0, 0.1), (8.0, 0.4))
+    v.hold(1, reading(8.0), 8.0)
+    assert len(drive(v, 1, (9.0, 0.6))) == 1, "four seconds between two poses, not seven"
+
+
+def test_a_reading_that_waited_came_with_the_pose_that_it_waited_for() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0))
+    v.hold(1, reading(0.5), 0.5)
+    [held] = v.drive(1, 0.6, 2 * S, 2.25)
+    assert held.received == 2.25
+    [held] = v.hold(1, reading(3.0), 3.0)
+    assert held.received == 3.0
+
+
+def test_where_the_probe_is_nothing_is_given_up() -> None:
+    v = visits()
+    drive(v, 1, (0.0, 0.0))
+    v.hold(1, reading(0.0), 0.0)
+    assert v.waiting == 1
+    drive(v, 1, (-30.0, 0.1))  # a pose of long ago, come late
+    drive(v, 1, (4.0, 0.2))
+    assert (v.waiting, v.left) == (1, [])
+
+
 def test_two_short_visits_do_not_add_up() -> None:
     v = visits()
     drive(v, 1, (0.0, 0.0), (1.0, 0.3))
@@ -130,3 +157,13 @@ def test_after_the_end_nothing_is_held() -> None:
     rig.step(0.1)
     assert rig.intake.visits.waiting == 0
     assert rig.intake.rejected == {"mission_over": 1}
+
+
+def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visits_module, "MOST_HELD", 3)
+    v = visits()
+    drive(v, 1, (0.0, 0.0))
+    for i in range(5):
+        v.hold(1, reading(0.1 * i), 0.0)
+    assert [held.reading.stamp_ns for held in v.left] == [0, S // 10]
+    assert v.waiting == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,20 @@ def test_readings_in_any_order_are_in_the_window_of_their_time() -> None:
     assert (average.first_ns, average.reading.stamp_ns) == (SECOND, round(1.9 * SECOND))
 
 
+def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:
+    window = Window(1.0)
+    window.add(replace(held(1.5, 1.0), taken_back="agreed"))
+    window.add(replace(held(1.0, 2.0), received=0.5))
+    [average] = window.close()
+    assert (average.reading.stamp_ns, average.received) == (round(1.5 * SECOND), 1.5)
+    assert average.taken_back == "agreed"
+    window.add(held(1.0, 2.0))
+    window.add(replace(held(1.5, 1.0), taken_back="agreed"))
+    [average] = window.close()
+    assert (average.reading.stamp_ns, average.received) == (round(1.5 * SECOND), 1.5)
+    assert average.taken_back == "agreed"
+
+
 def test_a_late_reading_stands_alone_and_ends_nothing() -> None:
     window = Window(1.0)
     window.add(held(5.0, 1.0))
@@ -79,7 +95,13 @@ def test_time_and_the_place_of_the_probe_end_a_window(
 
 @pytest.mark.parametrize(
     ("variances", "expected"),
-    [((0.1, 0.3), 0.2), ((None, None), None), ((0.1, None), None), ((None, 0.1, 0.1), None)],
+    [
+        ((0.1, 0.3), 0.2),
+        ((0.1, 0.3, 0.8), 0.4),
+        ((None, None), None),
+        ((0.1, None), None),
+        ((None, 0.1, 0.1), None),
+    ],
 )
 def test_the_noise_is_that_of_one_reading(
     variances: tuple[float | None, ...], expected: float | None

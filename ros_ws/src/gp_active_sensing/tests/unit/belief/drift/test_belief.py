@@ -158,6 +158,19 @@ def test_forgotten_places_are_not_observed(drift: DriftConfig) -> None:
         belief.averages(np.array([2]))
 
 
+def test_from_its_age_on_a_place_is_forgotten_and_not_by_a_copy() -> None:
+    belief = make(dataclasses.replace(KINDS["rate"], forget_after=2.0))
+    belief.observe(0, 0.5, seconds=1.0)
+    copy = belief.copy()
+    copy.observe(0, 0.5, seconds=2.5)
+    belief.advance(2.75)
+    assert belief.observed[0]
+    belief.advance(3.0)
+    assert not belief.observed[0]
+    copy.advance(3.0)
+    assert copy.observed[0]
+
+
 def test_an_expert_tells_of_a_place_without_observing_it(drift: DriftConfig) -> None:
     belief, prior = make(drift), make(drift)
     belief.observe(3, 2.0, 0.01, seconds=1.0, expert=True)
