@@ -345,3 +345,30 @@ def test_a_snapshot_has_promises_of_its_own() -> None:
     assert loop.promises.goals(nothing, ()) == {other[-1]}
     copy.release("a")
     assert loop.promises.goals(nothing, ()) == {other[-1]}
+
+
+def test_what_befalls_a_snapshot_does_not_reach_the_loop(caplog) -> None:
+    loop = make("max_entropy", budget=Budget(9), retries=1)
+    copy = loop.snapshot()
+    copy.blocked.add(4)
+    copy.tell([Reading(0, 3, 1.0), Reading(0, 3, math.nan)])
+    for _ in range(2):
+        copy.miss(7)
+    assert copy.set_aside == {7}
+    assert (loop.blocked, loop.set_aside, loop.counts) == (set(), set(), {})
+    assert not loop.belief.observed.any()
+    assert loop.remaining == Budget(9)
+    copy = loop.snapshot()
+    copy.miss(8)
+    loop.miss(8)
+    assert loop.set_aside == set(), "the first miss of its own"
+
+
+def test_a_horizon_beyond_the_budget_is_said_once_by_loop_and_snapshots(caplog) -> None:
+    loop = make("bal", budget=Budget(2), limit=PlanLimit(expansions=1))
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            copy = loop.snapshot()
+            copy.ask(0)
+            loop.adopt(copy)
+    assert caplog.text.count("beyond the 2 readings left") == 1

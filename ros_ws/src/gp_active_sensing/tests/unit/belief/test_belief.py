@@ -6,6 +6,7 @@ import logging
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from gp_active_sensing.belief import (
     Belief,
@@ -317,3 +318,64 @@ def test_the_parts_of_the_posterior_covariance_agree(mean: str) -> None:
     for place in (4, 7, 1):
         belief.observe(place, 2.0 + 0.1 * place)
         agree()
+
+
+def test_what_a_transform_makes_too_large_is_refused() -> None:
+    belief = make(line(3), transform="log")
+    with pytest.raises(ReadingError, match="expected a noise variance of") as error:
+        belief.observe(0, 1e-60, 1e-10)  # of the logarithm it is 1e110
+    assert error.value.reason == "bad_variance"
+    assert not belief.observed.any()
+
+
+@pytest.mark.parametrize("offset", [1e3, -1e6])
+def test_a_vague_mean_of_an_unknown_scale_is_vague_about_the_first_reading(offset: float) -> None:
+    vague = {"signal_std": None, "noise_std": None, "mean_std": None}
+    near, far = make(line(6), **vague), make(line(6), **vague)
+    for place, value in ((1, 0.3), (2, 0.9), (4, -0.4), (5, 0.1)):
+        near.observe(place, value)
+        far.observe(place, offset + value)
+    np.testing.assert_allclose(far.weights, near.weights, rtol=1e-4)
+    np.testing.assert_allclose(far.predict()[0] - offset, near.predict()[0], atol=1e-4)
+    np.testing.assert_allclose(far.predict()[1], near.predict()[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+def test_the_evidence_is_the_density_of_all_readings(mean: str) -> None:
+    """Several of one place, some with a variance of their own, under a mean that is not known."""
+    X = np.random.default_rng(6).uniform(0, 10, size=(7, 2))
+    belief = make(X, mean=mean, mean_std=4.0, mean_value=2.0)
+    place = np.array([2, 5, 2, 0, 2, 6])
+    z = np.array([1.0, 3.0, 1.4, 2.2, 0.7, -0.5])
+    own = [None, 0.2, None, None, 0.05, None]
+    for x, value, variance in zip(place.tolist(), z.tolist(), own, strict=True):
+        belief.observe(x, value, variance)
+        _ = belief.weights
+    slopes = belief.mean.basis[place] * belief.mean.std
+    noise = np.diag([0.09 if variance is None else variance for variance in own])
+    prior = belief.covariance.between(place, place)
+    expected = [
+        multivariate_normal(belief.mean.offset[place], K + slopes @ slopes.T + noise).logpdf(z)
+        for K in prior
+    ]
+    np.testing.assert_allclose(belief.log_evidence, expected, rtol=1e-9)
+    information = [0.5 * np.linalg.slogdet(np.eye(6) + np.linalg.solve(noise, K))[1] for K in prior]
+    np.testing.assert_allclose(belief.information, information, rtol=1e-9)
+
+
+def test_a_copy_and_what_it_is_a_copy_of_go_their_own_ways() -> None:
+    one = make(line(6))
+    one.observe(1, 0.5)
+    other = one.copy()
+    other.observe(4, 0.9)
+    one.observe(0, 0.1)
+    other.observe(2, 0.2)
+    for belief, readings in (
+        (one, [(1, 0.5), (0, 0.1)]),
+        (other, [(1, 0.5), (4, 0.9), (2, 0.2)]),
+    ):
+        alone = make(line(6))
+        for place, value in readings:
+            alone.observe(place, value)
+        np.testing.assert_allclose(belief.predict(), alone.predict(), rtol=1e-9)
+        np.testing.assert_allclose(belief.log_evidence, alone.log_evidence, rtol=1e-9)

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.advantage import _most
-from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
+from gp_active_sensing.planning.bal.bounds import (
+    _thinned,
+    chain_rule,
+    children_chain_rule,
+    initial_bounds,
+)
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.entropy import noise_entropy
@@ -21,6 +26,8 @@ def covariance(kind: str, n: int = 6) -> np.ndarray:
     """(2, n, n): of places that tell nothing of each other, or of some that do."""
     if kind == "independent":
         return np.array([np.diag(np.linspace(1.0, 2.0, n)), np.diag(np.linspace(3.0, 1.0, n))])
+    if kind == "one large":  # of which more is left when it was read than the others have
+        return np.array([np.diag([9.0, 0.1, 0.1, 0.2, 0.05, 0.1]), np.diag([8.0] + 5 * [0.01])])
     x = np.random.default_rng(4).uniform(0.0, 6.0, n)
     apart = np.abs(x[:, None] - x)
     return np.array([2.0 * np.exp(-0.5 * (apart / ell) ** 2) for ell in (0.3, 2.0)])
@@ -36,6 +43,33 @@ def table(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
     rest = [x for x in range(C.shape[1]) if x not in first]
     sets = itertools.combinations(rest, k)
     return np.array([information(C, (*first, *s)) - information(C, first) for s in sets])
+
+
+def greedy(
+    C: np.ndarray, k: int, focus: np.ndarray, first: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """The k places after `first` that have the largest gain, one after another."""
+    walk = first
+    for _ in range(k):
+        rest = [x for x in range(C.shape[1]) if x not in walk]
+        walk = (*walk, max(rest, key=lambda x: float(focus @ information(C, (*walk, x)))))
+    return walk
+
+
+def smallest(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
+    """(2,) least bound over the prefixes of the greedy walk under each candidate [Minoux1978]."""
+    found = []
+    for i, focus in enumerate(np.eye(2)):
+        walk = greedy(C, k - 1, focus, first)
+        bounds = []
+        for j in range(len(first), len(walk) + 1):
+            prefix = walk[:j]
+            told = information(C, prefix)[i]
+            rest = [x for x in range(C.shape[1]) if x not in prefix]
+            gains = sorted(information(C, (*prefix, x))[i] - told for x in rest)
+            bounds.append(told - information(C, first)[i] + sum(gains[-k:]))
+        found.append(min(bounds))
+    return np.array(found)
 
 
 def sequence(C: np.ndarray, k: int, cap: int) -> Sequence:
@@ -99,3 +133,39 @@ def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: in
     assert (best >= most - 1e-9).all()
     if kind == "independent":
         np.testing.assert_allclose(best, most, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["independent", "correlated", "one large"])
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_greedy_bounds_are_the_least_over_the_prefixes_of_the_walks(kind: str, k: int) -> None:
+    """No place is read twice; and the walks are greedy under each candidate and on average."""
+    C = covariance(kind)
+    state = sequence(C, k, 1)
+    focuses = [*np.eye(2), np.full(2, 0.5)]
+    fixed, best = chain_rule(state)
+    np.testing.assert_allclose(best, smallest(C, k), rtol=1e-9)
+    for row, focus in zip(fixed, focuses, strict=True):
+        np.testing.assert_allclose(row, information(C, greedy(C, k, focus)), rtol=1e-9)
+    state.prepare()
+    fixed, best = children_chain_rule(state)
+    for a in range(6):
+        np.testing.assert_allclose(best[a], smallest(C, k - 1, (a,)), rtol=1e-9)
+        for row, focus in zip(fixed[a], focuses, strict=True):
+            walk = greedy(C, k - 1, focus, (a,))
+            expected = information(C, walk) - information(C, (a,))
+            np.testing.assert_allclose(row, expected, rtol=1e-9)
+
+
+def test_of_many_sets_the_best_under_each_candidate_are_kept() -> None:
+    fixed = np.random.default_rng(0).uniform(size=(500, 5))
+    fixed[np.arange(5), np.arange(5)] = 1.5
+    fixed[np.arange(5), (np.arange(5) + 1) % 5] = -9.0  # bad on average, and together
+    kept = _thinned(fixed)
+    assert len(kept) < 50
+    np.testing.assert_array_equal(kept.max(axis=0), fixed.max(axis=0))
+
+
+def test_rounding_does_not_put_bounds_out_of_order() -> None:
+    fixed = np.array([[[0.7, 0.3]]])
+    lower, upper = initial_bounds(fixed, fixed[:, 0] - 1e-16, np.array([[[1.0, 0.0]]]))
+    assert lower.item() <= upper.item()
