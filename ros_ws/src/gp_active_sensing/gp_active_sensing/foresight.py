@@ -18,6 +18,7 @@ import numpy as np
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bal.discretise import by_cells
+from gp_active_sensing.ties import RELATIVE
 from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit
 
 __all__ = ["Foreseen", "Foresight", "KeepBack", "foresee", "foresee_by_cell", "take"]
@@ -149,20 +150,21 @@ def foresee_by_cell(
     noise_variance: float | None = None,
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-    wanted: Callable[[float], bool] = lambda median: True,
+    only: float | None = None,
 ) -> Iterator[Foresight]:
     """Do what `foresee` does, and yield what there is after each cell; ends when cancelled.
 
-    Cells whose median is not `wanted` stay empty.
+    Where `only` is given, cells stay empty whose median is another reading, rounding aside.
     """
     limit = loop.limit if limit is None else limit
     if limit.seconds is None:
         limit = replace(limit, seconds=_LONG)
     found = _cells(loop, goal, samples)
+    slack = RELATIVE * max(map(abs, found.expected))
     for number, value in enumerate(found.medians):
         if cancelled():
             return
-        if not wanted(value):
+        if only is not None and not math.isclose(value, only, rel_tol=RELATIVE, abs_tol=slack):
             continue
         try:
             cell = _plan_for(loop, goal, value, cost, noise_variance, limit, cancelled)

@@ -16,6 +16,7 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
 )
 from gp_active_sensing.planning.pending import joint_given_pending
+from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 
@@ -112,7 +113,7 @@ def _most(
     best = _largest(gain, k)
     for j in range(steps):
         check()
-        pick = gain.argmax(axis=1)
+        pick = first_best(gain, floor=NAT)
         total += gain[own, pick]
         d = C[own, pick] - np.einsum("jl,jlm->lm", downdates[:j, own, pick], downdates[:j])
         d /= np.sqrt(variance[own, pick] + noise)[:, None]
@@ -162,7 +163,7 @@ class _Walk:
                 break
             where = np.searchsorted(places, candidates)
             gain = _information(variance[:, where], noise)
-            best = int((weights @ gain).argmax())
+            best = int(first_best(weights @ gain, floor=NAT))
             pick, here, budget = int(where[best]), int(candidates[best]), budgets(best)
             total += gain[:, best]
             d = C[:, pick] - np.einsum("jl,jlm->lm", downdates[:j, :, pick], downdates[:j])

@@ -26,6 +26,7 @@ from gp_active_sensing.planning.independent_tests import (
     reading_variance,
     statistic,
 )
+from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -328,7 +329,7 @@ def _answer(
 ) -> Plan:
     """Return the plan that goes to the largest expected entropy among `where`."""
     values = expected_entropy(belief, weights, where, pending)
-    best = int(np.argmax(values))
+    best = int(first_best(values, floor=NAT))
     return options.plan_for(
         _indices(options, where[[best]])[0],
         lower=float(values[best]),

@@ -19,6 +19,7 @@ from gp_active_sensing.planning.entropy import (
 )
 from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.pending import marginals_given_pending
+from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -34,7 +35,7 @@ __all__ = ["Apgd", "Greedy", "MaxEntropy", "expected_entropy"]
 
 
 class Greedy(ABC):
-    """A policy that goes to the candidate with the largest score now (ties: the first).
+    """A policy that goes to the candidate with the largest score now (see `first_best`).
 
     A new one overrides `scores`, and `frozen` when it keeps something from the first stage.
     """
@@ -70,7 +71,7 @@ class Greedy(ABC):
         if options.reason:
             return no_plan(options.reason), state
         values = self.scores(belief, options.locations, pending, state)
-        best = int(np.argmax(values))
+        best = int(first_best(values, floor=NAT))
         plan = options.plan_for(
             best,
             lower=float(values[best]),

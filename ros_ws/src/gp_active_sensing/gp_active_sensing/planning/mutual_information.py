@@ -129,6 +129,9 @@ class _Prior:
             scale = np.maximum(self._covariance.variance(others)[self.live], 1e-300)
             score = np.tensordot(self.weights, np.abs(latent) / np.sqrt(scale)[:, None], 1)
             score[others[None, :] == part[:, None]] = -1.0
+            # Of places that only rounding tells apart, those that come first.
+            score = np.round(score / max(float(score.max()), 1e-300), 9)
+            score -= 0.5e-9 / len(others) * np.arange(len(others))
             near = others[np.argpartition(-score, k - 1, axis=1)[:, :k]]
             for row, (x, places) in enumerate(zip(part, near, strict=True)):
                 block = self._between(places, places)

@@ -8,6 +8,7 @@ a difference is compared as well.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import taken_of
 from gp_active_sensing.mission.uptake import ASKED
 from gp_active_sensing.replay.clockwork import Clockwork
-from gp_active_sensing.replay.comparison import Comparison, same
+from gp_active_sensing.replay.comparison import Comparison
 from gp_active_sensing.replay.lookout import Lookout
 from gp_active_sensing.replay.recorded import Frame, Recording
 from gp_active_sensing.replay.stages import Show, Stages
@@ -231,18 +232,14 @@ class Again:
         job, self._job = self._job, None
         stage = int(event.get("stage", 0))
         if job is None:
-            self.comparison.decision(stage, "it was not asked for in the replay")
+            self.comparison.no_decision(stage, "it was not asked for in the replay")
             return
         recorded = plan_of(event)
         trial, plan = self._computed(job, recorded.expanded)
         own = decision_event(stage, plan, trial.policy_state, at=job.at)
-        difference = same(event, own)
-        self.comparison.decision(stage, difference)
         used = trial
-        if difference:
-            used = job.loop
-            again = bool(event.get("again", False))
-            used.replay_decision(event.get("policy_state"), recorded.path, job.probe, again=again)
+        if not self.comparison.decision(stage, event, own):
+            used = self._as_recorded(event, recorded, trial, plan, job)
         job = replace(job, loop=used)
         if self.parts.mission.decided(job, recorded):
             self.stages.decided(used, job.pending)
@@ -285,6 +282,27 @@ class Again:
         trial.clock = job.loop.clock
         return trial, plan
 
+    @staticmethod
+    def _as_recorded(
+        event: Event, recorded: Plan, trial: SensingLoop, plan: Plan, job: PlanJob | AheadJob
+    ) -> SensingLoop:
+        """Return the engine after the recorded decision, where it is not the replayed one.
+
+        Args:
+            event: the decision.
+            recorded: its plan.
+            trial: the engine after the replayed one.
+            plan: the replayed one.
+            job: what was asked of which engine.
+        """
+        if plan.path == recorded.path:
+            # The last digits of the state are those of the recording, so that no error grows.
+            trial.policy_state = event.get("policy_state")
+            return trial
+        used, again = job.loop.snapshot(), bool(event.get("again", False))
+        used.replay_decision(event.get("policy_state"), recorded.path, job.probe, again=again)
+        return used
+
     def _on_state(self, event: Event) -> None:
         mission = self.parts.mission
         if event.get("state") == "paused":
@@ -325,7 +343,7 @@ class Again:
         stage, recorded = int(event.get("stage", 0)), plan_of(event)
         job = self._ahead.get(str(event.get("probe", "")))
         if job is None:
-            self.comparison.decision(stage, "it was not planned ahead in the replay")
+            self.comparison.no_decision(stage, "it was not planned ahead in the replay")
             return
         value = event.get("foreseen_for")
         job.loop.clock = self._clock
@@ -336,21 +354,17 @@ class Again:
             samples=job.samples,
             noise_variance=job.noise_variance,
             limit=PlanLimit(expansions=recorded.expanded),
-            wanted=lambda median: median == value,
+            only=math.nan if value is None else float(value),
         )
         found: Foresight | None = next(grown, None)
         cell = None if found is None else next((c for c in found.cells if c is not None), None)
         if found is None or cell is None:
-            self.comparison.decision(stage, f"no reading {value} is planned for in the replay")
+            self.comparison.no_decision(stage, f"no reading {value} is planned for in the replay")
             return
         own = decision_event(stage, cell.plan, cell.after.policy_state, at=event.get("at"))
-        difference = same(event, own)
-        self.comparison.decision(stage, difference)
         after = cell.after
-        if difference:
-            after = job.loop.snapshot()
-            again = bool(event.get("again", False))
-            after.replay_decision(event.get("policy_state"), recorded.path, job.probe, again=again)
+        if not self.comparison.decision(stage, event, own):
+            after = self._as_recorded(event, recorded, after, cell.plan, job)
         taken = Foreseen(recorded, after, cell.said)
         cells = tuple(None if c is None else taken for c in found.cells)
         self.parts.mission.foreseen(job, replace(found, cells=cells))

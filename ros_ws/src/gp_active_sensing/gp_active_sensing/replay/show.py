@@ -129,7 +129,8 @@ def end_lines(summary: Mapping[str, Any]) -> list[str]:
         add("salvaged", f"{'; '.join(done['damage'])}; {lost} lost")
     comparison = done.get("comparison")
     if comparison is not None:
-        decisions = f"{comparison['decisions']} decisions, {comparison['decisions_equal']} equal"
+        equal, exact = comparison["decisions_equal"], comparison["decisions_to_the_bit"]
+        decisions = f"{comparison['decisions']} decisions, {equal} equal ({exact} to the bit)"
         readings = f"{comparison['readings']} readings, {comparison['readings_equal']} equal"
         add("compared", f"{decisions}; {readings}")
         for key, what in (

@@ -107,10 +107,11 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         count = "an unknown number of messages" if lost is None else f"{lost} messages"
         yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
     if isinstance(found := replayed.get("comparison"), Mapping):
+        exact = found.get("decisions_to_the_bit")  # older runs do not say
         yield (
             f"a recorded mission once more: {found['decisions']} decisions, "
-            f"{found['decisions_equal']} equal; {found['readings']} readings, "
-            f"{found['readings_equal']} equal"
+            f"{found['decisions_equal']} equal{'' if exact is None else f' ({exact} to the bit)'}; "
+            f"{found['readings']} readings, {found['readings_equal']} equal"
         )
 
 

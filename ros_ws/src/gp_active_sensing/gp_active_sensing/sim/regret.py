@@ -18,6 +18,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.regret_bound import regret_bound
 from gp_active_sensing.sim.standing import Truth
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import Cost, FloatArray
 
 __all__ = ["OBJECTIVES", "Regret", "objective_of", "regret_of", "regret_summary"]
@@ -76,7 +77,7 @@ class Regret:
         """
         gain = self._sign * self._truth.at(seconds)
         best = float(gain.max())
-        named = int(np.argmax(self._sign * mean))
+        named = int(first_best(self._sign * mean))
         regret = None
         if went is not None:
             regret = best - float(gain[went])

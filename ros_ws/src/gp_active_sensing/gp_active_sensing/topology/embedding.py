@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gp_active_sensing.cache import cached_arrays
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
 
@@ -209,7 +210,7 @@ def _embed(
     held = np.cumsum(values[positive]) / values[positive].sum()
     d = min(int(np.searchsorted(held, share - 1e-12)) + 1, MOST, int(positive.sum()))
     # A sign of our own choosing: libraries differ.
-    axes = vectors[:, :d] * np.sign(vectors[np.abs(vectors[:, :d]).argmax(axis=0), np.arange(d)])
+    axes = vectors[:, :d] * np.sign(vectors[first_best(np.abs(vectors[:, :d]).T), np.arange(d)])
     if n <= exact:
         points = axes * np.sqrt(values[:d])
     else:

@@ -9,6 +9,7 @@ import numpy as np
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.entropy import discrete_entropy
+from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["chain_rule", "children_chain_rule", "initial_bounds"]
@@ -176,10 +177,10 @@ def _free_last(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
         every = np.arange(latent.shape[1])
         ratio = latent / problem.noise[:, None, None]
         ratio[:, every, sequence.candidates[part]] = -1.0  # a place is not read twice
-        alone = ratio.argmax(axis=2)
+        alone = first_best(ratio, floor=NAT)
         ratio += 1.0
         # The largest mean of logarithms is that of the product.
-        together = ratio.prod(axis=0).argmax(axis=1)
+        together = first_best(ratio.prod(axis=0))
         picks = np.concatenate([alone, together[None]])  # (L + 1, a)
         picked = problem.entropy(latent[:, every, picks])  # (L, L + 1, a)
         fixed[part] = picked.transpose(2, 1, 0)
@@ -229,7 +230,7 @@ def _walks(
     entropy = problem.entropy(variance)
     best = _largest(entropy, k).T
     score = np.where(allowed[:, None], focus @ entropy.swapaxes(0, 1), -np.inf)
-    picks = score.argmax(axis=2)  # (A, W)
+    picks = first_best(score, floor=NAT)  # (A, W)
     alive = np.repeat(allowed.any(axis=1), W)
     begin = np.arange(A)[:, None]
     total = np.where(alive.reshape(A, W, 1), np.moveaxis(entropy[:, begin, picks], 0, 2), 0.0)
@@ -263,7 +264,7 @@ def _walks(
         if not alive.any():
             break
         score = np.einsum("wl,lawm->awm", focus, entropy.reshape(L, A, W, m), optimize=True)
-        picks = np.where(allowed, score.reshape(A * W, m), -np.inf).argmax(axis=1)
+        picks = first_best(np.where(allowed, score.reshape(A * W, m), -np.inf), floor=NAT)
         total += np.where(alive, entropy[:, every, picks], 0.0).T
     return total.reshape(A, W, L), best
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from gp_active_sensing.planning.entropy import discrete_entropy
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["Successors", "by_cells", "by_draws", "drawn_reward"]
@@ -109,7 +110,7 @@ def _quantiles(
     *lead, A, L = mean.shape
     # A component without weight would only spread the table: it copies the weightiest one.
     live = weights > _NEGLIGIBLE * weights.max(axis=-1, keepdims=True)
-    first = weights.argmax(axis=-1)[..., None]
+    first = first_best(weights)[..., None]
     source = np.where(live, np.arange(L), first)
     source = np.broadcast_to(source, mean.shape)
     m = np.take_along_axis(mean, source, axis=-1)

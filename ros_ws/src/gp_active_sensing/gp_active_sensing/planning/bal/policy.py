@@ -24,6 +24,7 @@ from gp_active_sensing.planning.entropy import (
 )
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.pending import joint_given_pending
+from gp_active_sensing.ties import NAT, by_size, first_best, ties
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -232,9 +233,9 @@ def _allowance(topology: Topology, remaining: Budget, horizon: int) -> Allowance
 
 def _most_probable(weights: FloatArray, mass: float) -> IntArray:
     """Return the fewest λ that hold this share of the belief, in their order."""
-    order = np.argsort(-weights, kind="stable")
+    order = by_size(weights)
     # A share of 1 leaves out what has no weight at all.
-    count = int(np.searchsorted(np.cumsum(weights[order]), min(mass, 1.0 - 1e-12))) + 1
+    count = int(np.searchsorted(np.cumsum(weights[order]), min(mass, 1.0) - 1e-12)) + 1
     return np.sort(order[:count])
 
 
@@ -244,8 +245,9 @@ def _answer(tree: Tree, options: Choices, alpha: float, offset: float, seconds: 
         msg = "a tree without an expanded root has no answer"
         raise ValueError(msg)
     q_lower, q_upper = tree.root.q_lower[0], tree.root.q_upper[0]
-    # lexsort sorts by its last key first; the first candidate wins a full tie.
-    best = int(np.lexsort((-q_upper, -q_lower))[0])
+    # Of ties the largest upper bound, of these the first candidate.
+    largest = np.where(ties(q_lower, floor=NAT), q_upper, -np.inf)
+    best = int(first_best(largest, floor=NAT))
     return options.plan_for(
         best,
         waypoints=_preview(tree.root, best),
@@ -275,7 +277,7 @@ def _preview(root: Block, best: int) -> tuple[int, ...]:
         found = block.child(row, choice, block.branch_lower.shape[2] // 2)
         if found is None or not len(found[0].sequence.candidates):
             break
-        choice = int(np.argmax(found[0].q_lower[found[1]]))
+        choice = int(first_best(found[0].q_lower[found[1]], floor=NAT))
     return tuple(waypoints)
 
 
@@ -287,7 +289,7 @@ def _myopic(belief: Belief, options: Choices, pending: Collection[int], seconds:
     weights = belief.weights
     expected = expected_entropy(belief, weights, options.locations, pending)
     most = float(discrete_entropy(weights))
-    best = int(np.argmax(expected))
+    best = int(first_best(expected, floor=NAT))
     return options.plan_for(
         best,
         lower=float(expected[best]),

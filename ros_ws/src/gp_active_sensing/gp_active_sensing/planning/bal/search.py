@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.ties import NAT, by_size, first_best, ties
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["SEARCHES", "exhaustive", "gap_directed", "published"]
@@ -18,6 +19,8 @@ Search = Callable[[Tree, float, Room], None]
 
 _ENTRIES = 60_000
 """About how many numbers one step of the gap-directed search computes: a few milliseconds."""
+_DIGITS = 9
+"""Bounds that agree to so many decimals are equal to the queue [nat]."""
 _WORTH = 0.02
 """A step takes the branches whose share of the gap is at least this part of the largest share."""
 
@@ -33,13 +36,15 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
         return
     root = tree.expand_root()
     while tree.gap > alpha and (left := room()) > 0:
-        found = list(_frontier(root, np.arange(1)))
+        # Where all that is left of the gap is rounding, the first of ties may have none of it.
+        whole = np.arange(1)
+        found = list(_frontier(root, whole)) or list(_frontier(root, whole, exact=True))
         if not found:
             return  # the optimistic policy has no gap left: neither has the root
         worth = np.concatenate([gap for _, _, _, _, gap in found])
         least = _WORTH * worth.max()
         sizes = np.concatenate([np.full(len(gap), _cost(b, a)) for b, a, _, _, gap in found])
-        order = np.argsort(-worth, kind="stable")[:left]
+        order = by_size(worth)[:left]
         order = order[worth[order] >= least]
         fits = np.cumsum(sizes[order]) <= _ENTRIES
         fits[0] = True
@@ -62,18 +67,20 @@ def _cost(block: Block, a: int) -> int:
 
 
 def _frontier(
-    block: Block, rows: IntArray
+    block: Block, rows: IntArray, *, exact: bool = False
 ) -> Iterator[tuple[Block, int, IntArray, IntArray, FloatArray]]:
     """Yield (block, candidate, rows, branches, weighted gaps) of the optimistic policy's frontier.
 
     Args:
         block: where to look.
         rows: (r,) its states that the policy reaches.
+        exact: ties are broken by the last digit.
     """
     found = block.successors
     if found is None:
         return
-    best = block.q_upper[rows].argmax(axis=1)
+    upper = block.q_upper[rows]
+    best = upper.argmax(axis=1) if exact else first_best(upper, floor=NAT)
     gaps = block.branch_upper[rows, best] - block.branch_lower[rows, best]
     weighted = block.reach[rows, None] * found.probability[rows, best] * gaps
     is_open = ~block.taken[rows, best] & (weighted > 0.0)
@@ -88,7 +95,7 @@ def _frontier(
         for child in blocks:
             inside = np.flatnonzero(chosen[child.row] == a)
             if inside.size:
-                yield from _frontier(child, inside)
+                yield from _frontier(child, inside, exact=exact)
 
 
 def published(tree: Tree, alpha: float, room: Room) -> None:
@@ -138,13 +145,13 @@ class _Waiting:
         self._first = self._find()
 
     def _find(self) -> int:
-        first = int(self._lower.argmax())
-        ties = np.flatnonzero(self._lower == self._lower[first])
-        return first if len(ties) == 1 else int(ties[self._upper[ties].argmax()])
+        equals = np.flatnonzero(ties(self._lower, floor=NAT))
+        return int(equals[first_best(self._upper[equals], floor=NAT)])
 
     def bounds(self) -> tuple[float, float]:
         """Return what the queue sorts by: largest lower bound first, then largest upper."""
-        return -float(self._lower[self._first]), -float(self._upper[self._first])
+        lower, upper = self._lower[self._first], self._upper[self._first]
+        return -round(float(lower), _DIGITS), -round(float(upper), _DIGITS)
 
     def take(self) -> tuple[Block, int, IntArray, IntArray]:
         """Remove the best and return it, as `Tree.expand` takes it."""

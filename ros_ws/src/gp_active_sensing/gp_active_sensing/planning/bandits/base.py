@@ -15,6 +15,7 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.view import View, view_of
 from gp_active_sensing.planning.base import PolicyState, choices, no_plan
 from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.ties import by_size, first_best, ties
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -139,9 +140,9 @@ def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
 
 
 def best_of(values: FloatArray, seconds: FloatArray) -> int:
-    """Return the number of the largest of (m,) scores; of equals that of the shortest drive."""
-    equals = np.flatnonzero(values == values.max())
-    return int(equals[np.argmin(seconds[equals])])
+    """Return the number of the largest of (m,) scores; of ties that of the shortest drive."""
+    equals = np.flatnonzero(ties(values))
+    return int(equals[first_best(-seconds[equals])])
 
 
 def candidate_values(
@@ -156,7 +157,7 @@ def candidate_values(
     """
     kept = np.arange(locations.size)
     if locations.size > MOST_CANDIDATES:
-        kept = np.argsort(-values, kind="stable")[:MOST_CANDIDATES]
+        kept = by_size(values)[:MOST_CANDIDATES]
         if chosen is not None and chosen not in kept:
             kept[-1] = chosen
         kept.sort()
@@ -197,5 +198,5 @@ def way_toward(
     _, variance = belief.marginals()
     scale = np.sqrt(np.maximum(variance[:, steps] * variance[:, [goal]], np.finfo(float).tiny))
     nearness = belief.weights @ np.abs(joint[:, steps] / scale)
-    best = int(np.argmax(nearness))
+    best = int(first_best(nearness))
     return (int(steps[best]), goal), options.routes[best]

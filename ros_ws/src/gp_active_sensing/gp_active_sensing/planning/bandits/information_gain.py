@@ -11,6 +11,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief, LocationCovariance, PriorMean
 from gp_active_sensing.belief.factor import LEAST_NOISE
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
@@ -83,7 +84,7 @@ class GreedyGain:
 
     def _extend(self) -> None:
         t = len(self._places)
-        x = int(np.argmax(self._variance))
+        x = int(first_best(self._variance))
         variance = float(self._variance[x])
         at = np.array([x], dtype=np.int64)
         row = self._covariance.between(at, self._everywhere)[self._which, 0]
@@ -145,7 +146,7 @@ def greedy_gain(covariance: FloatArray, noise_variance: float, readings: int) ->
     rows = np.empty((readings, len(K)))
     gains = np.zeros(readings + 1)
     for t in range(readings):
-        x = int(np.argmax(variance))
+        x = int(first_best(variance))
         gains[t + 1] = gains[t] + 0.5 * math.log1p(variance[x] / noise_variance)
         row = (K[x] - rows[:t, x] @ rows[:t]) / math.sqrt(variance[x] + noise_variance)
         rows[t] = row

@@ -10,6 +10,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.base import Bandit
 from gp_active_sensing.planning.bandits.view import View
+from gp_active_sensing.ties import by_size
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["Thompson", "posterior_draw"]
@@ -37,7 +38,7 @@ class Thompson(Bandit):
         """Return the draw [unit of the readings]; less than any of it where none was made."""
         kept = np.arange(view.locations.size)
         if kept.size > self.joint:
-            highest = np.argsort(-(view.mean + _REACH * view.std), kind="stable")
+            highest = by_size(view.mean + _REACH * view.std)
             kept = np.sort(highest[: self.joint])
         draw = self.sign * belief.transform.inverse(
             posterior_draw(belief, view.locations[kept], rng)

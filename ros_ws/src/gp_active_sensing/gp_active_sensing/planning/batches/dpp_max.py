@@ -16,6 +16,7 @@ from gp_active_sensing.planning.batches.confidence import ByEstimate, BySchedule
 from gp_active_sensing.planning.batches.region_kernel import RegionKernel
 from gp_active_sensing.planning.batches.relevance import region_of
 from gp_active_sensing.planning.dpp import greedy_kdpp
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import IntArray
 
 __all__ = ["Dpp", "EstDppMax", "UcbDppMax"]
@@ -41,7 +42,7 @@ class Dpp(Batch):
         view, members = start.view, start.members
         chosen: list[int] = []
         if start.lead is None:
-            chosen = [int(np.argmax(start.upper()))]
+            chosen = [int(first_best(start.upper()))]
             members = (*members, int(view.locations[chosen[0]]))
         more = size - len(chosen)
         if more:

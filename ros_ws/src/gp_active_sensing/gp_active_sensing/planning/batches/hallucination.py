@@ -14,6 +14,7 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.batches.ahead import Ahead
 from gp_active_sensing.planning.batches.base import Batch, Start
 from gp_active_sensing.planning.batches.confidence import ByEstimate, BySchedule
+from gp_active_sensing.ties import first_best
 
 __all__ = ["BEst", "GpBucb", "Hallucination"]
 
@@ -70,7 +71,7 @@ class Hallucination(Batch):
                 width = start.widths(stage, locations[left], std[left])
                 scores = mean + self.factor * width * std
             scores = np.where(left, scores, -np.inf)
-            chosen.append(int(np.argmax(scores)))
+            chosen.append(int(first_best(scores)))
             if len(chosen) < size:
                 ahead.read(int(locations[chosen[-1]]))
         return chosen

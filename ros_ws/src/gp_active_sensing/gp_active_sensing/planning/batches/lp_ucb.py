@@ -13,6 +13,7 @@ from gp_active_sensing.planning.bandits.improvement import safe_std
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.planning.batches.base import Batch, Start
 from gp_active_sensing.planning.batches.confidence import BySchedule
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["LpUcb", "largest_slope", "log_penalty"]
@@ -50,7 +51,7 @@ class LpUcb(BySchedule, Batch):
         while len(chosen) < size:
             open_ = np.where(np.isin(np.arange(scores.size), chosen), -np.inf, scores)
             # Where every penalty is total, the bound alone decides.
-            chosen.append(int(np.argmax(open_)))
+            chosen.append(int(first_best(open_)))
             penalise(int(view.locations[chosen[-1]]))
         return chosen
 

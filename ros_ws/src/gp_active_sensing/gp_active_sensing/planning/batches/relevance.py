@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gp_active_sensing.ties import by_size
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["region_of", "relevance_region"]
@@ -63,5 +64,5 @@ def region_of(
     missing = size - int(inside.sum())
     if missing > 0:
         upper[inside | ~open_] = -np.inf
-        inside[np.argsort(-upper, kind="stable")[:missing]] = True
+        inside[by_size(upper)[:missing]] = True
     return np.flatnonzero(inside)

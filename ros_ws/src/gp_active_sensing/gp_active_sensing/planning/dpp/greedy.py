@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gp_active_sensing.planning.dpp.kernel import Entries, checked, tolerance
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["greedy_kdpp"]
@@ -37,7 +38,7 @@ def greedy_kdpp(entries: Entries, diagonal: FloatArray, k: int) -> IntArray:
     chosen = np.empty(k, dtype=np.int64)
     rows = np.empty((k, m))
     for j in range(k):
-        item = int(np.argmax(residual))
+        item = int(first_best(residual))
         variance = residual[item]
         if variance <= smallest:
             chosen[j:] = np.setdiff1d(everything, chosen[:j])[: k - j]
