@@ -79,7 +79,7 @@ setup(
         "networkx>=2.8",
         "shapely>=2.0",
         "pyyaml>=6.0",
-        "defusedxml>=0.7",
+        "defusedxml>=0.7.1",  # 0.7.0 has a ParseError of its own that nothing raises
         "click>=8.1",
         "rich>=13.0",
     ],

@@ -296,8 +296,9 @@ class GraphTopology(Places):
         from scipy.sparse.csgraph import connected_components
 
         n = self._n
-        to = np.array([b for out in self._next for b in out], dtype=np.int64)
-        starts = np.cumsum([0, *(len(out) for out in self._next)])
+        # scipy 1.11 takes no longer indices in a graph.
+        to = np.array([b for out in self._next for b in out], dtype=np.intc)
+        starts = np.cumsum([0, *(len(out) for out in self._next)], dtype=np.intc)
         matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
         weak, _ = connected_components(matrix, directed=True, connection="weak")
         _, labels = connected_components(matrix, directed=True, connection="strong")

@@ -92,8 +92,9 @@ class Links:
         """Return the symmetric (n, n) sparse matrix with `weights` (m,) at the links."""
         from scipy.sparse import coo_array
 
-        rows = np.concatenate([self.first, self.second])
-        columns = np.concatenate([self.second, self.first])
+        # scipy 1.11 takes no longer indices in a graph.
+        rows = np.concatenate([self.first, self.second]).astype(np.intc)
+        columns = np.concatenate([self.second, self.first]).astype(np.intc)
         data = np.concatenate([weights, weights])
         return coo_array((data, (rows, columns)), shape=(self.n, self.n)).tocsr()
 

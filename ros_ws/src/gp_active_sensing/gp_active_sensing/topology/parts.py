@@ -45,8 +45,9 @@ def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Parts:
 
     out = successors_of(road_map.segments, u_turns)
     n = len(out)
-    to = np.array([b for following in out for b in following], dtype=np.int64)
-    starts = np.cumsum([0, *(len(following) for following in out)])
+    # scipy 1.11 takes no longer indices in a graph.
+    to = np.array([b for following in out for b in following], dtype=np.intc)
+    starts = np.cumsum([0, *(len(following) for following in out)], dtype=np.intc)
     matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
     weak, _ = connected_components(matrix, directed=True, connection="weak")
     strong, labels = connected_components(matrix, directed=True, connection="strong")

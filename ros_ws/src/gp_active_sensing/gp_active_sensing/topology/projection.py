@@ -199,7 +199,8 @@ def _local_system(datum: tuple[float, float]) -> str:
 def _transform(source: Any, target: Any, points: FloatArray, where: str) -> FloatArray:
     pyproj = _proj()
     change = pyproj.Transformer.from_crs(source, target, always_xy=True)
-    done = np.column_stack(change.transform(points[:, 0], points[:, 1]))
+    # Lists: pyproj takes an array of one point for a number, of which numpy 1 warns.
+    done = np.column_stack(change.transform(points[:, 0].tolist(), points[:, 1].tolist()))
     bad = np.flatnonzero(~np.isfinite(done).all(axis=1))
     if len(bad):
         x, y = points[bad[0]]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gp_active_sensing.planning.bal.tree import Block, Tree
-from gp_active_sensing.ties import NAT, by_size, first_best, ties
+from gp_active_sensing.ties import NAT, by_size, first_best
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["SEARCHES", "exhaustive", "gap_directed", "published"]
@@ -19,8 +19,6 @@ Search = Callable[[Tree, float, Room], None]
 
 _ENTRIES = 60_000
 """About how many numbers one step of the gap-directed search computes: a few milliseconds."""
-_DIGITS = 9
-"""Bounds that agree to so many decimals are equal to the queue [nat]."""
 _WORTH = 0.02
 """A step takes the branches whose share of the gap is at least this part of the largest share."""
 
@@ -145,13 +143,13 @@ class _Waiting:
         self._first = self._find()
 
     def _find(self) -> int:
-        equals = np.flatnonzero(ties(self._lower, floor=NAT))
-        return int(equals[first_best(self._upper[equals], floor=NAT)])
+        first = int(self._lower.argmax())
+        ties = np.flatnonzero(self._lower == self._lower[first])
+        return first if len(ties) == 1 else int(ties[self._upper[ties].argmax()])
 
     def bounds(self) -> tuple[float, float]:
         """Return what the queue sorts by: largest lower bound first, then largest upper."""
-        lower, upper = self._lower[self._first], self._upper[self._first]
-        return -round(float(lower), _DIGITS), -round(float(upper), _DIGITS)
+        return -float(self._lower[self._first]), -float(self._upper[self._first])
 
     def take(self) -> tuple[Block, int, IntArray, IntArray]:
         """Remove the best and return it, as `Tree.expand` takes it."""

@@ -93,8 +93,10 @@ def test_a_plan_tells_of_the_best_candidates_in_order_of_place() -> None:
     told = plan.candidates
     assert len(told) == MOST_CANDIDATES
     assert [c.location for c in told] == sorted(c.location for c in told)
-    assert max(told, key=lambda c: c.lower).location == plan.waypoint
-    assert plan.lower == max(c.lower for c in told)
+    # Far from the reading all places are as good, but for what rounding makes of it: the first.
+    best = max(c.lower for c in told)
+    assert plan.lower == pytest.approx(best, rel=1e-9)
+    assert plan.waypoint == min(c.location for c in told if c.lower >= best * (1.0 - 1e-9))
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "thompson"])
