@@ -33,7 +33,10 @@ def check_parameters(given: Any) -> None:
     shipped = yaml.safe_load(find_resource("config", "probe.yaml").read_text("utf-8"))
     (name,) = given
     assert name in {"/**", "active_sensing"}, f"{name}: no node of that name"
-    whole = overlaid(shipped["/**"]["ros__parameters"], given[name]["ros__parameters"])
+    base = shipped["/**"]["ros__parameters"]
+    assert "file" not in base["map"], "without a map there is no mission"
+    base["map"]["file"] = "town"  # the reader's map
+    whole = overlaid(base, given[name]["ros__parameters"])
     config = from_mapping(ActiveSensingConfig, whole)
     build_policy(config.policy)
 

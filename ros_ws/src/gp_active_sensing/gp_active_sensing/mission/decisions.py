@@ -9,6 +9,7 @@ from typing import Any
 from gp_active_sensing.events import asked_event, decision_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.consulting import Consulting
+from gp_active_sensing.mission.first_leg import first_leg_refusal
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import Probe
@@ -56,6 +57,8 @@ class Decisions:
         """The same, by how the decision came about."""
         self.round: set[str] = set()
         """Probes that are to be asked for in this round, where they are decided for together."""
+        self.refusal = ""
+        """Why the newest answer is not given out, and the mission has to pause."""
         self.consulting: Consulting | None = None
         """Asks an expert before a decision; None = nobody does."""
         self._clock = clock
@@ -65,6 +68,7 @@ class Decisions:
         """Use no answer that is under way."""
         self.number += 1
         self.running = False
+        self.refusal = ""
         self.open = None
         if self.consulting is not None:
             self.consulting.give_up()
@@ -158,14 +162,22 @@ class Decisions:
         probe.ahead.drop()
         if probe.at is not None:
             return True
-        if probe.intake.track.newest is None:
+        pose = probe.intake.track.newest
+        if pose is None:
             return False  # where the probe is must be known first
         probe.at = probe.standing()
         if probe.at is not None:
             return True
         if probe.homeward.needs_start:
             return False  # where it has to come back to must be known first
-        logger.warning("%s is off the map: any place may be the first", probe.name or "the probe")
+        matcher = probe.intake.matcher
+        place, metres = matcher.nearest(pose.x, pose.y)
+        logger.warning(
+            "%s is off the map: its pose (%.1f, %.1f) is %.0f m from the nearest place, %s "
+            "(mission.snap_distance is %g m). Any place may be the first",
+            probe.name or "the probe", pose.x, pose.y,
+            metres, self.loop.topology.names[place], matcher.snap_distance,
+        )  # fmt: skip
         return True
 
     def next_ahead(self) -> AheadJob | None:
@@ -189,6 +201,10 @@ class Decisions:
         self.running = False
         probe = self.roster.probes[job.probe]
         if probe.gone:
+            return False
+        if refusal := first_leg_refusal(probe, plan):
+            self.refusal = refusal
+            self.round.add(probe.name)
             return False
         if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint, job.loop):
             self.round.add(probe.name)

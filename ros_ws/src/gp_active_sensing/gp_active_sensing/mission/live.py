@@ -27,6 +27,7 @@ LIVE = (
     "mission.arrival_radius",
     "mission.reading_timeout",
     "mission.retries",
+    "mission.first_leg",
     "mission.drive_timeout",
     "mission.block_seconds",
     "mission.lost_after",

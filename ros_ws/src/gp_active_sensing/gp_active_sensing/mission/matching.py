@@ -52,6 +52,9 @@ class MapMatcher:
             [shapely.LineString(li) if len(li) > 1 else shapely.Point(li[0]) for li in lines]
         )
         self._lengths = shapely.length(self._shapes)
+        left, bottom, right, top = shapely.total_bounds(self._shapes).tolist()
+        self.extent = math.hypot(right - left, top - bottom)
+        """Diagonal of the bounding box of all places [m]."""
         self._tree = shapely.STRtree(self._shapes)
 
     def is_line(self, place: int) -> bool:
@@ -91,6 +94,14 @@ class MapMatcher:
             if best is None or (score, place) < best[:2]:
                 best = (score, place, fraction)
         return None if best is None else Match(best[1], best[2])
+
+    def nearest(self, x: float, y: float) -> tuple[int, float]:
+        """Return the place nearest to a position, and how far it is [m]."""
+        import shapely
+
+        point = shapely.Point(x, y)
+        place = int(self._tree.nearest(point))
+        return place, float(shapely.distance(self._shapes[place], point))
 
     def _direction(self, place: int, along: float) -> float:
         """Return the direction of a line at a distance from its start [rad]."""

@@ -267,6 +267,8 @@ class Mission(Commanded):
                 self.reason = ""
             if not used or not plan.path:
                 self._journal(unused_event(job.probe, plan, stamp_ns=self._now_ns))
+            if self.decisions.refusal:
+                self.pause(self.decisions.refusal)
             if used and plan.waypoint is None:
                 if plan.path:
                     self.reason = f"{plan.reason}; on the way to the end place"

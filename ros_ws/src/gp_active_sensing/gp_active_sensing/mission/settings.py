@@ -65,6 +65,14 @@ class MissionConfig:
         "is at the waypoint as well",
         choices=("reading", "radius"),
     )
+    first_leg: float | None = param(
+        None,
+        help="longest first leg, from where a probe is at its first decision to its first "
+        "waypoint; a longer one is not given out, and the mission pauses: the map, the frame or "
+        "the datum may be wrong; unset = the map's extent (the diagonal of its bounding box)",
+        unit="m",
+        above=0.0,
+    )
     drive_timeout: float = param(
         120.0,
         help="a waypoint is blocked, and another one chosen, when the probe comes neither nearer "

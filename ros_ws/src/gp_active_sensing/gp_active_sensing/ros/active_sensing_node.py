@@ -39,6 +39,11 @@ from gp_active_sensing.sim.scenario import with_policy
 
 __all__ = ["ActiveSensingNode", "main"]
 
+NO_MAP = (
+    "map: none is given, so there is no mission. Expected a road map (map:=FILE of the launch "
+    "file, or map.file) or another kind of map (map.kind: line, grid or points, with its keys) in "
+    "the parameter file"
+)
 LIVE = (*live.LIVE, "probes")
 """Parameters that may change while the node is configured."""
 
@@ -161,9 +166,7 @@ class ActiveSensingNode(GuardedNode):
 
     def configure(self) -> None:
         """Build everything from the parameters; all problems in one message."""
-        config: ActiveSensingConfig = self.parameters.config(
-            check=lambda mapping: build_policy(mapping.get("policy", {}))
-        )
+        config: ActiveSensingConfig = self.parameters.config(check=_check)
         self._config = config
         self._parts = parts = build_parts(config, self._scenario)
         if parts.recorder.run is not None and not parts.recorder.earlier:
@@ -224,6 +227,24 @@ def _state_words(mission: Mission) -> str:
     """Return the state of a mission that does not run, and what makes it go on."""
     command = {"idle": "; ~/start begins it", "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command
+
+
+def _check(mapping: dict[str, Any]) -> None:
+    """Look at what the configuration leaves open.
+
+    Raises:
+        ConfigError: no map, a policy that there is not, wrong parameters of it.
+    """
+    found: list[str] = []
+    given = mapping.get("map", {})
+    if not given.get("kind") or (given["kind"] == "roads" and not given.get("file")):
+        found.append(NO_MAP)
+    try:
+        build_policy(mapping.get("policy", {}))
+    except ConfigError as error:
+        found += error.problems
+    if found:
+        raise ConfigError(found)
 
 
 def main(args: Sequence[str] | None = None) -> int:

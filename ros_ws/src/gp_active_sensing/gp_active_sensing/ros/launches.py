@@ -77,7 +77,9 @@ _NAVIGATE = Argument(
 )
 _SCENARIO_HELP = f"scenario, {_shipped('sim', '.yaml')}"
 _RVIZ = Argument("rviz", "show the field, the map and the plan in RViz", "false", bool)
-_MAP = Argument("map", f"road map, {_shipped('maps', '.geojson')}")
+_MAP = Argument(
+    "map", f"road map, {_shipped('maps', '.geojson')}; empty = that of params_file or scenario"
+)
 _SENSOR = (
     Argument("reading_topic", "topic of the readings", "reading"),
     Argument("reading_type", "message type of the readings, package/msg/Name"),

@@ -105,7 +105,7 @@ def test_a_wrong_argument_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 def test_interrupted_it_leaves_nobody_behind(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with launched(log, "probe.launch.py") as process:
+    with launched(log, "probe.launch.py", "map:=town") as process:
         wait_until(lambda: "waiting for topic /pose" in log.read_text(), "the node")
         assert node_pids(process.pid)
         process.send_signal(signal.SIGINT)

@@ -24,13 +24,12 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import FloatArray
-from tests.ros.conftest import Ros, wait_until
+from tests.ros.conftest import Ros
 from tests.ros.robot import Robot, field
+from tests.waiting import LIMIT, wait_until
 
 pytestmark = pytest.mark.ros
 
-LONG = 60.0
-"""Longest wait for a whole mission [s]."""
 COMMON = """
     map: {map}
     belief: {{length_scales: [10.0, 20.0, 40.0], signal_std: [3.0], noise_std: [0.2]}}
@@ -110,7 +109,7 @@ class Drive:
             self.levels[status.name.rpartition(": ")[2]] = level, status.message
             self.values.update({item.key: item.value for item in status.values})
 
-    def wait(self, condition: Callable[[], Any], what: str, limit: float = 30.0) -> None:
+    def wait(self, condition: Callable[[], Any], what: str) -> None:
         """Wait for a state, while the node is there."""
 
         def look() -> Any:
@@ -118,11 +117,11 @@ class Drive:
             assert found or self.process.poll() is None, self.log.read_text()
             return found
 
-        wait_until(look, f"{what}; see {self.log}", limit)
+        wait_until(look, f"{what}; see {self.log}")
 
     def wait_end(self) -> int:
         """Wait until the launch has ended; return its exit code."""
-        return self.process.wait(timeout=LONG)
+        return self.process.wait(timeout=LIMIT)
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """Return the events of a kind in the journal."""
@@ -182,7 +181,7 @@ def test_a_field_is_learned(start: Callable[..., Drive]) -> None:
 
 def test_roads_are_learned(start: Callable[..., Drive], tmp_path: Path) -> None:
     roads = write_roads(tmp_path / "farm.geojson")
-    drive = start(robot={"run_up": 59.0}, map=f"{{kind: roads, file: {roads}, speed: 4.0}}")
+    drive = start(robot={"run_up": 59.0, "speed": 10.0}, map=f"{{kind: roads, file: {roads}, speed: 4.0}}")
     assert drive.wait_end() == 0, drive.log.read_text()
     summary = RunDirectory.open(drive.run).summary()
     assert (summary["status"], summary["observed"]) == ("finished", 8)
@@ -192,3 +191,30 @@ def test_a_sensor_that_lags_is_off(start: Callable[..., Drive]) -> None:
     drive = start(robot={"lag": 3.0})
     assert drive.wait_end() == 0, drive.log.read_text()
     assert np.abs(drive.off()).max() > 1.0, "the lag is felt"
+
+
+def test_without_a_map_there_is_no_mission(start: Callable[..., Drive]) -> None:
+    drive = start(map="")
+    assert drive.wait_end() == 1
+    log = drive.log.read_text()
+    assert "map: none is given, so there is no mission. Expected a road map (map:=FILE" in log
+    assert drive.waypoints == []
+    assert not drive.run.exists()
+
+
+def test_a_pose_in_another_frame_is_refused_and_said(start: Callable[..., Drive]) -> None:
+    drive = start(robot={"frame_id": "base_link"})
+    drive.wait(lambda: int(drive.values.get("rejected_wrong_frame", 0)) > 100, "poses refused")
+    assert drive.values["state"] == "running"
+    assert drive.waypoints == []
+    assert "pose in frame 'base_link', the map is in 'odom'" in drive.log.read_text()
+
+
+def test_a_robot_on_another_map_is_not_sent_across_the_country(start: Callable[..., Drive]) -> None:
+    drive = start(robot={"x": 2582.0, "y": 1313.0})
+    drive.wait(lambda: drive.values.get("state") == "paused", "a pause")
+    reason = drive.values["reason"]
+    assert "from its pose (2582.0, 1313.0) to c" in reason
+    assert "more than the map's extent of 68 m" in reason
+    assert drive.waypoints == []
+    assert f"paused at stage 0 ({reason})" in drive.log.read_text()

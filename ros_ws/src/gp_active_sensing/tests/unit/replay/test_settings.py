@@ -25,7 +25,9 @@ def decided(given: Given, base: Base | None = None, *, follow: bool = True) -> A
 
 def test_the_shipped_parameter_file_of_a_robot_works() -> None:
     shipped = find_resource("config", "probe.yaml")
-    config = decided(Given(params=shipped))
+    with pytest.raises(ConfigError, match=r"map\.file: is required for kind 'roads'"):
+        decided(Given(params=shipped))
+    config = decided(Given(params=shipped, map_file="town"))
     assert config.map.file == "town"
     assert config.budget.readings == 100, "what the file says, stays"
     assert config.mission.follow == "probe"

@@ -1,0 +1,126 @@
+"""A first leg that is longer than the map is wide goes to nobody."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.mission.poses import Pose
+from tests.unit.mission.missions import SECOND, Drive
+from tests.unit.mission.teams import Team
+from tests.unit.mission.worlds import Rig, chain, grid
+
+FAR = "Is 'grid' the right map, and the pose in its frame 'map'"
+
+
+def far_away(**mission: Any) -> Rig:
+    """Return a mission whose probe says that it is far off a map of 40 m."""
+    rig = Rig(grid(5), **mission)
+    rig.mission.start()
+    rig.pose(1.0, 3000.0, 400.0)
+    rig.step(1.0)
+    return rig
+
+
+def test_no_waypoint_goes_out_and_the_reason_names_both_positions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        rig = far_away()
+    assert rig.sent == []
+    assert rig.mission.state == "paused"
+    reason = rig.mission.reason
+    assert "from its pose (3000.0, 400.0) to c" in reason
+    assert ", 0.0), more than the map's extent of 50 m. " in reason, "40 m, and 10 m beside it"
+    assert FAR in reason
+    assert "~/resume" in reason
+    assert f"paused at stage 0 ({reason})" in caplog.text
+    assert not [e for e in rig.events if e["event"] == "decision"]
+
+
+def test_resume_looks_again() -> None:
+    rig = far_away()
+    assert rig.mission.resume() == ""
+    rig.step(2.0)
+    assert (rig.mission.state, rig.sent) == ("paused", [])
+    rig.pose(3.0, 20.0)
+    assert rig.mission.resume() == ""
+    rig.step(3.0)
+    assert rig.mission.state == "running"
+    assert len(rig.sent) == 1
+
+
+def test_a_longer_first_leg_may_be_allowed_while_the_mission_is_paused() -> None:
+    rig = far_away()
+    rig.mission.set_config(replace(rig.config, first_leg=4000.0))
+    assert rig.mission.resume() == ""
+    rig.step(2.0)
+    assert rig.mission.state == "running"
+    assert len(rig.sent) == 1
+
+
+def test_a_shorter_one_may_be_asked_for() -> None:
+    rig = Rig(chain(), first_leg=50.0)
+    rig.mission.start()
+    rig.pose(1.0, 150.0, 400.0)
+    rig.step(1.0)
+    assert rig.mission.state == "paused"
+    assert "more than mission.first_leg of 50 m" in rig.mission.reason
+
+
+def test_only_the_first_leg_counts() -> None:
+    rig = Rig(grid(5), drive_timeout=0.0)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    assert len(rig.sent) == 1
+    rig.pose(2.0, 3000.0)
+    rig.mission.pause()
+    rig.mission.resume()
+    rig.mission.unreachable()
+    rig.step(2.0)
+    assert len(rig.sent) > 1
+    assert rig.mission.state == "running"
+
+
+def test_whoever_drives_where_it_likes_is_not_held_up() -> None:
+    rig = far_away(follow="probe")
+    assert rig.mission.state == "running"
+
+
+def test_of_several_probes_the_one_is_named() -> None:
+    team = Team(("a", "b"))
+    team.put("a", 0, read=False)
+    team.step()
+    assert len(team.sent["a"]) == 1
+    team.mission.inbox.put(Pose(round(team.t * SECOND), "map", -900.0, 0.0, 0.0), team.t, "b")
+    team.step()
+    assert team.mission.state == "paused"
+    assert team.mission.reason.startswith("the first leg of b would be 9")
+    assert not team.sent.get("b")
+
+
+def test_a_node_that_is_started_again_is_still_paused(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.sent.append(Pose(SECOND, "map", -900.0, 0.0, 0.0))
+    drive.start()
+    drive.step()
+    reason = drive.built.mission.reason
+    assert reason.startswith("the first leg would be 9")
+    drive.kill()
+    drive.start()
+    drive.step()
+    assert (drive.built.mission.state, drive.built.mission.reason) == ("paused", reason)
+    assert drive.built.mission.resume() == ""
+    drive.step()
+    assert (drive.built.mission.state, drive.decided) == ("paused", []), "looked at again"
+    drive.kill()
+    drive.config["mission"] = {"first_leg": 2000.0}
+    drive.start()
+    assert drive.built.mission.resume() == ""
+    drive.run()
+    assert drive.built.mission.loop.belief.observed.sum() == 12
