@@ -181,7 +181,9 @@ def test_a_field_is_learned(start: Callable[..., Drive]) -> None:
 
 def test_roads_are_learned(start: Callable[..., Drive], tmp_path: Path) -> None:
     roads = write_roads(tmp_path / "farm.geojson")
-    drive = start(robot={"run_up": 59.0, "speed": 10.0}, map=f"{{kind: roads, file: {roads}, speed: 4.0}}")
+    drive = start(
+        robot={"run_up": 59.0, "speed": 10.0}, map=f"{{kind: roads, file: {roads}, speed: 4.0}}"
+    )
     assert drive.wait_end() == 0, drive.log.read_text()
     summary = RunDirectory.open(drive.run).summary()
     assert (summary["status"], summary["observed"]) == ("finished", 8)
