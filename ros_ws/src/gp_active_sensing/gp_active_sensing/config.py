@@ -181,6 +181,8 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
 
 def _convert_sequence(hint: Any, value: Any, path: str, info: Param, problems: list[str]) -> Any:
     args = typing.get_args(hint)
+    if isinstance(value, str) and any(map(_holds_lists, args)):
+        value = _list_from_text(value)
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         problems.append(f"{path}: expected a list, got {_shown(value)}")
         return None
@@ -197,6 +199,22 @@ def _convert_sequence(hint: Any, value: Any, path: str, info: Param, problems: l
         for i, (kind, item) in enumerate(zip(inner, value, strict=True))
     ]
     return tuple(items) if typing.get_origin(hint) is tuple else items
+
+
+def _holds_lists(hint: Any) -> bool:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(map(_holds_lists, typing.get_args(hint)))
+    return typing.get_origin(hint) in (tuple, list)
+
+
+def _list_from_text(text: str) -> Any:
+    # A ROS parameter file holds no list of lists; in quotes it is the same in every file.
+    import yaml
+
+    try:
+        return yaml.safe_load(text) if text.lstrip().startswith("[") else text
+    except yaml.YAMLError:
+        return text
 
 
 def _convert_mapping(value: Any, path: str, problems: list[str]) -> Any:

@@ -95,7 +95,7 @@ class MissingDependencyError(ActiveSensingError, ImportError):
     """An optional dependency is missing; the message says how to install it."""
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """Return ``" Did you mean 'x'?"`` for the nearest known name, or an empty string."""
-    matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=0.5)
+def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
+    """Return ``" Did you mean 'x'?"`` for the nearest known name; "" when none is so alike (≤ 1)."""
+    matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -23,13 +23,19 @@ def check_arguments(use: str, arguments: list[str]) -> None:
         known[name].parse(value)
 
 
-def check_parameters(given: Any) -> None:
+def check_parameters(text: str, folder: Path) -> None:
     """Check parameters of `active_sensing`, laid over the shipped file, as the node would."""
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.mission.settings import ActiveSensingConfig
     from gp_active_sensing.planning import build_policy
     from gp_active_sensing.resources import find_resource
+    from gp_active_sensing.ros.parameter_files import check_parameter_file
 
+    file = folder / "parameters_of_the_page.yaml"
+    file.write_text(text, encoding="utf-8")
+    check_parameter_file(file)
+    file.unlink()
+    given = yaml.safe_load(text)
     shipped = yaml.safe_load(find_resource("config", "probe.yaml").read_text("utf-8"))
     (name,) = given
     assert name in {"/**", "active_sensing"}, f"{name}: no node of that name"

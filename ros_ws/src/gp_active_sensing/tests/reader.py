@@ -139,7 +139,7 @@ class Reader:
             case "scenario":
                 self._check_scenario(step)
             case "parameters":
-                check_parameters(yaml.safe_load(step.text))
+                check_parameters(step.text, self.folder)
             case "experiment":
                 self._check_experiment(step)
             case _:

@@ -164,6 +164,31 @@ class Leaf:
                 return value
         return _listed(value)
 
+    def typed(self, parameter: Parameter) -> Parameter:
+        """Return a parameter with its numbers in the type that it has, where that is exact.
+
+        ROS tells 5000 and 5000.0 apart, and refuses one for the other.
+        """
+        value = parameter.value
+        if self.kind == Parameter.Type.DOUBLE and parameter.type_ == Parameter.Type.INTEGER:
+            value = _same(float, value)
+        elif self.kind == Parameter.Type.INTEGER and parameter.type_ == Parameter.Type.DOUBLE:
+            value = _same(int, value)
+        elif self.kind == Parameter.Type.DOUBLE_ARRAY and (
+            parameter.type_ == Parameter.Type.INTEGER_ARRAY
+        ):
+            value = [_same(float, item) for item in value]
+        elif self.kind == Parameter.Type.INTEGER_ARRAY and (
+            parameter.type_ == Parameter.Type.DOUBLE_ARRAY
+        ):
+            value = [_same(int, item) for item in value]
+        else:
+            return parameter
+        try:
+            return Parameter(parameter.name, self.kind, value)
+        except ValueError:  # one was not exact: left to ROS, which refuses it
+            return parameter
+
     def check(self, value: Any) -> str:
         """Return what is wrong with a parameter's value, "" when nothing is."""
         last = self.name.rsplit(".", maxsplit=1)[-1]
@@ -211,6 +236,13 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     if field.default is not MISSING:
         return field.default
     return field.default_factory() if field.default_factory is not MISSING else None
+
+
+def _same(kind: type, value: float) -> Any:
+    """Return a number as another type, or as it is where that would change it."""
+    if not math.isfinite(value):
+        return value
+    return kind(value) if kind(value) == value else value
 
 
 def _is_nan(value: Any) -> bool:

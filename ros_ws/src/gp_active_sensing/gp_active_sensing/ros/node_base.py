@@ -9,6 +9,7 @@ first three; `running` answers the last.
 from __future__ import annotations
 
 import functools
+import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from rclpy.timer import Timer
 
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.ros.logs import forward_logs
+from gp_active_sensing.ros.parameter_files import keys_in_files
 
 __all__ = ["GuardedNode", "RCLError", "steady_clock"]
 
@@ -59,6 +61,9 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         """Parameters given as an empty list, which ROS cannot declare: it has no type."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
+        words = [*sys.argv[1:], *(options.get("cli_args") or ())]
+        self.keys_in_files = keys_in_files(words, self.get_name())
+        """Of each key in a parameter file, whether it stands under this node's own name."""
         self._stop_forwarding = forward_logs(self.get_logger())
 
     def declare_parameters(

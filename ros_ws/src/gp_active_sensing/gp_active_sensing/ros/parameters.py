@@ -8,7 +8,9 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
   a list.
 - Lists of lists and "one of several types": a list of numbers, or a text with the value in YAML,
   such as ``"[[0, 1], [2, 3]]"``.
-- Whole numbers are taken where numbers are expected.
+- Whole numbers are taken where numbers are expected, and the other way round where that is exact.
+- Keys of other nodes (``/**`` of a parameter file) are passed over. One that is nearly one of ours
+  is a problem, and so is any unknown one that stands under the node's own name.
 
 Nothing raises while parameters are declared: wrong values are kept and reported together, by
 `ParameterTree.config`.
@@ -27,9 +29,12 @@ from rclpy.parameter import Parameter
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.ros.descriptors import Leaf, leaves_of
+from gp_active_sensing.ros.owners import owner_of
 
 __all__ = ["ParameterTree"]
 
+_NEAR = 0.75
+"""How alike a key of nobody and one of ours are when it is taken for that, misspelt."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 
@@ -58,6 +63,7 @@ class ParameterTree:
         self.checks: dict[str, Callable[[Any], str]] = {}
         """By name: says why a live parameter cannot have a value now, "" when it can."""
         self.given = self._take_overrides()
+        node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)
 
     @property
@@ -162,16 +168,26 @@ class ParameterTree:
         return True
 
     def _note_unknown(self) -> None:
-        ours = {name.split(".", maxsplit=1)[0] for name in self._leaves if "." in name}
+        sections = {name.split(".", maxsplit=1)[0] for name in self._leaves if "." in name}
+        in_files: Mapping[str, bool] = getattr(self._node, "keys_in_files", {})
         for name in self.given:
             if name in self._leaves:
                 continue
-            hint = suggest(name, self._leaves)
-            text = f"{name}: unknown parameter.{hint}"
-            if hint or name.split(".", maxsplit=1)[0] in ours:
+            owner = owner_of(name, besides=self._root)
+            text = f"{name}: unknown parameter.{suggest(name, self._leaves)}"
+            if in_files.get(name):  # under this node's own name
+                text = f"{name}: belongs to the node {owner}, not to this one" if owner else text
                 self._problems.append(text)
-            else:  # a file may hold what is meant for other nodes
+            elif owner:
+                continue
+            elif name.split(".", maxsplit=1)[0] in sections or suggest(name, self._leaves, _NEAR):
+                self._problems.append(text)
+            elif name not in in_files:  # and not under /**, which is for all
                 self._node.get_logger().warning(f"{text} It is not used")
+
+    def _of_right_type(self, parameters: list[Parameter]) -> list[Parameter]:
+        """Return the parameters with 5000 turned into 5000.0 where a number is expected."""
+        return [self._leaves[p.name].typed(p) if p.name in self._leaves else p for p in parameters]
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         try:

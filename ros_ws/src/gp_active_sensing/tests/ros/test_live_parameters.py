@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
@@ -41,6 +42,67 @@ def test_the_budget_can_be_lowered_and_raised(ros: Ros) -> None:
     probe.wait_value("state", "ended")
     assert probe.values["reason"] == "the budget of readings is spent"
     assert not node.callback_errors
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("budget.metres", 5000, 5000.0),  # a double that is not set
+        ("mission.drive_timeout", 7, 7.0),  # one with a range
+        ("limit.seconds", 0, 0.0),
+        ("budget.readings", 5.0, 5),  # and the other way round
+        ("plan_ahead_samples", 3.0, 3),
+    ],
+)
+def test_a_number_of_the_other_type_is_taken_where_it_is_exact(
+    ros: Ros, name: str, given: float, expected: float
+) -> None:
+    """As ``ros2 param set`` does: 5000 is whole, 5000.0 is not."""
+    started(ros)
+    client = ros.node("parameter_tool")
+    message = Parameter(name, value=given).to_parameter_msg()
+    setting = client.create_client(SetParameters, "/active_sensing/set_parameters")
+    (done,) = ros.call(setting, SetParameters.Request(parameters=[message])).results
+    assert done.successful, done.reason
+    getting = client.create_client(GetParameters, "/active_sensing/get_parameters")
+    (value,) = ros.call(getting, GetParameters.Request(names=[name])).values
+    found = Parameter.from_parameter_msg(Parameter(name, value=expected).to_parameter_msg())
+    assert value == found.get_parameter_value()
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("budget.readings", 5.5),
+        ("budget.readings", float("inf")),
+        ("budget.readings", float("nan")),
+        ("budget.metres", 2**53 + 1),
+        ("budget.metres", "far"),
+        ("budget.metres", True),
+        ("plan_ahead", 1),
+        ("mission.drive_timeout", -7),
+    ],
+)
+def test_a_number_that_would_change_is_refused(ros: Ros, name: str, given: Any) -> None:
+    node, _ = started(ros)
+    before = node.get_parameter_or(name).value
+    message = Parameter(name, value=given).to_parameter_msg()
+    client = ros.node("parameter_tool")
+    setting = client.create_client(SetParameters, "/active_sensing/set_parameters")
+    (refused,) = ros.call(setting, SetParameters.Request(parameters=[message])).results
+    assert not refused.successful
+    assert refused.reason
+    assert node.get_parameter_or(name).value == before
+
+
+def test_lists_of_numbers_of_the_other_type(ros: Ros) -> None:
+    node = sensing(ros, "autostart:=false")
+    assert change(node, map__origin=[1, 2]) == ""
+    assert list(node.get_parameter("map.origin").value) == [1.0, 2.0]
+    assert change(node, belief__signal_std=[3]) == ""
+    assert list(node.get_parameter("belief.signal_std").value) == [3.0]
+    assert change(node, map__origin=[1, 2**53 + 1]) != ""
+    assert change(node, map__features=[1, 2]) != ""
 
 
 def test_times_and_limits_take_effect(ros: Ros) -> None:

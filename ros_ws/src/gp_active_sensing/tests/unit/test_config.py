@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.catalogue import describe_fields, describe_policies, key_table
 from gp_active_sensing.config import (
     from_mapping,
@@ -15,6 +16,7 @@ from gp_active_sensing.config import (
 )
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
+from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.yaml_files import apply_overrides, load_yaml
 
 
@@ -113,6 +115,34 @@ def test_all_problems_come_at_once() -> None:
 )
 def test_wrong_values(change: dict[str, Any], expected: str) -> None:
     assert any(p.startswith(expected) for p in problems({"count": 1, **change}))
+
+
+def test_a_list_of_lists_may_be_text() -> None:
+    """As in a parameter file of ROS, which holds no list within a list."""
+    nested: dict[str, Any] = {
+        "obstacles": [[[0, 0], [5, 5]], [[6.5, 0], [7, 1], [8, 0]]],
+        "outline": [[0, 0], [20, 0], [20, 20]],
+    }
+    grid = {"kind": "grid", "columns": 4, "rows": 4}
+    as_text = {key: str(value) for key, value in nested.items()}
+    assert from_mapping(MapConfig, grid | as_text) == from_mapping(MapConfig, grid | nested)
+    scales = {"length_scales": "[5, [1, 2]]"}
+    assert from_mapping(BeliefConfig, scales).length_scales == (5.0, (1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[0, 0], [5, 5]", "obstacles: expected a list, got str '[[0, 0], [5, 5]'"),
+        ("none", "obstacles: expected a list, got str 'none'"),
+        ("[[[0, 0], [5, wide]]]", "obstacles[0][1][1]: expected a number [m], got str 'wide'"),
+        ("", "obstacles: expected a list, got str ''"),
+    ],
+)
+def test_text_that_is_no_list_of_lists(text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_mapping(MapConfig, {"kind": "grid", "columns": 2, "rows": 2, "obstacles": text})
+    assert expected in str(caught.value)
 
 
 def test_a_default_list_is_not_shared() -> None:

@@ -151,7 +151,10 @@ def test_a_part_is_laid_over_the_whole() -> None:
     assert other == {"name": "b", "map": {"kind": "grid"}, "policy": {"name": "ie"}}
 
 
-def test_parameters_are_checked_as_the_node_does() -> None:
-    check_parameters({"/**": {"ros__parameters": {"budget": {"readings": 3}}}})
+def test_parameters_are_checked_as_the_node_does(tmp_path: Path) -> None:
+    text = "/**: {ros__parameters: {budget: {readings: %s}}}"
+    check_parameters(text % 3, tmp_path)
     with pytest.raises(ValueError, match=r"budget\.readings: must be 1 or more"):
-        check_parameters({"/**": {"ros__parameters": {"budget": {"readings": 0}}}})
+        check_parameters(text % 0, tmp_path)
+    with pytest.raises(ValueError, match="no list or mapping within a list"):
+        check_parameters(text % "[[3]]", tmp_path)

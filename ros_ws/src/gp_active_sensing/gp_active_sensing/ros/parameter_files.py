@@ -1,0 +1,190 @@
+"""ROS parameter files, read before ROS reads them: what it cannot take in, and whose a key is.
+
+rcl ends the process on a list within a list, without the file's or the key's name; and it hands a
+node the keys of ``/**`` and those of its own name as one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gp_active_sensing.errors import ConfigError
+
+__all__ = ["check_parameter_file", "given_files", "keys_in_files"]
+
+Problem = tuple[int, str]
+"""Line, and what is wrong there."""
+_PARAMETERS = "ros__parameters"
+_ORDER = f"expected the name of a node, such as /**, below it {_PARAMETERS}, below that parameters"
+_TYPES = {"int": "whole numbers", "float": "numbers", "bool": "true/false", "str": "text"}
+_TRUTHS = frozenset("y Y n N".split())
+"""True and false to rcl, text to Python's YAML."""
+
+
+def check_parameter_file(path: Path) -> None:
+    """Look for what rcl cannot read.
+
+    Raises:
+        ConfigError: every such place, with line and key, and what to write instead.
+    """
+    roots, found = _documents(path), set(_aliases(path))
+    if not found:  # with them a list may hold itself
+        found = {problem for root in roots for problem in _wrong_in(root)}
+    problems = [f"line {line}: {text}" for line, text in sorted(found)]
+    if problems:
+        raise ConfigError(problems, source=str(path))
+
+
+def given_files(words: Sequence[str]) -> list[Path]:
+    """Return the parameter files named in a node's command line."""
+    return [Path(value) for flag, value in itertools.pairwise(words) if flag == "--params-file"]
+
+
+def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
+    """Return the keys that a node's parameter files hold for it.
+
+    Args:
+        words: the node's command line.
+        name: the node's name, without its namespace.
+
+    Returns:
+        By dotted key, whether it stands under the node's own name, and not only under one such as
+        ``/**`` that is for several.
+    """
+    found: dict[str, bool] = {}
+    for path in given_files(words):
+        try:
+            sections = [s for root in _documents(path) for s in _sections(root)]
+        except ConfigError:  # rcl refuses such a file as well, and then there is no node
+            continue
+        for node, section in sections:
+            last = node.rsplit("/", maxsplit=1)[-1]
+            if last == name or last.startswith("*"):
+                for key, _ in _leaves(section):
+                    found[key] = last == name or found.get(key, False)
+    return found
+
+
+def _documents(path: Path) -> list[yaml.Node]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except OSError as error:
+        msg = f"cannot be read: {error.strerror or error}"
+    except UnicodeDecodeError as error:
+        msg = f"is no text in UTF-8: {error}"
+    except yaml.YAMLError as error:
+        msg = f"is no YAML: {error}"
+    raise ConfigError(msg, source=str(path))
+
+
+def _pairs(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            text = key.value if isinstance(key, yaml.ScalarNode) else str(key.value)
+            yield text, key, value
+
+
+def _sections(root: yaml.Node, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
+    """Yield the names of nodes and what stands below ``ros__parameters``."""
+    for key, _, value in _pairs(root):
+        if key == _PARAMETERS:
+            yield prefix, value
+        else:
+            yield from _sections(value, f"{prefix}/{key.lstrip('/')}")
+
+
+def _leaves(section: yaml.Node, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
+    for key, _, value in _pairs(section):
+        if isinstance(value, yaml.MappingNode):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _wrong_in(root: yaml.Node) -> Iterator[Problem]:
+    if not isinstance(root, yaml.MappingNode):
+        yield _line(root), _ORDER
+        return
+    yield from _outside(root)
+    for _, section in _sections(root):
+        if not isinstance(section, yaml.MappingNode):
+            yield _line(section), f"{_PARAMETERS}: expected parameters below it, found none"
+        for key, value in _leaves(section):
+            text = _problem(key, value)
+            if text:
+                yield _line(value), text
+
+
+def _outside(root: yaml.Node) -> Iterator[Problem]:
+    """Find values that do not stand below ``ros__parameters``."""
+    for key, at, value in _pairs(root):
+        if key != _PARAMETERS and isinstance(value, yaml.MappingNode):
+            yield from _outside(value)
+        elif key != _PARAMETERS:
+            yield _line(at), f"{key}: a value before {_PARAMETERS}: {_ORDER}"
+
+
+def _line(node: yaml.Node) -> int:
+    return node.start_mark.line + 1 if node.start_mark is not None else 0
+
+
+def _problem(key: str, value: yaml.Node) -> str:
+    """Return what rcl cannot read about the value of a parameter, "" when it can."""
+    last = key.rsplit(".", maxsplit=1)[-1]
+    if isinstance(value, yaml.ScalarNode):
+        if value.value == "" and value.style is None:
+            return f'{key}: has no value; leave the key out, or write {last}: ""'
+        return ""
+    if any(not isinstance(item, yaml.ScalarNode) for item in value.value):
+        return (
+            f"{key}: a ROS parameter file holds no list or mapping within a list; "
+            f"write it as text, in quotes: {last}: {_quoted(value)}"
+        )
+    kinds = {_kind(item) for item in value.value}
+    if kinds == {"int", "float"}:
+        numbers = ", ".join(_decimal(item) for item in value.value)
+        return f"{key}: whole numbers and others in one list; write {last}: [{numbers}]"
+    if len(kinds) > 1:
+        said = ", ".join(_TYPES[kind] for kind in sorted(kinds))
+        return f"{key}: the entries of a list must be of one type, got {said}; quote what is text"
+    return ""
+
+
+def _kind(item: Any) -> str:
+    word = item.tag.rsplit(":", maxsplit=1)[-1]
+    if item.style is None and item.value in _TRUTHS:
+        return "bool"
+    return word if word in _TYPES else "str"
+
+
+def _decimal(item: Any) -> str:
+    return f"{item.value}.0" if _kind(item) == "int" else str(item.value)
+
+
+def _quoted(node: yaml.Node) -> str:
+    flow = yaml.serialize(_in_flow(node), Dumper=yaml.SafeDumper, width=10**6).strip()
+    return f'"{flow}"' if '"' not in flow else "'" + flow.replace("'", "''") + "'"
+
+
+def _in_flow(node: yaml.Node) -> yaml.Node:
+    """Return the node as it is written on one line."""
+    if isinstance(node, yaml.SequenceNode):
+        items = [_in_flow(item) for item in node.value]
+        return yaml.SequenceNode(node.tag, items, flow_style=True)
+    if isinstance(node, yaml.MappingNode):
+        pairs = [(_in_flow(key), _in_flow(value)) for key, value in node.value]
+        return yaml.MappingNode(node.tag, pairs, flow_style=True)
+    return node
+
+
+def _aliases(path: Path) -> Iterator[Problem]:
+    for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark is not None else 0
+            yield line, f"*{event.anchor}: ROS knows no aliases; write the value out"

@@ -1,0 +1,142 @@
+"""One parameter file for several nodes: whose a key is, and what is said of those of nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning import policies
+from gp_active_sensing.resources import find_resource, list_resources
+from gp_active_sensing.ros.descriptors import leaves_of
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.owners import NODES, owner_of
+from gp_active_sensing.ros.parameters import ParameterTree
+from tests.ros.conftest import Ros
+
+pytestmark = pytest.mark.ros
+
+Problems = Callable[..., str]
+BAL: Any = policies.factory("bal")
+POLICIES: tuple[Any, ...] = tuple(policies.factory(name) for name in policies.names())
+
+
+def keys_of(name: str) -> set[str]:
+    sections = [{"policy": factory} for factory in POLICIES]
+    return {leaf.name for section in sections for leaf in leaves_of(NODES[name], section)}
+
+
+@pytest.fixture
+def problems(ros: Ros, tmp_path: Path) -> Problems:
+    """Make a node with parameter files; return what is wrong with its parameters."""
+
+    def build(name: str, *files: Path | str, words: tuple[str, ...] = ()) -> str:
+        arguments = ["--ros-args", *words]
+        for number, file in enumerate(files):
+            path = file
+            if isinstance(file, str):
+                path = tmp_path / f"{name}{number}.yaml"
+                path.write_text(file, encoding="utf-8")
+            arguments += ["--params-file", str(path)]
+        node = ros.add(
+            GuardedNode(
+                name,
+                cli_args=arguments,
+                automatically_declare_parameters_from_overrides=True,
+            )
+        )
+        tree = ParameterTree(node, NODES[name])
+        tree.declare({}, policy=BAL)
+        try:
+            tree.config()
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    return build
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_keys_of_other_nodes_are_passed_over(
+    name: str, problems: Problems, capfd: pytest.CaptureFixture[str]
+) -> None:
+    foreign = set().union(*(keys_of(other) for other in NODES)) - keys_of(name)
+    assert len(foreign) > 15
+    lines = "".join(f"    {key}: 1\n" for key in sorted(foreign))
+    said = problems(name, f"/**:\n  ros__parameters:\n{lines}    wheel_radius: 0.3\n")
+    assert "unknown" not in said
+    assert not any(key in said.split() for key in foreign)
+    assert "unknown" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("file", [n for n in list_resources("config") if n.endswith(".yaml")])
+def test_no_node_dies_of_a_shipped_file(
+    name: str, file: str, problems: Problems, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "unknown" not in problems(name, find_resource("config", file))
+    assert "unknown" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "said"),
+    [
+        ("bag_recorder", "compres", "compres: unknown parameter. Did you mean 'compress'?"),
+        ("active_sensing", "plan_ahed", "Did you mean 'plan_ahead'?"),
+        ("active_sensing", "budget.reedings", "Did you mean 'budget.readings'?"),
+        ("simulator", "reading.feild", "Did you mean 'reading.field'?"),
+    ],
+)
+def test_a_key_that_is_nearly_one_of_ours_is_refused(
+    name: str, key: str, said: str, problems: Problems
+) -> None:
+    assert said in problems(name, f"/**: {{ros__parameters: {{{key}: 1}}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "said"),
+    [
+        ("bag_recorder", "map.features", "map.features: belongs to the node active_sensing, not"),
+        ("active_sensing", "speed_factor", "speed_factor: belongs to the node simulator, not"),
+        ("simulator", "wheel_radius", "wheel_radius: unknown parameter."),
+        ("bag_player", "loop", "loop: unknown parameter."),
+        ("active_sensing", "budgets", "budgets: unknown parameter."),
+    ],
+)
+def test_under_the_node_s_own_name_every_unknown_key_is_refused(
+    name: str, key: str, said: str, problems: Problems
+) -> None:
+    own = f"/boat/{name}: {{ros__parameters: {{{key}: 1}}}}\n"
+    words = ("-r", "__ns:=/boat")
+    assert said in problems(name, own, words=words)
+
+
+def test_a_node_of_another_name_is_another_node(problems: Problems) -> None:
+    own = "sensing_2: {ros__parameters: {speed_factor: 1.0, budget: {readings: 0}}}\n"
+    said = problems("active_sensing", own, words=("-r", "__node:=sensing_2"))
+    assert "speed_factor: belongs to the node simulator" in said
+    assert "budget.readings: must be 1 or more" in said
+
+
+def test_what_is_given_for_one_node_and_unknown_is_said(
+    problems: Problems, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "wheel" not in problems("simulator", words=("-p", "wheel_radius:=0.3"))
+    assert "wheel_radius: unknown parameter. It is not used" in capfd.readouterr().err
+
+
+def test_whose_a_parameter_is() -> None:
+    recorder = NODES["bag_recorder"]
+    assert owner_of("map.features", besides=recorder) == "active_sensing"
+    assert owner_of("policy.anything", besides=recorder) == "active_sensing"
+    assert owner_of("speed_factor", besides=recorder) == "simulator"
+    assert owner_of("compress", besides=recorder) == ""
+    assert owner_of("policy.anything", besides=NODES["active_sensing"]) == ""
+    for name in NODES:
+        for key in keys_of(name):
+            assert owner_of(key, besides=object)
