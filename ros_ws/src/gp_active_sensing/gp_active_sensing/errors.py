@@ -96,6 +96,6 @@ class MissingDependencyError(ActiveSensingError, ImportError):
 
 
 def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return ``" Did you mean 'x'?"`` for the nearest known name; "" when none is so alike (≤ 1)."""
+    """Return ``" Did you mean 'x'?"`` for the nearest known name, "" when none is so alike."""
     matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -1,7 +1,7 @@
 """The launch `traffic_sim`, described in gp_active_sensing.ros.launches."""
 
+from gp_active_sensing.ros.launch_description import to_launch_description
 from gp_active_sensing.ros.launches import launch_spec
-from gp_active_sensing.ros.launching import to_launch_description
 from launch import LaunchDescription
 
 

@@ -30,6 +30,7 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay import Bag, BagMessage, BagTopic
 from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.exit_codes import FAILED
 from gp_active_sensing.ros.message_types import find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.outputs import time_of
@@ -174,7 +175,7 @@ class BagPlayer(GuardedNode):
         except ReplayError as error:
             self.get_logger().error(str(error))
             self._report()
-            self.end(1)
+            self.end(FAILED)
 
     def _wait(self, now: float) -> None:
         counts = {n: p.get_subscription_count() for n, p in self._publishers_of.items()}
@@ -312,7 +313,7 @@ class BagPlayer(GuardedNode):
         client = self.create_client(Trigger, self.settings.finish)
         if not client.service_is_ready():
             self.get_logger().error(f"service {client.srv_name} is not there to be called")
-            self.end(1)
+            self.end(FAILED)
             return
         client.call_async(Trigger.Request()).add_done_callback(self.guarded(self._on_finished))
         self._began = now
@@ -322,7 +323,7 @@ class BagPlayer(GuardedNode):
         answer = future.result()
         if not answer.success:
             self.get_logger().error(f"service {self.settings.finish}: {answer.message}")
-        self.end(0 if answer.success else 1)
+        self.end(0 if answer.success else FAILED)
 
     def _await_finish(self, now: float) -> None:
         if now - self._began > _FINISH_PATIENCE:

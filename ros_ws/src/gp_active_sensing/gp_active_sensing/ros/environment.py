@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.ros.exit_codes import REFUSED
 
 __all__ = ["REQUIRED", "RosEnvironment", "inspect_ros", "require_ros", "require_ros_in"]
 
@@ -35,7 +36,7 @@ REQUIRED = (
 )
 """Python packages the nodes import."""
 
-_PROGRAMS = ("active_sensing", "simulator", "bag_player")
+_PROGRAMS = ("active_sensing", "simulator", "bag_player", "bag_recorder")
 _SEARCH_PATHS = ("AMENT_PREFIX_PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 
@@ -170,8 +171,8 @@ def require_ros_in(module: str) -> None:
     except MissingDependencyError as error:
         if not is_program:
             raise
-        msg = f"error: {error}"
-        raise SystemExit(msg) from None
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(REFUSED) from None
 
 
 def _can_import(name: str) -> bool:

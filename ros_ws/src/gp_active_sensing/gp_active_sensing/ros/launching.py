@@ -1,14 +1,12 @@
 """What a launch is, as plain data; ``ros2 launch`` and the runner both follow it.
 
-`resolve` turns a `LaunchSpec` (see `launches`) and the given arguments into nodes to run;
-`to_launch_description` wraps the same in objects of ``launch``, imported only there because an
-installation by pip does not have it.
+`resolve` turns a `LaunchSpec` (see `launches`) and the given arguments into nodes to run; `runner`
+starts them, and `launch_description` hands the same to ``ros2 launch``.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,25 +17,30 @@ from typing import Any
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.resources import find_resource
+from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.threads import THREAD_VARIABLES
 
 __all__ = [
+    "END_SECONDS",
+    "KILL_SECONDS",
     "RESPAWN_SECONDS",
     "Argument",
     "LaunchSpec",
     "NodeRun",
     "NodeSpec",
     "Use",
-    "crashed",
     "node_environment",
     "resolve",
-    "to_launch_description",
 ]
 
 PACKAGE = "gp_active_sensing"
 _PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 RESPAWN_SECONDS = 2.0
 """Before a node is started again [s]."""
+END_SECONDS = 20.0
+"""A node has from SIGINT to SIGTERM, for its last words and its report [s]."""
+KILL_SECONDS = 5.0
+"""And from there to SIGKILL [s]."""
 _WORDS = {"true": True, "false": False}
 
 
@@ -197,7 +200,8 @@ def resolve(spec: LaunchSpec, given: Mapping[str, str]) -> list[NodeRun]:
         given: argument -> text; arguments that are missing take their defaults.
 
     Raises:
-        ConfigError: with every argument that is unknown or has a wrong value.
+        ConfigError: with every argument that is unknown or has a wrong value; or with everything
+            in the parameter file that ROS cannot read.
         ResourceError: a parameter file that does not exist.
     """
     known = {argument.name: argument for argument in spec.arguments}
@@ -216,10 +220,14 @@ def resolve(spec: LaunchSpec, given: Mapping[str, str]) -> list[NodeRun]:
     if problems:
         raise ConfigError(problems, source=f"launch {spec.name}")
     wanted = [node for node in spec.nodes if not node.only_if or values[node.only_if]]
-    return [_resolve_node(node, values) for node in wanted]
+    file = None
+    if values.get("params_file"):
+        file = find_resource("config", values["params_file"]).absolute()
+        check_parameter_file(file)
+    return [_resolve_node(node, values, file) for node in wanted]
 
 
-def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
+def _resolve_node(node: NodeSpec, values: Mapping[str, Any], file: Path | None) -> NodeRun:
     parameters: dict[str, Any] = {}
     for name, value in node.parameters.items():
         decided: Any = value
@@ -242,9 +250,7 @@ def _resolve_node(node: NodeSpec, values: Mapping[str, Any]) -> NodeRun:
         for topic, other in remappings.items()
         if other != topic
     }
-    params_file = None
-    if node.package == PACKAGE and values.get("params_file"):
-        params_file = find_resource("config", values["params_file"]).absolute()
+    params_file = file if node.package == PACKAGE else None
     arguments = tuple(
         str(find_resource(*argument.split("/", 1))) if "/" in argument else argument
         for argument in node.arguments
@@ -279,15 +285,6 @@ def _for_each(names: Sequence[str], remappings: Mapping[str, str]) -> dict[str, 
     }
 
 
-def crashed(code: int) -> bool:
-    """Say whether a node that ended so is worth starting again.
-
-    It ends with 0 when it was asked to, and with 1 when it cannot work with what it was given,
-    which would be the same the next time.
-    """
-    return code not in (0, 1)
-
-
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that nodes should have and the given environment has not.
 
@@ -299,64 +296,3 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     if not any(name in environment for name in _PROFILE_VARIABLES):
         added[_PROFILE_VARIABLES[0]] = str(find_resource("config", "fastdds.xml").absolute())
     return added
-
-
-def to_launch_description(spec: LaunchSpec) -> Any:
-    """Return the ``launch.LaunchDescription`` of a launch.
-
-    Arguments are declared, so that ``ros2 launch --show-args`` lists them; nodes are decided when
-    the launch runs, by `resolve`.
-    """
-    from launch.actions import DeclareLaunchArgument, OpaqueFunction
-
-    from launch import LaunchDescription
-
-    declared = []
-    for argument in spec.arguments:
-        extra: dict[str, Any] = {}
-        if not argument.required:
-            extra["default_value"] = argument.default
-        if argument.choices:
-            optional = () if argument.default else ("",)
-            extra["choices"] = [*optional, *argument.choices]
-        declared.append(DeclareLaunchArgument(argument.name, description=argument.help, **extra))
-
-    def start(context: Any) -> list[Any]:
-        names = [argument.name for argument in spec.arguments]
-        given = {name: context.launch_configurations[name] for name in names}
-        return [_launch_node(run) for run in resolve(spec, given)]
-
-    return LaunchDescription([*declared, OpaqueFunction(function=start)])
-
-
-def _launch_node(run: NodeRun) -> Any:
-    from launch.actions import Shutdown
-    from launch_ros.actions import Node
-    from launch_ros.parameter_descriptions import ParameterValue
-
-    def ended(event: Any, context: Any) -> list[Any] | None:
-        if run.respawn and crashed(event.returncode):
-            return None
-        return [Shutdown(reason=f"{run.spec.name} ended")]
-
-    # Without a type, launch would read the text "5" as a number.
-    typed = {
-        name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
-        for name, value in run.parameters.items()
-    }
-    parameters: list[Any] = [] if run.params_file is None else [str(run.params_file)]
-    if typed:
-        parameters.append(typed)
-    return Node(
-        package=run.spec.package,
-        executable=run.spec.executable,
-        name=run.spec.name,
-        parameters=parameters,
-        remappings=list(run.remappings.items()),
-        arguments=list(run.arguments),
-        additional_env=node_environment(os.environ),
-        output="screen",
-        on_exit=ended if run.spec.required else None,
-        respawn=run.respawn,
-        respawn_delay=RESPAWN_SECONDS,
-    )

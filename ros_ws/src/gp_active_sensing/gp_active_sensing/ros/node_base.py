@@ -24,6 +24,7 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
 from gp_active_sensing.ros.logs import forward_logs
 from gp_active_sensing.ros.parameter_files import keys_in_files
 
@@ -94,13 +95,18 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         """Give back everything; must work after a half-finished `configure` too."""
 
     def start_by_itself(self) -> None:
-        """Configure and activate once the node spins; end the process when that fails."""
+        """Configure and activate once the node spins; end the process when that fails.
+
+        The exit code then says whether it was refused for a reason, or failed.
+        """
 
         def begin() -> None:
             once.cancel()
             for step in (self.trigger_configure, self.trigger_activate):
-                if step() != TransitionCallbackReturn.SUCCESS:
-                    self.end(1)
+                result = step()
+                if result != TransitionCallbackReturn.SUCCESS:
+                    refused = result == TransitionCallbackReturn.FAILURE
+                    self.end(REFUSED if refused else FAILED)
                     return
 
         once = self.create_timer(0.0, begin, clock=steady_clock())

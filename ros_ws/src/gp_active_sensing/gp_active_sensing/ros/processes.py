@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.ros.exit_codes import ended_in_order, said
 from gp_active_sensing.types import Clock
 
 __all__ = ["ProcessGroup", "Program"]
@@ -172,7 +173,7 @@ class ProcessGroup:
                 continue
             if code != 0:
                 self.failures[program.name] = code
-                logger.error("%s ended with %s; ending the others", program.name, _said(code))
+                logger.error("%s ended with %s; ending the others", program.name, said(code))
             return True
         return not self._again_at and all(c.poll() is not None for c in self.children.values())
 
@@ -183,8 +184,7 @@ class ProcessGroup:
         name = program.name
         if name not in self._again_at:
             self._again_at[name] = self._clock() + self._rest
-            said = _said(code)
-            logger.error("%s ended with %s; started again in %g s", name, said, self._rest)
+            logger.error("%s ended with %s; started again in %g s", name, said(code), self._rest)
         elif self._clock() >= self._again_at[name]:
             del self._again_at[name]
             self._start_one(program)
@@ -216,12 +216,13 @@ class ProcessGroup:
 
     def _note_bad_ends(self) -> None:
         """A child that was asked to end may die of the signal, but not fail."""
-        fine = (0, *(-step for step in _STEPS), 128 + signal.SIGINT, 128 + signal.SIGTERM)
         for name, child in self.children.items():
             code = child.poll()
-            if code is not None and code not in fine and name not in self.failures:
+            if code is None or name in self.failures or name in self.killed:
+                continue
+            if not ended_in_order(code, asked=True):
                 self.failures[name] = code
-                logger.error("%s failed while ending: %s", name, _said(code))
+                logger.error("%s ended with %s", name, said(code))
 
     def _alive(self) -> list[str]:
         return [name for name, child in self.children.items() if child.poll() is None]
@@ -265,16 +266,6 @@ def _find_prctl() -> Callable[[int, int], Any] | None:
 
 
 _PRCTL = _find_prctl()
-
-
-def _said(code: int) -> str:
-    """Name an exit status."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"signal {signal.Signals(-code).name}"
-    except ValueError:
-        return f"signal {-code}"
 
 
 def _write_line(name: str, line: str) -> None:

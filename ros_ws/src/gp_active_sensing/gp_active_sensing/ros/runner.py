@@ -15,17 +15,19 @@ from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.ros.environment import require_ros
+from gp_active_sensing.ros.exit_codes import FAILED, REFUSED, crashed
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
 from gp_active_sensing.ros.launching import (
+    END_SECONDS,
+    KILL_SECONDS,
     RESPAWN_SECONDS,
     LaunchSpec,
-    crashed,
     node_environment,
     resolve,
 )
 from gp_active_sensing.ros.processes import ProcessGroup, Program
 
-__all__ = ["child_environment", "main", "make_group", "parse_arguments"]
+__all__ = ["child_environment", "exit_code", "main", "make_group", "parse_arguments"]
 
 _GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 _USAGE = """\
@@ -88,7 +90,8 @@ def make_group(
         Program(run.spec.name, run.command(), run.spec.required, crashed if run.respawn else None)
         for run in runs
     ]
-    options.setdefault("rest", RESPAWN_SECONDS)
+    waits = {"grace": END_SECONDS, "patience": KILL_SECONDS, "rest": RESPAWN_SECONDS}
+    options = {**waits, **options}
     base = os.environ if environment is None else environment
     return ProcessGroup(programs, environment=child_environment(base), on_line=on_line, **options)
 
@@ -108,7 +111,11 @@ def show_arguments(spec: LaunchSpec) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code (0, 1 failed, 2 usage, 130 after Ctrl-C)."""
+    """Run the command; returns its exit code.
+
+    0 when the launch ended in order, also after Ctrl-C or SIGTERM; 1 when a node failed; 2 when
+    what was given is refused, by this command or by a node.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)
     usage = _USAGE.format(
@@ -125,13 +132,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = parse_arguments(words[1:])
         group = make_group(spec, given)
         require_ros()
-        return group.run()
-    except ConfigError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
     except ActiveSensingError as error:
         sys.stderr.write(f"{error}\n")
-        return 1
+        return REFUSED
+    try:
+        group.run()
+    except ActiveSensingError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    return exit_code(group)
+
+
+def exit_code(group: ProcessGroup) -> int:
+    """Return what the ends of a launch's nodes make together, whatever ended it."""
+    if group.failures and not group.killed and set(group.failures.values()) == {REFUSED}:
+        return REFUSED
+    return FAILED if group.failures or group.killed else 0
 
 
 if __name__ == "__main__":

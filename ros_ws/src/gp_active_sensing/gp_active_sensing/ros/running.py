@@ -15,7 +15,9 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
 from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
 from gp_active_sensing.ros.node_base import GuardedNode, RCLError
+from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files
 
 __all__ = ["run_node"]
 
@@ -34,9 +36,10 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         args: command line arguments; None = of this process.
 
     Returns:
-        Exit code: 0 after a signal or a finished mission, 1 when the node could not be made or
-        asked to fail.
+        Exit code: 0 after a signal or a finished mission; `REFUSED` when the node cannot work with
+        what it was given; `FAILED` when something broke.
     """
+    words = sys.argv[1:] if args is None else list(args)
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -46,9 +49,10 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     node: GuardedNode | None = None
     try:
+        for path in given_files(words):
+            check_parameter_file(path)
         rclpy.init(
-            args=None if args is None else list(args),
-            signal_handler_options=SignalHandlerOptions.NO,
+            args=None if args is None else words, signal_handler_options=SignalHandlerOptions.NO
         )
         node = factory()
         _spin(node, received)
@@ -57,12 +61,13 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         return 0
     except ActiveSensingError as error:
         logging.getLogger(__name__).error("%s", error)
-        return 1
+        return FAILED if node is not None else REFUSED
     except RCLError as error:
         if node is not None:
             raise
         logging.getLogger(__name__).error("the node cannot be made: %s", error)
-        return 1
+        # Before the context is up it is about the command line; then about the machine.
+        return FAILED if rclpy.ok() else REFUSED
     finally:
         if node is not None:
             _close(node)

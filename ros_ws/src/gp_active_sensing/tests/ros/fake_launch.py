@@ -25,6 +25,7 @@ class LaunchDescription:
 @dataclass
 class LaunchContext:
     launch_configurations: dict[str, str] = field(default_factory=dict)
+    is_shutdown: bool = False
 
 
 class DeclareLaunchArgument:
@@ -76,6 +77,8 @@ class Node:
         on_exit: Any = None,
         respawn: bool = False,
         respawn_delay: float | None = None,
+        sigterm_timeout: str = "5",
+        sigkill_timeout: str = "5",
     ) -> None:
         self.executable, self.package, self.name = executable, package, name
         self.parameter_files = [p for p in parameters or () if isinstance(p, str)]
@@ -90,11 +93,18 @@ class Node:
         self.additional_env = dict(additional_env or {})
         self.output, self.on_exit = output, on_exit
         self.respawn, self.respawn_delay = respawn, respawn_delay
+        self.timeouts = (float(sigterm_timeout), float(sigkill_timeout))
 
-    def ended(self, code: int) -> list[Any]:
-        """Return what is done when the process ends with an exit code."""
+    def ended(self, code: int, *, asked: bool = False) -> list[Any]:
+        """Return what is done when the process ends with an exit code.
+
+        Args:
+            code: minus n after signal n.
+            asked: the launch is shutting down.
+        """
         if callable(self.on_exit):
-            return self.on_exit(SimpleNamespace(returncode=code), LaunchContext()) or []
+            context = LaunchContext(is_shutdown=asked)
+            return self.on_exit(SimpleNamespace(returncode=code), context) or []
         return self.on_exit or []
 
 

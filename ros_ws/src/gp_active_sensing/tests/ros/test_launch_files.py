@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,20 @@ import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.ros.descriptors import leaves_of
+from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
-from gp_active_sensing.ros.launching import PACKAGE, RESPAWN_SECONDS, resolve
-from gp_active_sensing.ros.settings import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
+from gp_active_sensing.ros.launching import (
+    END_SECONDS,
+    KILL_SECONDS,
+    PACKAGE,
+    RESPAWN_SECONDS,
+    resolve,
+)
+from gp_active_sensing.ros.owners import NODES
 from tests.ros import fake_launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,19 +37,13 @@ OF_ALL_NODES = {"use_sim_time"}
 
 
 def parameters_of(executable: str) -> set[str]:
-    roots: dict[str, type] = {
-        "active_sensing": ActiveSensingConfig,
-        "simulator": SimulatorConfig,
-        "bag_player": BagPlayerConfig,
-        "bag_recorder": BagRecorderConfig,
-    }
     any_policy: set[str] = set()
     for name in policies.names():
         factory: Any = policies.factory(name)
         if executable == "active_sensing":
-            leaves = leaves_of(roots[executable], {"policy": factory})
+            leaves = leaves_of(NODES[executable], {"policy": factory})
             any_policy |= {leaf.name for leaf in leaves if leaf.name.startswith("policy.")}
-    return {leaf.name for leaf in leaves_of(roots[executable], {"policy": None})} | any_policy
+    return {leaf.name for leaf in leaves_of(NODES[executable], {"policy": None})} | any_policy
 
 
 def entry_points() -> dict[str, str]:
@@ -95,8 +97,8 @@ def test_launch_files_are_thin(launch_file: Path) -> None:
     imported = {n.module for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ImportFrom)}
     assert imported <= {
         "launch",
+        "gp_active_sensing.ros.launch_description",
         "gp_active_sensing.ros.launches",
-        "gp_active_sensing.ros.launching",
     }
 
 
@@ -112,7 +114,7 @@ def test_every_executable_parameter_and_file_exists(launch_file: Path) -> None:
             assert argument.startswith("-") or Path(argument).is_file()
         if node.package != PACKAGE:
             assert (node.package, node.executable) == ("rviz2", "rviz2")
-            assert node.on_exit is None
+            assert not node.ended(0)
             assert set(node.parameters) <= OF_ALL_NODES
             continue
         assert node.executable in scripts
@@ -163,9 +165,55 @@ def test_a_node_that_crashes_is_started_again_where_that_is_wanted(launch_file: 
         node = nodes["active_sensing"]
         assert {n.name for n in nodes.values() if n.respawn} == ({node.name} if again else set())
         assert node.respawn_delay == RESPAWN_SECONDS
-        assert bool(node.ended(-9)) is not again, "killed"
+        if again:
+            assert not node.ended(-9), "killed"
+            assert not node.ended(FAILED), "a defect"
         assert node.ended(0), "it was asked to end"
-        assert node.ended(1), "it refused its parameters, and would again"
+        with pytest.raises(RunError, match="ended with exit code 2"):
+            node.ended(REFUSED)  # and would again
+        with pytest.raises(RunError, match="ended with signal SIGKILL"):
+            node.ended(-9, asked=True)
+
+
+def test_a_node_that_failed_makes_the_launch_fail(launch_file: Path) -> None:
+    """An exception is what makes ``ros2 launch`` end with 1."""
+    given = NEEDED.get(name_of(launch_file), {})
+    names = [n.name for n in fake_launch.run(fake_launch.describe(launch_file), **given)]
+    for code, words in ((-9, "signal SIGKILL"), (1, "exit code 1"), (2, "exit code 2")):
+        for number, name in enumerate(names):
+            node = fake_launch.run(fake_launch.describe(launch_file), **given)[number]
+            with pytest.raises(RunError, match=f"{name} ended with {words}"):
+                node.ended(code)
+            assert node.ended(0, asked=True), "it is said once"
+    for code in (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT):
+        assert fake_launch.run(fake_launch.describe(launch_file), **given)[0].ended(
+            code, asked=True
+        ), "as it was asked to, before it listens to signals or after"
+    with pytest.raises(RunError):
+        fake_launch.run(fake_launch.describe(launch_file), **given)[0].ended(-signal.SIGINT)
+
+
+def test_what_is_not_required_fails_with_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_launch.install(monkeypatch)
+    description = fake_launch.describe(ROOT / "launch" / "probe.launch.py")
+    sensing, recorder = fake_launch.run(description, record="a_bag")
+    assert not recorder.ended(REFUSED), "the mission goes on"
+    with pytest.raises(RunError, match="bag_recorder ended with exit code 2"):
+        sensing.ended(0)
+    assert sensing.timeouts == (END_SECONDS, KILL_SECONDS)
+
+
+def test_a_parameter_file_that_ros_cannot_read_starts_nothing(
+    launch_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("/**:\n  ros__parameters:\n    map: {obstacles: [[0, 0], [5, 5]]}\n")
+    description = fake_launch.describe(launch_file)
+    given = NEEDED.get(name_of(launch_file), {})
+    with pytest.raises(ConfigError) as error:
+        fake_launch.run(description, **given, params_file=str(path))
+    assert f"{path}: line 3: map.obstacles: " in str(error.value)
+    assert 'obstacles: "[[0, 0], [5, 5]]"' in str(error.value)
 
 
 def test_a_launch_with_defaults_sets_nothing_that_was_not_asked_for(launch_file: Path) -> None:

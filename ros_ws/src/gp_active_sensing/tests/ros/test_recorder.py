@@ -27,6 +27,7 @@ from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.ros import bag_recorder_node
+from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.runner import child_environment
 from tests.ros.conftest import Ros, wait_until
@@ -184,7 +185,7 @@ def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path, sta
     (tmp_path / "bag").mkdir()
     process = start()
     said, _ = process.communicate(timeout=LIMIT)
-    assert process.returncode == 1
+    assert process.returncode == REFUSED
     assert "cannot be made" in said
     assert "Traceback" not in said
 

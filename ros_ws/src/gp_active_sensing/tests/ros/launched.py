@@ -1,0 +1,76 @@
+"""A launch as a process, with ``ros2 launch`` where it is installed and with our runner."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gp_active_sensing.ros.launching import PACKAGE
+from tests.waiting import LIMIT
+
+__all__ = ["REASON", "launched", "node_pids", "ros2", "runner"]
+
+
+def _why_not() -> str:
+    if shutil.which("ros2") is None:
+        return "the command ros2 is not on the PATH"
+    found = subprocess.run(
+        ["ros2", "pkg", "prefix", PACKAGE],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    return "" if found.returncode == 0 else f"{PACKAGE} is in no sourced workspace"
+
+
+REASON = _why_not()
+"""Why ``ros2 launch`` cannot be tried, "" when it can."""
+
+
+def ros2(name: str, *words: str) -> list[str]:
+    """Return the command that starts a launch with ``ros2``."""
+    return ["ros2", "launch", PACKAGE, f"{name}.launch.py", *words]
+
+
+def runner(name: str, *words: str) -> list[str]:
+    """Return the command that starts it without."""
+    return [sys.executable, "-m", "gp_active_sensing.ros.runner", name, *words]
+
+
+@contextlib.contextmanager
+def launched(log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a launch; end it, with its nodes, at the end."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LIMIT)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(LIMIT)
+
+
+def node_pids(launcher: int, name: str = "active_sensing") -> list[int]:
+    """Return the processes of a node, which are children of the launch."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = path.read_text().rsplit(")", 1)[1].split()
+            if int(words[1]) == launcher and words[0] != "Z":
+                command = (path.parent / "cmdline").read_bytes().decode()
+                if f"__node:={name}" in command:
+                    found.append(int(path.parent.name))
+    return found

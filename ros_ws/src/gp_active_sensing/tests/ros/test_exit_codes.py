@@ -1,0 +1,189 @@
+"""Exit codes mean something: of a node, of our runner, of ``ros2 launch``."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from gp_active_sensing.ros.exit_codes import FAILED, REFUSED, crashed, ended_in_order, said
+from gp_active_sensing.ros.processes import ProcessGroup, Program
+from gp_active_sensing.ros.runner import exit_code
+from tests.page_tables import PAGE
+from tests.ros.conftest import wait_until
+from tests.ros.launched import REASON, launched, node_pids, ros2, runner
+from tests.ros.probe import write_scenario
+from tests.waiting import LIMIT
+
+Command = Callable[..., list[str]]
+HERE = [
+    pytest.param(runner, id="runner"),
+    pytest.param(
+        ros2,
+        id="ros2 launch",
+        marks=pytest.mark.skipif(bool(REASON), reason=f"no ros2 launch: {REASON}"),
+    ),
+]
+
+
+def test_what_codes_mean() -> None:
+    assert [code for code in (0, FAILED, REFUSED, -9, -15) if crashed(code)] == [FAILED, -9, -15]
+    assert ended_in_order(0, asked=False)
+    for code in (-signal.SIGINT, -signal.SIGTERM, 130, 143):
+        assert ended_in_order(code, asked=True)
+        assert not ended_in_order(code, asked=False)
+    assert not ended_in_order(-signal.SIGKILL, asked=True)
+    assert (said(2), said(-9), said(-99)) == ("exit code 2", "signal SIGKILL", "signal 99")
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ((0, 0), 0),
+        ((0, FAILED), FAILED),
+        ((REFUSED, 0), REFUSED),
+        ((REFUSED, FAILED), FAILED),  # worth another start
+        ((0, 7), FAILED),
+    ],
+)
+def test_what_the_codes_of_several_nodes_make(codes: tuple[int, ...], expected: int) -> None:
+    """The first one, which is not required, has ended when the second ends the launch."""
+    first, second = (f"raise SystemExit({code})" for code in codes)
+    group = ProcessGroup(
+        [
+            Program("first", (sys.executable, "-c", first), required=False),
+            Program("second", (sys.executable, "-c", f"import sys; sys.stdin.read(); {second}")),
+        ]
+    )
+    group.run(tick=None)
+    assert exit_code(group) == expected
+
+
+# -- single nodes --------------------------------------------------------------------------------
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(
+    ("node", "words", "said"),
+    [
+        ("active_sensing", ["-p", "map.kind:=gird"], "Did you mean 'grid'?"),
+        ("active_sensing", ["-p", "run_dir:={file}", "-p", "scenario:=line"], "{file}"),
+        ("active_sensing", ["-p", "seed"], "the node cannot be made"),
+        ("active_sensing", ["--params-file", "{file}"], "line 3: map.obstacles: "),
+        ("simulator", ["-p", "scenario:=nowhere"], "nowhere"),
+        ("bag_player", ["-p", "bag:=nowhere"], "nowhere: not found"),
+        ("bag_recorder", ["-p", "bag:={folder}"], "cannot be made"),
+    ],
+)
+def test_a_node_that_cannot_use_what_it_was_given(
+    tmp_path: Path, node: str, words: list[str], said: str
+) -> None:
+    file, folder = tmp_path / "mine.yaml", tmp_path / "there"
+    file.write_text("/**:\n  ros__parameters:\n    map: {obstacles: [[0, 0], [5, 5]]}\n")
+    folder.mkdir()
+    places = {"file": str(file), "folder": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-m", f"gp_active_sensing.ros.{node}_node", "--ros-args"]
+        + [word.format(**places) for word in words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert done.returncode == REFUSED, done.stdout
+    assert said.format(**places) in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+# -- launches ------------------------------------------------------------------------------------
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("command", HERE)
+@pytest.mark.parametrize("name", ["probe", "traffic_sim", "replay"])
+def test_a_node_that_is_killed_makes_the_launch_fail(
+    tmp_path: Path, name: str, command: Command
+) -> None:
+    log, run = tmp_path / "log", tmp_path / "run"
+    own = {"replay": ("bag:=town_sample", "rate:=0.1")}.get(name, ())
+    with launched(log, *command(name, *own, f"run_dir:={run}")) as process:
+        wait_until((run / "journal.jsonl").exists, "the node at work")
+        (pid,) = node_pids(process.pid)
+        os.kill(pid, signal.SIGKILL)
+        assert process.wait(LIMIT) == FAILED, log.read_text()
+    assert "active_sensing ended with signal SIGKILL" in log.read_text()
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("command", HERE)
+def test_a_launch_that_is_interrupted_ends_in_order(tmp_path: Path, command: Command) -> None:
+    scenario = write_scenario(tmp_path / "tiny.yaml", budget=6)
+    log, run = tmp_path / "log", tmp_path / "run"
+    words = (f"scenario:={scenario}", f"run_dir:={run}", f"record:={tmp_path / 'bag'}")
+    with launched(log, *command("traffic_sim", *words)) as process:
+        wait_until((run / "journal.jsonl").exists, "the node at work")
+        wait_until((tmp_path / "bag").exists, "the recorder at work")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT) == 0, log.read_text()
+    assert (run / "summary.json").exists()
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("command", HERE)
+def test_a_configuration_that_is_refused(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "mine.yaml").write_text("/**: {ros__parameters: {map: {kind: grid}}}\n")
+    log = tmp_path / "log"
+    with launched(log, *command("probe", f"params_file:={tmp_path / 'mine.yaml'}")) as process:
+        # `ros2 launch` knows 0 and 1 only.
+        expected = FAILED if command is ros2 else REFUSED
+        assert process.wait(LIMIT) == expected, log.read_text()
+    text = log.read_text()
+    assert "map.columns: is required" in text
+    assert "active_sensing ended with exit code 2" in text
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("command", HERE)
+def test_a_mission_is_recorded_with_the_shipped_file_of_a_probe(
+    tmp_path: Path, command: Command
+) -> None:
+    """Its keys under /** are those of active_sensing, not of the recorder."""
+    log, bag, run = tmp_path / "log", tmp_path / "bag", tmp_path / "run"
+    with launched(log, *command("probe", f"record:={bag}", f"run_dir:={run}")) as process:
+        wait_until(lambda: "recording /" in log.read_text(), "the recorder at work")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT) == 0, log.read_text()
+    assert "unknown parameter" not in log.read_text()
+    assert (bag / "metadata.yaml").exists()
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("command", HERE)
+def test_a_list_within_a_list_is_said_before_anything_starts(
+    tmp_path: Path, command: Command
+) -> None:
+    path, log = tmp_path / "mine.yaml", tmp_path / "log"
+    path.write_text("/**:\n  ros__parameters:\n    map:\n      outline: [[0, 0], [5, 5]]\n")
+    with launched(log, *command("probe", f"params_file:={path}")) as process:
+        assert process.wait(LIMIT) == (FAILED if command is ros2 else REFUSED)
+    assert f"{path}: line 4: map.outline: " in log.read_text()
+    assert 'outline: "[[0, 0], [5, 5]]"' in log.read_text()
+    assert "process started with pid" not in log.read_text()
+
+
+def test_the_unit_on_the_page_goes_by_these_codes() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (unit,) = re.findall(r"```ini[^\n]*\n(\[Unit\].*?)```", text, re.DOTALL)
+    lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
+    assert lines["Restart"] == "on-failure"
+    assert lines["RestartPreventExitStatus"] == str(REFUSED)
+    assert "gp_active_sensing.ros.runner probe" in lines["ExecStart"]
