@@ -1,9 +1,12 @@
 """All metadata of the package: colcon cannot read a ``[project]`` table in pyproject.toml."""
 
 import re
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.develop import develop
+from setuptools.command.install_scripts import install_scripts
 
 NAME = "gp_active_sensing"
 HERE = Path(__file__).parent
@@ -32,6 +35,41 @@ def version() -> str:
         message = f'{NAME}/__init__.py: expected a line __version__ = "X.Y.Z", found none'
         raise RuntimeError(message)
     return match.group(1)
+
+
+COMMAND = "gp-active-sensing"
+
+
+def put_on_path(scripts: str) -> None:
+    """Copy the command from ``lib/<package>/``, where colcon puts scripts, to ``bin/``.
+
+    What is in ``bin`` of a workspace is on the PATH once it is sourced. pip puts scripts there
+    itself, and elsewhere than in ``lib/<package>``: then nothing is done.
+    """
+    folder = Path(scripts)
+    if folder.parts[-2:] == ("lib", NAME) and (folder / COMMAND).is_file():
+        target = folder.parents[1] / "bin"
+        target.mkdir(exist_ok=True)
+        shutil.copy2(folder / COMMAND, target / COMMAND)
+
+
+class InstallScripts(install_scripts):
+    """As ``colcon build`` does it."""
+
+    def run(self) -> None:
+        super().run()
+        put_on_path(self.install_dir)
+        copied = Path(self.install_dir).parents[1] / "bin" / COMMAND
+        if copied.is_file() and str(copied) not in self.outfiles:
+            self.outfiles.append(str(copied))  # what an uninstallation removes
+
+
+class Develop(develop):
+    """As ``colcon build --symlink-install`` does it."""
+
+    def install_wrapper_scripts(self, dist: object) -> None:
+        super().install_wrapper_scripts(dist)
+        put_on_path(self.script_dir)
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
@@ -72,6 +110,7 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
         *shared_files(),
     ],
+    cmdclass={"install_scripts": InstallScripts, "develop": Develop},
     zip_safe=False,
     install_requires=[
         "numpy>=1.26",
@@ -105,12 +144,14 @@ setup(
             "colcon-core",
             "colcon-ros",
             "colcon-test-result",
+            "colcon-bash",
+            "colcon-zsh",
             "colcon-parallel-executor",
         ],
     },
     entry_points={
         "console_scripts": [
-            f"gp-active-sensing = {NAME}.cli:main",
+            f"{COMMAND} = {NAME}.cli:main",
             f"active_sensing = {NAME}.ros.active_sensing_node:main",
             f"simulator = {NAME}.ros.simulator_node:main",
             f"bag_player = {NAME}.ros.bag_player_node:main",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import functools
 import json
 import os
@@ -100,6 +101,12 @@ class Reader:
 
     def _do_csv(self, step: Step) -> None:
         assert step.option("file"), f"{step.where}: a table that no block can find; add file=NAME"
+
+    def _do_ini(self, step: Step) -> None:
+        """Read a unit of systemd; what is in it is looked at where its codes are tested."""
+        unit = configparser.ConfigParser(interpolation=None, strict=True)
+        unit.read_string(step.text)
+        assert unit.sections() == ["Unit", "Service", "Install"], step.where
 
     def _do_toml(self, step: Step) -> None:
         """Write the metadata that pip would write for the package of the page."""
