@@ -54,9 +54,10 @@ def put_on_path(scripts: str) -> None:
 
 
 class InstallScripts(install_scripts):
-    """As ``colcon build`` does it."""
+    """Scripts as ``colcon build`` installs them."""
 
     def run(self) -> None:
+        """Install the scripts."""
         super().run()
         put_on_path(self.install_dir)
         copied = Path(self.install_dir).parents[1] / "bin" / COMMAND
@@ -65,9 +66,10 @@ class InstallScripts(install_scripts):
 
 
 class Develop(develop):
-    """As ``colcon build --symlink-install`` does it."""
+    """Scripts as ``colcon build --symlink-install`` installs them."""
 
     def install_wrapper_scripts(self, dist: object) -> None:
+        """Install the scripts."""
         super().install_wrapper_scripts(dist)
         put_on_path(self.script_dir)
 

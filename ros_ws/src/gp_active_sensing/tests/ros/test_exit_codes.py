@@ -114,8 +114,8 @@ def test_a_node_that_is_killed_makes_the_launch_fail(
     tmp_path: Path, name: str, command: Command
 ) -> None:
     log, run = tmp_path / "log", tmp_path / "run"
-    own = {"replay": ("bag:=town_sample", "rate:=0.1")}.get(name, ())
-    with launched(log, *command(name, *own, f"run_dir:={run}")) as process:
+    needed = {"replay": ("bag:=town_sample", "rate:=0.1"), "probe": ("map:=town",)}
+    with launched(log, *command(name, *needed.get(name, ()), f"run_dir:={run}")) as process:
         wait_until((run / "journal.jsonl").exists, "the node at work")
         (pid,) = node_pids(process.pid)
         os.kill(pid, signal.SIGKILL)
@@ -158,7 +158,8 @@ def test_a_mission_is_recorded_with_the_shipped_file_of_a_probe(
 ) -> None:
     """Its keys under /** are those of active_sensing, not of the recorder."""
     log, bag, run = tmp_path / "log", tmp_path / "bag", tmp_path / "run"
-    with launched(log, *command("probe", f"record:={bag}", f"run_dir:={run}")) as process:
+    words = ("map:=town", f"record:={bag}", f"run_dir:={run}")
+    with launched(log, *command("probe", *words)) as process:
         wait_until(lambda: "recording /" in log.read_text(), "the recorder at work")
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT) == 0, log.read_text()

@@ -64,11 +64,48 @@ def test_metadata_is_where_colcon_reads_it(package_root: Path) -> None:
     assert (package_root / "resource" / NAME).is_file()
 
 
+def copied(package_root: Path, target: Path) -> Path:
+    keep_out = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*")
+    shutil.copytree(package_root, target, ignore=keep_out)
+    return target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--symlink-install",)], ids=["copies", "links"])
+def test_a_sourced_workspace_has_the_command(
+    package_root: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """As the README says: ``colcon build && . install/setup.bash``."""
+    for module in ("colcon_core", "colcon_ros", "colcon_bash"):
+        pytest.importorskip(module, reason=f"{module} is not installed (make env)")
+    copied(package_root, tmp_path / "src" / NAME)
+    clean = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    build = [sys.executable, "-m", "colcon", "--log-base", "log", "build", *options]
+    subprocess.run(build, cwd=tmp_path, env=clean, check=True, timeout=300, capture_output=True)
+    assert (tmp_path / "install" / "setup.zsh").is_file()
+    words = ". install/setup.bash && command -v gp-active-sensing && gp-active-sensing doctor"
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-c", words],
+        cwd=tmp_path,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    command, *report = done.stdout.splitlines()
+    assert command == str(tmp_path / "install" / NAME / "bin" / "gp-active-sensing")
+    assert any(NAME in line for line in report)
+    scripts = tmp_path / "install" / NAME / "lib" / NAME
+    assert {"active_sensing", "simulator", "gp-active-sensing"} <= {
+        path.name for path in scripts.iterdir()
+    }, "where ros2 run looks"
+
+
 @pytest.mark.slow
 def test_wheel_holds_the_shared_files(package_root: Path, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    keep_out = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*")
-    shutil.copytree(package_root, source, ignore=keep_out)
+    source = copied(package_root, tmp_path / "source")
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
     subprocess.run([*command, "-w", str(tmp_path), str(source)], check=True, timeout=300)
     (wheel,) = tmp_path.glob("*.whl")
@@ -84,3 +121,4 @@ def test_wheel_holds_the_shared_files(package_root: Path, tmp_path: Path) -> Non
     for template in [*source.glob(f"{NAME}/**/*.xml"), *source.glob(f"{NAME}/**/*.html")]:
         assert template.relative_to(source).as_posix() in names
     assert not [n for n in names if n.startswith(("tests/", "sim/", "launch/"))]
+    assert not [n for n in names if "/bin/" in n or "/scripts/" in n], "pip makes its own"
