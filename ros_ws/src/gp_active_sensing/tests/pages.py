@@ -38,7 +38,7 @@ __all__ = [
 PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[2]
 _NODES_MAKE = ("run_dir:=", "record:=")
-LANGUAGES = {"python", "sh", "yaml", "json", "toml", "csv", "text"}
+LANGUAGES = {"python", "sh", "yaml", "json", "toml", "csv", "ini", "text"}
 
 # Commands that no test executes; each by how it begins.
 NOT_EXECUTED: Mapping[str, str] = {

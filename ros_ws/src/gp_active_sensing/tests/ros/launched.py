@@ -44,12 +44,21 @@ def runner(name: str, *words: str) -> list[str]:
     return [sys.executable, "-m", "gp_active_sensing.ros.runner", name, *words]
 
 
+def _hear_sigint() -> None:
+    """Undo what a shell does to its background jobs, and these hand on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def launched(log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a launch; end it, with its nodes, at the end."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_hear_sigint,  # noqa: PLW1509  it makes one call
         )
     try:
         yield process
