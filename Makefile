@@ -6,8 +6,9 @@ PY = "$(CURDIR)/$(VENV)/bin/python"
 LOCK := requirements/dev.lock
 EXTRAS := test ros bag maps experiments dev
 HEAVY := requirements/heavy.txt
-# Test files at a time; many wait for nodes. More than the cores makes them slower.
-WORKERS ?= 2
+# Test files at a time. Those that start nodes wait for two thirds of their time, so that three keep
+# two cores busy; the quick ones compute.
+WORKERS ?= 3
 PYTEST = cd $(PKG) && $(PY) -m pytest --timeout=300 --numprocesses=$(WORKERS)
 
 # The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
@@ -24,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
-	@echo 'Options: PYTHON=python3.12 (used when .venv is made), WORKERS=2 (quick, test), ARGS="…" (handed to demo, quick, test, bench)'
+	@echo 'Options: PYTHON=python3.12 (used when .venv is made), WORKERS=3 (test; quick: 2), ARGS="…" (handed to demo, quick, test, bench)'
 
 env: $(STAMP) ## make .venv with the pinned dependencies (the other commands do it themselves)
 
@@ -39,6 +40,7 @@ heavy: $(STAMP) ## add torch, gpytorch (learn) and SUMO to .venv: 0.3 GB to down
 demo: $(STAMP) ## run the main job on the town map: simulator and planner, then a report
 	@$(PY) -m gp_active_sensing.demo $(ARGS)
 
+quick: WORKERS = 2
 quick: $(STAMP) ## run the tests that are quick and start no nodes, for the working day
 	@$(PYTEST) -m "not slow and not ros" $(ARGS)
 

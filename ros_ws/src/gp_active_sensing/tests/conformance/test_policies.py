@@ -228,6 +228,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @pytest.mark.parametrize(("map_name", "reach"), [("line", 0.0), ("grid", 0.0), ("grid", 4.0)])
 def test_missions_stay_within_any_budget_and_end_where_they_have_to(

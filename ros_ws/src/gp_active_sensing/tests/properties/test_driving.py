@@ -258,6 +258,7 @@ def test_on_shared_maps(shared_data: Path, name: str) -> None:
 # -- ten thousand decisions a map ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_many_decisions_on_shipped_maps(name: str, dose: float) -> None:
     drive(shipped(name, 0.0), round(10_000 * dose), seed=4, most=400)

@@ -275,6 +275,7 @@ def expanded(state: RandomState, sequence: Sequence) -> tuple[Block, np.ndarray]
     return Tree(Cells(SAMPLES, reference), sequence, mean, state.weights).expand_root(), reference
 
 
+@pytest.mark.slow
 @pytest.mark.seeds
 def test_bounds_are_never_violated(
     seed: int, record_testsuite_property: Callable[[str, object], None]

@@ -81,7 +81,8 @@ def assert_same(belief: Belief, direct: DirectDrift, now: float) -> None:
         assert belief.log_evidence[i] == pytest.approx(evidence, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
+@pytest.mark.seeds(0.3)
 @pytest.mark.parametrize("name", DRIFTS)
 def test_belief_equals_direct_bayes_while_readings_come_and_time_goes(name: str, seed: int) -> None:
     rng, belief, direct, readings = random_case(DRIFTS[name], seed)

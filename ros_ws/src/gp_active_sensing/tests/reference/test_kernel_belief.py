@@ -73,6 +73,7 @@ def best_gaussian(L: FloatArray, s: float, count: int) -> float:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "s"), CASES)
 def test_elbo_is_below_the_evidence_and_that_of_the_best_gaussian(
     bounds: tuple[float, ...], s: float

@@ -37,6 +37,7 @@ def check_equal(comparison: dict[str, Any], *, least: int) -> None:
     assert comparison["readings_extra"] == comparison["messages_differ"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("config", [{}, AHEAD], ids=["on_arrival", "ahead"])
 def test_whatever_happened_the_decisions_come_out_again(

@@ -67,6 +67,7 @@ class Asked(Recorder):
         super()._deliver()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("probes", [(), ("boat", "car")], ids=["one", "two"])
 def test_the_decisions_come_out_again(tmp_path: Path, seed: int, probes: tuple[str, ...]) -> None:

@@ -112,6 +112,7 @@ def attempt(
 KINDS = ("cut", "flips", "zeros", "length", "missing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_fifty_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, kind: str) -> None:
     """Ten of each kind: fifty of MCAP, of packed MCAP and of SQLite."""

@@ -201,6 +201,7 @@ def test_a_defect_is_one_line_too(
     assert isinstance(result.exception, IndexError)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_interrupted_by_a_signal_leaves_a_run_that_goes_on(
     scenario_file: Path, tmp_path: Path
@@ -257,6 +258,7 @@ def test_experiment_prints_a_line_a_trial_a_table_and_where_things_are(
     assert not [p for p in out.iterdir() if p.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_experiment_resumes_and_says_what_is_done(experiment_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["experiment", experiment_file, "--out", out, "--jobs", 1]
@@ -379,6 +381,7 @@ def test_experiment_with_wrong_keys(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_report_of_an_experiment(experiment_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert cli("experiment", experiment_file, "--out", out, "--jobs", 1).exit_code == 0
@@ -398,6 +401,7 @@ def fixture_rosbags() -> None:
     pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 
+@pytest.mark.slow
 def test_replay_prints_a_line_a_stage_and_where_things_are(tmp_path: Path, rosbags: None) -> None:
     out = tmp_path / "run"
     result = cli("replay", "town_sample", "--policy", "max_entropy", "--out", out)

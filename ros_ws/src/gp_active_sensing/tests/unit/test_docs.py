@@ -49,7 +49,8 @@ def identify(value: object) -> str:
 def marks(step: Step) -> list[pytest.MarkDecorator]:
     heavy = sorted(filter(None, map(extra_of, modules(step))))
     nodes = step.starts_nodes or step.after_nodes
-    return [pytest.mark.heavy(extra) for extra in heavy] + [pytest.mark.ros] * nodes
+    found = [pytest.mark.heavy(extra) for extra in heavy] + [pytest.mark.ros] * nodes
+    return found + [pytest.mark.slow] * (step.language in ("sh", "python"))
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ def read(folder: Path, text: str) -> Reader:
     return reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -168,6 +168,7 @@ def test_a_plug_in_runs_by_its_name_and_key(kit: Path, tmp_path: Path) -> None:
     assert "policy.luck: must be 0 or more, got -2" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [

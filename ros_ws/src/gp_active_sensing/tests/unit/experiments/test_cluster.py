@@ -77,6 +77,7 @@ def test_no_worker(scheduler: str, tmp_path: Path) -> None:
         cluster.connect(scheduler, patience=0.5)
 
 
+@pytest.mark.slow
 def test_the_same_records_as_locally(address: str, tmp_path: Path) -> None:
     pytest.importorskip("joblib")
     experiment = small(seeds=3)
@@ -115,6 +116,7 @@ def test_another_version_on_a_worker_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_nobody_answers(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no dask scheduler answered within.*dask scheduler"):
         run_experiment(small(), tmp_path / "out", cluster="tcp://127.0.0.1:9")
@@ -122,6 +124,7 @@ def test_nobody_answers(tmp_path: Path) -> None:
         cluster.connect("nonsense://here")
 
 
+@pytest.mark.slow
 def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "distributed")
     with pytest.raises(MissingDependencyError, match=r"gp_active_sensing\[experiments\]"):

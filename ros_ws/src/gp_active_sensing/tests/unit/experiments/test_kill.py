@@ -56,6 +56,7 @@ def wait_for_records(out: Path, count: int) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_is_equal_to_never_killed(tmp_path: Path) -> None:
     file, out = write(tmp_path / "e.yaml", **CHANGES), tmp_path / "out"
     with started(file, out) as process:
@@ -74,6 +75,7 @@ def test_killed_and_resumed_is_equal_to_never_killed(tmp_path: Path) -> None:
     assert (out / "records.jsonl").read_bytes().startswith(complete), "nothing was done again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everyone", [False, True], ids=["the command", "its workers, too"])
 def test_interrupted_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, everyone: bool) -> None:
     """A terminal sends Ctrl-C to all processes, `kill` to one."""

@@ -114,6 +114,7 @@ NEEDS_DATA = {"tampines"}
 """Experiments on measured roads, which do not ship with the package."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_resources("experiments"))
 def test_shipped_experiments_can_run(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

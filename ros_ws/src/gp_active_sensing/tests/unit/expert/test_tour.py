@@ -40,6 +40,7 @@ def test_near_the_shortest_of_all_orders(one_way: bool) -> None:
     assert max(ratios) < 1.25
 
 
+@pytest.mark.slow
 def test_never_longer_than_the_nearest_one_next() -> None:
     rng = np.random.default_rng(5)
     for _ in range(20):

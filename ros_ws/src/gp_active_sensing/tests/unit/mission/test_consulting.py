@@ -428,7 +428,8 @@ def test_killed_at_any_moment_sparq_takes_the_same_decisions(tmp_path: Path) -> 
             np.testing.assert_allclose(one, other, atol=0.02)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
+@pytest.mark.seeds(0.3)
 def test_killed_at_any_moment_it_takes_the_same_decisions(tmp_path: Path, seed: int) -> None:
     plain = AskedDrive(tmp_path / "straight")
     plain.start()

@@ -72,12 +72,14 @@ def check(rehearsal: Rehearsal, readings: int) -> None:
     assert int(mission.loop.belief.observed.sum()) <= readings - left
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.slow
+@pytest.mark.seeds(0.5)
 def test_whoever_dies_and_comes_back_the_others_share_what_is_left(seed: int) -> None:
     trouble(some_scenario(seed), seed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.slow
+@pytest.mark.seeds(0.25)
 def test_so_they_do_where_places_are_visited_again_and_choices_are_joint(seed: int) -> None:
     trouble(some_scenario(seed, REVISITING), seed, together=bool(seed % 2))
 
@@ -117,6 +119,7 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
         assert loop.revisits or int(loop.belief.observed.sum()) == readings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [(), ("a",), NAMES])
 def test_it_is_the_same_every_time(names: tuple[str, ...]) -> None:
     scenario = load_scenario("town", overrides=["budget.readings=9", "limit.expansions=50"])

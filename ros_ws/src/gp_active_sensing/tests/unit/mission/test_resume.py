@@ -41,7 +41,8 @@ def same(one: Drive, other: Drive) -> None:
     np.testing.assert_allclose(one.outcome()[2], other.outcome()[2], rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.slow
+@pytest.mark.seeds
 def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
     tmp_path: Path, seed: int
 ) -> None:
@@ -73,7 +74,8 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
     assert stages == sorted(set(stages))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.slow
+@pytest.mark.seeds(0.75)
 def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng([2, seed])
     drive = Drive(tmp_path / "run")

@@ -98,6 +98,7 @@ def check(plan: Plan, belief: Belief, topology: Topology) -> None:
     assert not belief.observed[list(plan.waypoints)].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
 @pytest.mark.parametrize("name", BELIEFS)
 def test_degenerate_beliefs_give_legal_plans(name: str, discretisation: str, bounds: str) -> None:
@@ -231,6 +232,7 @@ PLACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [{"expansions": 5}, {"seconds": 0.0}, {"seconds": 50e-6}])
 @pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
 def test_untuned_missions_read_everything_and_end(
@@ -258,6 +260,7 @@ def test_untuned_missions_read_everything_and_end(
         assert loop.ask(at).reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", ["tight", "chain", "pairwise"])
 @pytest.mark.parametrize("name", ["no noise, smooth", "no noise or much", "signals far apart"])
 def test_rounding_does_not_grow_with_the_horizon(name: str, bounds: str) -> None:

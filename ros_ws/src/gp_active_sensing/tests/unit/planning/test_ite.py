@@ -187,6 +187,7 @@ def found_scales(belief: Belief, state) -> list[float]:
     return sorted({belief.hyperparameters[i].length_scales[0] for i in kept})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean_std", [0.0, None])
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_it_finds_the_length_scale(index: int, mean_std: float | None) -> None:

@@ -147,6 +147,7 @@ def test_an_address_opens_a_stage(show: Open, grid: Path) -> None:
     assert text(show(grid, "#nonsense"), "where") == "stage 6 of 6"
 
 
+@pytest.mark.slow
 def test_playing_goes_to_the_end(show: Open, grid: Path) -> None:
     page = show(grid, "#stage=4")
     page.evaluate("document.getElementById('play').click()")

@@ -57,6 +57,7 @@ def test_an_unwhitened_fit_says_the_same() -> None:
         assert one == pytest.approx(other, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_moments_against_brute_sampling(model: KernelModel) -> None:
     """Kernel, θ, u and f are drawn one after the other, as the model says they come about."""
     X = np.array([[20.0, 30.0], [55.0, 60.0], [120.0, 10.0]])

@@ -53,6 +53,7 @@ def final(out: Path) -> tuple[Any, Any]:
     return without_times(run.records()), without_times(run.events())
 
 
+@pytest.mark.slow
 def test_killed_at_every_event_and_within_lines(whole: Any, tmp_path: Path) -> None:
     what, out, summary = whole
     data = (out / "journal.jsonl").read_bytes()

@@ -56,6 +56,7 @@ def test_shipped_scenarios_build_their_world(name: str) -> None:
     assert built.limit.expansions is not None, "a shipped scenario is the same on every machine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     few = load_scenario(name, overrides=["budget.readings=4", "limit.expansions=10"])

@@ -37,6 +37,7 @@ def way(events: list[dict[str, Any]], start: int) -> list[int]:
     return places
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["random", "ie", "bal"])
 @pytest.mark.parametrize(
     "budget",

@@ -15,6 +15,7 @@ from gp_active_sensing.topology.loaders import map_text
 from gp_active_sensing.topology.segments import length_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("net", "table"),
     [

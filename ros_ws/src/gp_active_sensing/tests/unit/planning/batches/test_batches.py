@@ -211,6 +211,7 @@ def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toward", ["route", "step"])
 def test_three_probes_in_the_town(name: str, toward: str) -> None:
     """On roads: ways that exist, goals of their own, the nearest in information on the way."""
@@ -260,6 +261,7 @@ VALUES: dict[str, list[float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", BELIEFS.values(), ids=BELIEFS)
 def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, object]) -> None:
     twins = np.repeat(np.arange(3.0), 3)

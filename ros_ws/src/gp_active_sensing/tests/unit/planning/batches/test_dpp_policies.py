@@ -17,7 +17,7 @@ from gp_active_sensing.planning.batches.relevance import region_of, relevance_re
 from tests.unit.planning.batches.worlds import batch, believe, scattered, start_of
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(0.5)
 def test_the_region_contains_what_may_be_the_maximum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mean, std = rng.normal(size=50), rng.uniform(0.01, 1.0, size=50)
@@ -88,7 +88,7 @@ def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> 
     np.testing.assert_allclose(kernel.entries(some, every)[0], expected[9], atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(0.5)
 def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
     """First the largest upper bound, then the largest deviation of R⁺, each as if read."""
     topology = scattered(60, seed=seed)
@@ -112,6 +112,7 @@ def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
         told.observe(x, float(mean[x]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
 @pytest.mark.parametrize("exact_up_to", [500, 0])
 def test_samples_have_the_probabilities_of_the_kernel(name: str, exact_up_to: int) -> None:

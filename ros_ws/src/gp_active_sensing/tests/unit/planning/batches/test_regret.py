@@ -37,6 +37,7 @@ def regret_of(scenario: Scenario) -> float:
     return float(list(rounds.play())[-1]["cumulative_regret"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ucb_dpp_max", "ucb_dpp_sample"])
 def test_regret_is_below_the_bound(name: str) -> None:
     """With probability 1 - δ; the bound is loose, so that in no run it should fail."""
