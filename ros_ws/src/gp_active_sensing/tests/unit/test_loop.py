@@ -372,3 +372,12 @@ def test_a_horizon_beyond_the_budget_is_said_once_by_loop_and_snapshots(caplog) 
             copy.ask(0)
             loop.adopt(copy)
     assert caplog.text.count("beyond the 2 readings left") == 1
+
+
+def test_a_reading_makes_up_for_the_visits_that_gave_none() -> None:
+    loop = make("gp_ucb", retries=1)
+    assert loop.miss(7)
+    assert loop.tell([Reading(0, 7, 1.0)]).new_places == (7,)
+    assert loop.miss(7), "the first one since"
+    assert not loop.miss(7)
+    assert loop.set_aside == {7}

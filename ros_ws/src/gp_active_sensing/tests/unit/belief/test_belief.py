@@ -345,9 +345,9 @@ def test_the_evidence_is_the_density_of_all_readings(mean: str) -> None:
     """Several of one place, some with a variance of their own, under a mean that is not known."""
     X = np.random.default_rng(6).uniform(0, 10, size=(7, 2))
     belief = make(X, mean=mean, mean_std=4.0, mean_value=2.0)
-    place = np.array([2, 5, 2, 0, 2, 6])
-    z = np.array([1.0, 3.0, 1.4, 2.2, 0.7, -0.5])
-    own = [None, 0.2, None, None, 0.05, None]
+    place = np.array([2, 5, 2, 0, 6, 1, 3, 4, 2, 5])  # the last two have rows far from the end
+    z = np.array([1.0, 3.0, 1.4, 2.2, -0.5, 1.9, 2.4, 0.1, 2.7, 1.2])
+    own = [None, 0.2, None, None, 0.05, None, None, None, 0.3, None]
     for x, value, variance in zip(place.tolist(), z.tolist(), own, strict=True):
         belief.observe(x, value, variance)
         _ = belief.weights
@@ -359,7 +359,9 @@ def test_the_evidence_is_the_density_of_all_readings(mean: str) -> None:
         for K in prior
     ]
     np.testing.assert_allclose(belief.log_evidence, expected, rtol=1e-9)
-    information = [0.5 * np.linalg.slogdet(np.eye(6) + np.linalg.solve(noise, K))[1] for K in prior]
+    information = [
+        0.5 * np.linalg.slogdet(np.eye(10) + np.linalg.solve(noise, K))[1] for K in prior
+    ]
     np.testing.assert_allclose(belief.information, information, rtol=1e-9)
 
 

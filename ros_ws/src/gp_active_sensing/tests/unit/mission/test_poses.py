@@ -120,3 +120,4 @@ def test_direction_of_movement() -> None:
     assert heading_between(pose(0.0, x=0.0), pose(1.0, x=-3.0)) == pytest.approx(math.pi)
     assert math.isnan(heading_between(pose(0.0, x=0.0), pose(1.0, x=0.1)))
     assert math.isnan(heading_between(None, pose(1.0)))
+    assert heading_between(pose(0.0), pose(1.0, x=0.5)) == 0.0, "half a metre is enough"
