@@ -14,8 +14,11 @@ from std_msgs.msg import Float64MultiArray
 from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.ros.launches import launch_spec
+from gp_active_sensing.ros.launching import resolve
 from tests.ros.conftest import Ros, wait_active, wait_until
-from tests.ros.probe import Probe, sensing
+from tests.ros.probe import GRID, Probe, sensing
 
 pytestmark = pytest.mark.ros
 NAV2: dict[str, Any] = {"/map": OccupancyGrid, "/plan": Path}
@@ -44,6 +47,25 @@ def test_no_topic_of_nav2_has_two_types(ros: Ros, probes: str) -> None:
     assert found["/plan"] == ["nav_msgs/msg/Path"]
     assert found["/active_sensing/map"] == ["visualization_msgs/msg/MarkerArray"]
     assert all(len(kinds) == 1 for kinds in found.values()), found
+
+
+def test_the_names_that_a_launch_gives_are_those_of_the_topics(ros: Ros) -> None:
+    given = {"map_topic": "map", "plan_topic": "/show/plan", "belief_topic": "~/belief"}
+    for probes, plan in (("", "/show/plan"), ("a,b", "/b/way")):
+        if probes:
+            given["plan_topic"] = "way"
+        runs = resolve(launch_spec("probe"), {**given, "probes": probes})
+        (run,) = (run for run in runs if run.spec.name == "active_sensing")
+        words = [w for names in run.remappings.items() for w in ("-r", "{}:={}".format(*names))]
+        more = ("-p", f"probes:=[{probes}]") if probes else ()
+        grid = [word for text in GRID for word in ("-p", text)]
+        node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *grid, *more, *words]))
+        wait_active(node)
+        own = {publisher.topic_name for publisher in node.publishers}
+        assert {"/map", plan, "/active_sensing/belief", "/active_sensing/field"} <= own
+        assert not {"/active_sensing/map", "/active_sensing/b/plan"} & own
+        node.deactivate()
+        node.release()
 
 
 def test_who_comes_after_the_mission_still_sees_it(ros: Ros) -> None:
