@@ -44,6 +44,11 @@ NO_MAP = (
     "file, or map.file) or another kind of map (map.kind: line, grid or points, with its keys) in "
     "the parameter file"
 )
+HEIGHTS = (
+    "map.low, map.high: the points have heights (third entries, {} to {}), and a waypoint carries "
+    "x and y only: all would be at z = 0. Leave the heights out, or set waypoint.altitude [m] to "
+    "visit every point at that one height"
+)
 LIVE = (*live.LIVE, "probes")
 """Parameters that may change while the node is configured."""
 
@@ -166,7 +171,7 @@ class ActiveSensingNode(GuardedNode):
 
     def configure(self) -> None:
         """Build everything from the parameters; all problems in one message."""
-        config: ActiveSensingConfig = self.parameters.config(check=_check)
+        config: ActiveSensingConfig = self.parameters.config(check=self._check)
         self._config = config
         self._parts = parts = build_parts(config, self._scenario)
         if parts.recorder.run is not None and not parts.recorder.earlier:
@@ -178,6 +183,29 @@ class ActiveSensingNode(GuardedNode):
         self._journal = JournalTopic(self, said, self._scenario, parts)
         self._fleet = Fleet(self, parts, inputs, self._results, config.probes)
         self.parameters.checks["probes"] = self._fleet.refusal
+
+    def _check(self, mapping: dict[str, Any]) -> None:
+        """Look at what the configuration leaves open.
+
+        Raises:
+            ConfigError: no map, heights that no waypoint has, a policy with problems.
+        """
+        found: list[str] = []
+        given = mapping.get("map", {})
+        if not given.get("kind") or (given["kind"] == "roads" and not given.get("file")):
+            found.append(NO_MAP)
+        box = [corner for key in ("low", "high") if isinstance(corner := given.get(key), list)]
+        altitude = mapping.get("waypoint", {}).get("altitude")
+        asked = altitude or "waypoint.altitude" in self.parameters.given
+        heights = [corner[2] for corner in box if len(corner) > 2]
+        if given.get("kind") == "points" and len(heights) == 2 and not asked:
+            found.append(HEIGHTS.format(*heights))
+        try:
+            build_policy(mapping.get("policy", {}))
+        except ConfigError as error:
+            found += error.problems
+        if found:
+            raise ConfigError(found)
 
     def activate(self) -> None:
         """Start the threads, and the mission when nobody else will."""
@@ -227,24 +255,6 @@ def _state_words(mission: Mission) -> str:
     """Return the state of a mission that does not run, and what makes it go on."""
     command = {"idle": "; ~/start begins it", "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command
-
-
-def _check(mapping: dict[str, Any]) -> None:
-    """Look at what the configuration leaves open.
-
-    Raises:
-        ConfigError: no map, a policy that there is not, wrong parameters of it.
-    """
-    found: list[str] = []
-    given = mapping.get("map", {})
-    if not given.get("kind") or (given["kind"] == "roads" and not given.get("file")):
-        found.append(NO_MAP)
-    try:
-        build_policy(mapping.get("policy", {}))
-    except ConfigError as error:
-        found += error.problems
-    if found:
-        raise ConfigError(found)
 
 
 def main(args: Sequence[str] | None = None) -> int:

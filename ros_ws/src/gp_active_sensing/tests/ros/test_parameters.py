@@ -337,3 +337,40 @@ def test_a_check_that_fails_refuses_and_the_node_lives(make: Make) -> None:
     (answer,) = node_of(tree).set_parameters([Parameter("count", value=3)])
     assert not answer.successful
     assert "cannot check count" in answer.reason
+
+
+POINTS = ("map.kind:=points", "map.count:=8", "map.low:=[0.0, 0.0, 2.0]")
+SKY = (*POINTS, "map.high:=[50.0, 50.0, 30.0]", "autostart:=false")
+
+
+def test_points_with_heights_are_not_flown_at_zero(ros: Ros) -> None:
+    node = sensing(ros, *SKY)
+    with pytest.raises(ConfigError) as error:
+        node.configure()
+    (problem,) = error.value.problems
+    assert "the points have heights (third entries, 2.0 to 30.0)" in problem
+    assert "set waypoint.altitude [m]" in problem
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (*SKY, "waypoint.altitude:=15.0"),
+        (*SKY, "waypoint.altitude:=0.0"),
+        ("map.kind:=points", "map.count:=8", "map.low:=[0.0, 0.0]", "map.high:=[9.0, 9.0]"),
+    ],
+    ids=["a height", "the ground", "in the plane"],
+)
+def test_one_height_may_be_asked_for(ros: Ros, given: tuple[str, ...]) -> None:
+    node = sensing(ros, "policy.name:=ie", "autostart:=false", *given)
+    node.configure()
+    assert node.mission.loop.topology.n == 8
+
+
+def test_without_a_map_all_problems_are_said_with_how_to_give_one(ros: Ros) -> None:
+    node = sensing(ros, "policy.name:=ball", "autostart:=false")
+    with pytest.raises(ConfigError) as error:
+        node.configure()
+    text = str(error.value)
+    assert "map: none is given, so there is no mission. Expected a road map (map:=FILE" in text
+    assert "unknown policy 'ball'" in text

@@ -99,6 +99,8 @@ class Values:
                 )
                 return ()
             points.append((float(entry[0]), float(entry[1])))
+        if any(any(entry[2:]) for entry in coordinates):
+            self.ignore("the heights of a line's points")
         return tuple(points)
 
     def wkt(self, text: str, key: str, where: str) -> tuple[Point, ...]:
@@ -115,7 +117,8 @@ class Values:
         if not isinstance(shape, shapely.LineString):
             self.problems.append(f"{where}: {key}: expected LINESTRING (x y, …), got {shown(text)}")
             return ()
-        return self.line(shapely.get_coordinates(shape).tolist(), where)
+        found = shapely.get_coordinates(shape, include_z=bool(shape.has_z))
+        return self.line(found.tolist(), where)
 
 
 def fail(path: Path, problems: Sequence[str]) -> None:

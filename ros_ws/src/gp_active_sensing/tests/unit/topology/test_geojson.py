@@ -258,6 +258,15 @@ def test_other_numbers_are_kept_and_other_things_are_said(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("height", [0.0, 12.5])
+def test_heights_of_a_line_are_left_out_and_said(tmp_path: Path, height: float) -> None:
+    line = [(*point, height) for point in LINE]
+    road_map = load_roads(write(tmp_path / "map.geojson", [segment("ab", "a", "b", line)]))
+    assert road_map.segments[0].line == tuple(LINE)
+    said = "left out: the heights of a line's points (1)"
+    assert road_map.notes == ((said,) if height else ())
+
+
 def test_twins_share_the_other_numbers(tmp_path: Path) -> None:
     feature = segment("ab", "a", "b", LINE, slope=0.02, oneway=False)
     _, twin = load_roads(write(tmp_path / "map.geojson", [feature])).segments
