@@ -20,12 +20,12 @@ from gp_active_sensing.sim import (
 from gp_active_sensing.sim.scenario import with_policy
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
+NAMES = [name for name in list_resources("sim") if name.endswith(".yaml")]
 SHIPPED = [
     pytest.param(
         name, marks=[pytest.mark.heavy("sumo")] * (load_scenario(name).field.kind == "sumo")
     )
-    for name in list_resources("sim")
-    if name.endswith(".yaml")
+    for name in NAMES
 ]
 
 
@@ -82,7 +82,7 @@ def test_shipped_scenarios_run(name: str, tmp_path: Path) -> None:
     assert everything.sum() >= topology.n - 1, "every place can be reached from the start"
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", NAMES)
 def test_readme_shows_every_scenario(name: str) -> None:
     path = find_resource("sim", name)
     readme = path.with_name("README.md").read_text(encoding="utf-8")
