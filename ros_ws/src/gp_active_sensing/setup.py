@@ -96,7 +96,7 @@ setup(
     else "",
     long_description_content_type="text/markdown",
     maintainer="gp_active_sensing maintainers",
-    maintainer_email="gp-active-sensing@example.org",
+    maintainer_email="maintainers@gp-active-sensing.invalid",  # there is no public address
     license="Apache-2.0",
     classifiers=[
         "Intended Audience :: Science/Research",
