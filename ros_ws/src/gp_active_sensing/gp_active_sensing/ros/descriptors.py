@@ -22,6 +22,8 @@ __all__ = ["READ_ONLY", "Leaf", "leaves_of"]
 READ_ONLY = frozenset({"scenario", "policy.name", "autostart"})
 """Decide which other parameters exist, or are used once: only given at the start."""
 
+_NULLS = ("null", "~")
+"""How YAML says None; to rcl it is text."""
 _KINDS: dict[Any, Parameter.Type] = {
     bool: Parameter.Type.BOOL,
     int: Parameter.Type.INTEGER,
@@ -154,6 +156,8 @@ class Leaf:
         if isinstance(value, float) and math.isnan(value) and self.optional:
             return None
         if value == "" and self.optional:
+            return None
+        if value in _NULLS and self.optional and str not in self._inner:
             return None
         if isinstance(value, list) and self.optional and all(_is_nan(item) for item in value):
             return None

@@ -25,6 +25,7 @@ from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros import diagnostics, qos
+from gp_active_sensing.ros.exit_codes import REFUSED
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports
@@ -391,7 +392,7 @@ def test_autostart_with_wrong_parameters_ends_with_the_reason(
 ) -> None:
     node = sensing(ros, parameter)
     wait_until(lambda: node.exit_code is not None, "the node to give up")
-    assert node.exit_code == 1
+    assert node.exit_code == REFUSED
     assert text in capfd.readouterr().err
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.ros import outputs
+from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.ros.navigate import Navigator, find_navigate_to_pose
 from tests.ros import fake_nav2
 from tests.ros.conftest import Ros, wait_until
@@ -312,7 +313,7 @@ def test_without_nav2_the_node_says_what_to_install(
         find_navigate_to_pose()
     node = sensing(ros, "waypoint.navigate:=action")
     wait_until(lambda: node.exit_code is not None, "the node to give up")
-    assert node.exit_code == 1
+    assert node.exit_code == REFUSED
     assert "waypoint.navigate: action needs nav2_msgs" in capfd.readouterr().err
 
 

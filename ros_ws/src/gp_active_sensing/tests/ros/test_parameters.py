@@ -20,6 +20,7 @@ from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
+from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.ros.parameters import ParameterTree
 from tests.ros.conftest import Ros, wait_until
 
@@ -130,9 +131,10 @@ def test_defaults_of_a_scenario_are_overridden_by_parameters(make: Make) -> None
     assert tree.config() == Outer(name="s", inner=Inner(4.0, 2.0), count=5)
 
 
-def test_nan_takes_back_an_optional_default(make: Make) -> None:
-    tree = make("name:=x", "inner.limit:=.nan", defaults={"inner": {"limit": 2.0}})
-    assert tree.config().inner.limit is None
+def test_nan_or_null_takes_back_an_optional_default(make: Make) -> None:
+    for word in (".nan", "null", "~"):
+        tree = make("name:=x", f"inner.limit:={word}", defaults={"inner": {"limit": 2.0}})
+        assert tree.config().inner.limit is None
 
 
 GRID = ("map.kind:=grid", "map.columns:=4", "map.rows:=4")
@@ -323,7 +325,7 @@ def test_no_wrong_value_is_replaced_by_a_default(ros: Ros) -> None:
         node.parameters.config(check=lambda mapping: build_policy(mapping["policy"]))
     named = {problem.split(":")[0].split("[")[0] for problem in error.value.problems}
     assert set(wrong) <= named
-    wait_until(lambda: node.exit_code == 1, "the node to give up for the same reasons")
+    wait_until(lambda: node.exit_code == REFUSED, "the node to give up for the same reasons")
 
 
 def test_a_check_that_fails_refuses_and_the_node_lives(make: Make) -> None:

@@ -110,12 +110,12 @@ def test_a_signal_in_the_middle_leaves_readable_records(
         ("simulator", "reading.type:=std_msgs/msg/Float64", "a message with a header"),
     ],
 )
-def test_wrong_parameters_end_with_one(
+def test_wrong_parameters_are_refused(
     tmp_path: Path, ros_environment: None, name: str, parameter: str, text: str
 ) -> None:
     log = tmp_path / "log"
     extra = ["scenario:=line"] if not parameter.startswith("scenario") else []
     with node(name, log, parameter, *extra) as process:
-        assert process.wait(timeout=LIMIT) == 1
+        assert process.wait(timeout=LIMIT) == REFUSED
     assert text in log.read_text()
     assert "Traceback" not in log.read_text()
