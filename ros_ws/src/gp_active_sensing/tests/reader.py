@@ -185,7 +185,7 @@ class Reader:
                     cwd=REPOSITORY,
                     capture_output=True,
                     text=True,
-                    timeout=60,
+                    timeout=COMMAND_LIMIT,
                     check=False,
                 )
                 assert done.returncode == 0, f"{step.where}: {done.stderr}"
@@ -291,7 +291,7 @@ class Reader:
 def _wait_for(
     condition: Callable[[], object], process: subprocess.Popen[bytes], log: Path, step: Step
 ) -> None:
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + COMMAND_LIMIT
     while not condition():
         gone = process.poll() is not None
         if gone or time.monotonic() > end:

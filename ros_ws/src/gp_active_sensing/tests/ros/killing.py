@@ -95,6 +95,7 @@ def run_mission(
     kills: Sequence[Kill],
     *,
     speed: float = 40.0,
+    patience: float = 1.0,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run simulator and node to the end of the mission.
@@ -104,6 +105,8 @@ def run_mission(
         scenario: to play.
         kills: one after the other; a mission that ends before is not killed any more.
         speed: simulated seconds per second.
+        patience: how long a reading is waited for before the place is visited again [s, real
+            time]: longer than a busy machine may keep the readings of a hasty simulator back.
         environment: of both; None = of this process.
     """
     common = [f"scenario:={scenario}"]
@@ -130,8 +133,7 @@ def run_mission(
                     "use_sim_time:=true",
                     "mission.exit_at_end:=true",
                     "plan_ahead:=false",
-                    # Longer than a busy machine may keep the readings of a hasty simulator back.
-                    f"mission.reading_timeout:={speed}",
+                    f"mission.reading_timeout:={patience * speed}",
                     "reading.variance_field:=variance",
                     "reading.catch_up:=true",
                     "pose.catch_up:=true",

@@ -19,6 +19,7 @@ from gp_active_sensing.planning import policies
 from gp_active_sensing.records import RunDirectory
 from tests.unit.experiments import small as small_experiments
 from tests.unit.sim.scenarios import mapping
+from tests.waiting import LIMIT
 
 SMALL = ["--policy", "random", "--budget", "3"]
 
@@ -222,7 +223,7 @@ def test_interrupted_by_a_signal_leaves_a_run_that_goes_on(
     assert process.stdout is not None
     assert process.stdout.readline().startswith("stage")
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
     assert errors.startswith("Error: interrupted; ")
     assert "--resume" in errors

@@ -13,6 +13,7 @@ import pytest
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, UnknownNameError
 from gp_active_sensing.registry import Registry
+from tests.waiting import LIMIT
 
 POLICY = """
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def python(code: str, *path: Path) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
 

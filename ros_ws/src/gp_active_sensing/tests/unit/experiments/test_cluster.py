@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.experiments import cluster, run_experiment
 from tests.unit.experiments.small import small, what_was_done
 from tests.unit.experiments.test_run import hide, with_a_bad_trial
+from tests.waiting import LIMIT, wait_until
 
 # A busy machine makes dask complain about late heartbeats and slow event loops.
 pytestmark = [
@@ -49,11 +49,11 @@ def fixture_address(scheduler: str, tmp_path_factory: pytest.TempPathFactory) ->
         from distributed import Client
 
         with Client(scheduler, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=LIMIT)
         yield scheduler
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=LIMIT)
 
 
 def _running(command: list[str], file: Path) -> Iterator[str]:
@@ -61,15 +61,16 @@ def _running(command: list[str], file: Path) -> Iterator[str]:
 
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        limit = time.monotonic() + 60
-        while not file.exists() or not file.read_text().strip():
+
+        def started() -> bool:
             assert process.poll() is None, "the scheduler ended"
-            assert time.monotonic() < limit, "the scheduler does not start"
-            time.sleep(0.05)
+            return file.exists() and bool(file.read_text().strip())
+
+        wait_until(started, "the scheduler to start")
         yield json.loads(file.read_text())["address"]
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=LIMIT)
 
 
 def test_no_worker(scheduler: str, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from gp_active_sensing.experiments import load_records, run_experiment
 from tests.unit.experiments.small import small, what_was_done, write
+from tests.waiting import LIMIT, wait_until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 pytest.importorskip("joblib")
@@ -50,10 +50,7 @@ def started(file: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
 
 def wait_for_records(out: Path, count: int) -> None:
     path = out / "records.jsonl"
-    limit = time.monotonic() + 120
-    while not path.exists() or path.read_bytes().count(b"\n") < count:
-        assert time.monotonic() < limit, "no records came"
-        time.sleep(0.01)
+    wait_until(lambda: path.exists() and path.read_bytes().count(b"\n") >= count, "records")
 
 
 @pytest.mark.slow
@@ -86,7 +83,7 @@ def test_interrupted_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, everyone
             os.killpg(process.pid, signal.SIGINT)
         else:
             process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 1
     assert errors == (f"Error: interrupted; the same command with --out {out} --resume goes on\n")
     assert load_records(out).notes[0].endswith("of 24 trials have no record.")
