@@ -149,10 +149,10 @@ class Browser:
         if self._process.poll() is None:
             try:
                 os.write(self._write, b'{"id": 0, "method": "Browser.close"}\0')
-                self._process.wait(10)
+                self._process.wait(PATIENCE)
             except (OSError, subprocess.TimeoutExpired):
                 os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait(10)
+                self._process.wait(PATIENCE)
         for descriptor in (self._read, self._write):
             if descriptor >= 0:
                 os.close(descriptor)

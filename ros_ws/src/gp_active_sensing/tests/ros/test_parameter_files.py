@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +13,13 @@ from rclpy.context import Context
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.resources import find_resource, list_resources
+from gp_active_sensing.ros.node_base import RCLError
 from gp_active_sensing.ros.parameter_files import (
     check_parameter_file,
     given_files,
     keys_in_files,
 )
 
-RCLError: Any = rclpy._rclpy_pybind11.RCLError  # type: ignore[attr-defined]
 HEAD = "/**:\n  ros__parameters:\n"
 ORDER = "expected the name of a node, such as /**, below it ros__parameters"
 

@@ -150,7 +150,7 @@ class Drive:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(20.0)
+                self.process.wait(LIMIT)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()

@@ -12,8 +12,7 @@ from tests.waiting import LIMIT
 
 CLOCKS = ("monotonic", "perf_counter", "process_time")
 TIMEOUTS = ("timeout", "timeout_sec")
-POLLS = ("spin_once",)
-"""What may give up soon, since it is called again."""
+WAITS = ("wait", "communicate", "wait_for_service", "wait_for_workers", "run", "check_output")
 LONG_SLEEP = 0.1
 PAUSES = {
     "ros/test_inputs.py": "time that passes between the coming of a message and its callback",
@@ -43,13 +42,12 @@ def _gives_up(test: ast.expr) -> bool:
 
 def _short(call: ast.Call) -> Iterator[tuple[int, str]]:
     name = ast.unparse(call.func)
+    whose, _, what = name.rpartition(".")
     given = [word.value for word in call.keywords if word.arg in TIMEOUTS]
-    if name.endswith(".wait") and not name.startswith("browser"):
+    if what == "wait" and not whose.endswith("browser"):  # which draws meanwhile
         given += call.args[:1]
     seconds = [v.value for v in given if isinstance(v, ast.Constant)]
-    if not name.endswith(POLLS) and any(
-        isinstance(s, float | int) and 0.0 < s < 60.0 for s in seconds
-    ):
+    if what in WAITS and any(isinstance(s, float | int) and s < 60.0 for s in seconds):
         yield call.lineno, f"gives up after less than a minute: {ast.unparse(call)[:60]}"
     if name.endswith("time.sleep") and isinstance(call.args[0], ast.Constant):
         if call.args[0].value >= LONG_SLEEP:
