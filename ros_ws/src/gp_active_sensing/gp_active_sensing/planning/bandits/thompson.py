@@ -18,6 +18,9 @@ __all__ = ["Thompson", "posterior_draw"]
 _REACH = 3.0
 """Deviations above the mean by which places are ranked where there are too many."""
 
+_JITTER = 1e-8
+"""Variance, relative to the largest, that is added to every direction of a draw."""
+
 
 @dataclass(frozen=True)
 class Thompson(Bandit):
@@ -62,9 +65,8 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
     draw = mean
     if scale <= 0.0:
         return np.asarray(draw)
-    try:
-        root = np.linalg.cholesky(covariance + 1e-10 * scale * np.eye(locations.size))
-    except np.linalg.LinAlgError:  # rounding has left it a negative eigenvalue
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(draw + root @ white)
+    # The symmetric root: Cholesky's loses half of its digits where places hardly differ, and which
+    # ones it loses depends on the processor. Rounding leaves negative eigenvalues, of about zero.
+    values, vectors = np.linalg.eigh(covariance)
+    lengths = np.sqrt(np.maximum(values, 0.0) + _JITTER * scale)
+    return np.asarray(draw + vectors @ (lengths * (vectors.T @ white)))
