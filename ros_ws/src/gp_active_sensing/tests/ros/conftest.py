@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -22,9 +24,30 @@ LOOPBACK = {
 """Variables that keep messages on 127.0.0.1; with another range ROS changes what the file says."""
 
 
+_DOMAINS = 100
+_kept: list[IO[bytes]] = []
+"""The lock on this process's domain, which lasts as long as the process."""
+
+
+@functools.cache
 def domain_id() -> int:
-    """Return a ROS domain (1 to 100) for this worker: workers started together have near pids."""
-    return 1 + os.getpid() % 100
+    """Return a ROS domain (1 to 100) that no other worker on this machine has, of any suite."""
+    import fcntl  # where there is ROS for the tests, there is this
+
+    first = os.getpid()
+    for number in range(first, first + _DOMAINS):
+        domain = 1 + number % _DOMAINS
+        lock = Path(tempfile.gettempdir(), f"gpas-test-domain-{domain}-{os.getuid()}.lock")
+        stream = lock.open("wb")
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            continue
+        _kept.append(stream)
+        return domain
+    msg = f"all {_DOMAINS} ROS domains for tests are in use; wait for other test runs to end"
+    raise RuntimeError(msg)
 
 
 @pytest.fixture(scope="session", autouse=True)
