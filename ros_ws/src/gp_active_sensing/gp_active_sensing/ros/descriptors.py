@@ -243,8 +243,11 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _same(kind: type, value: float) -> Any:
-    """Return a number as another type, or as it is where that would change it."""
-    if not math.isfinite(value):
+    """Return a number as another type, or as it is where that would change it.
+
+    ROS has whole numbers of 64 bits.
+    """
+    if not math.isfinite(value) or not -(2.0**63) <= value < 2.0**63:
         return value
     return kind(value) if kind(value) == value else value
 

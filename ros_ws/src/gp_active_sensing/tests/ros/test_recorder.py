@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
@@ -28,7 +27,6 @@ from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.ros import bag_recorder_node
 from gp_active_sensing.ros.exit_codes import REFUSED
-from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.runner import child_environment
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import write_scenario
@@ -80,7 +78,7 @@ def waiting_for_start(folder: Path) -> Path:
 
 def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
-    words = [f"scenario:={scenario}", "speed_factor:=10", "exit_at_end:=true"]
+    words = [f"scenario:={scenario}", "speed_factor:=20", "exit_at_end:=true"]
     words += ["plan_ahead:=true", f"run_dir:={tmp_path / 'run'}"]
     words += [f"record:={tmp_path / 'bag'}", f"params_file:={waiting_for_start(tmp_path)}"]
     wanted = {
@@ -190,14 +188,27 @@ def test_a_folder_that_is_there_is_not_overwritten(ros: Ros, tmp_path: Path, sta
     assert "Traceback" not in said
 
 
-def test_what_is_not_there_is_named(ros: Ros, tmp_path: Path, start: Start) -> None:
+def recorder(*words: str) -> bag_recorder_node.BagRecorder:
+    """Return a recorder in this process, which nobody spins yet."""
+    given = ["--ros-args", *(word for text in words for word in ("-p", text))]
+    return bag_recorder_node.BagRecorder(cli_args=given)
+
+
+def test_what_is_not_there_is_named(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bag_recorder_node, "ABSENT_SECONDS", 0.2)
     node = ros.node()
     node.create_publisher(Float64, "number", 10)
-    process = start("topics:=[number, humber]", "node:=nobody")
-    assert process.stdout is not None
-    lines = iter(process.stdout.readline, "")
-    said = next((line for line in lines if "waiting for" in line), "")
-    finished(process)
+    ros.add(recorder(f"bag:='{tmp_path / 'bag'}'", "topics:=[number, humber]", "node:=nobody"))
+    said = ""
+
+    def named() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return "waiting for" in said
+
+    wait_until(named, "a word about what is missing")
     assert "waiting for node /nobody, topic /humber: not seen yet" in said
     assert f"/{node.get_name()}" in said
 
@@ -235,10 +246,7 @@ def test_a_recorder_that_is_stuck_says_where(
     ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bag_recorder_node, "STUCK_SECONDS", 0.3)
-    given = ["--ros-args", "-p", f"bag:='{tmp_path / 'bag'}'"]
-    options = functools.partialmethod(GuardedNode.__init__, cli_args=given)
-    monkeypatch.setattr(GuardedNode, "__init__", options)
-    node = bag_recorder_node.BagRecorder()  # which nobody spins yet
+    node = recorder(f"bag:='{tmp_path / 'bag'}'")
 
     def waiting_for_its_words() -> None:
         wait_until(lambda: node.is_stuck, "its words")

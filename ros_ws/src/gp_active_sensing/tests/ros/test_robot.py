@@ -22,6 +22,7 @@ from geometry_msgs.msg import PoseStamped
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import FloatArray
 from tests.ros.conftest import Ros
@@ -197,7 +198,7 @@ def test_a_sensor_that_lags_is_off(start: Callable[..., Drive]) -> None:
 
 def test_without_a_map_there_is_no_mission(start: Callable[..., Drive]) -> None:
     drive = start(map="")
-    assert drive.wait_end() == 1
+    assert drive.wait_end() == REFUSED
     log = drive.log.read_text()
     assert "map: none is given, so there is no mission. Expected a road map (map:=FILE" in log
     assert drive.waypoints == []
