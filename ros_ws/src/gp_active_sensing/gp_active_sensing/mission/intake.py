@@ -16,6 +16,7 @@ from gp_active_sensing.mission.inbox import Arrival, RawReading
 from gp_active_sensing.mission.known import Known
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.matching import MapMatcher, Match
+from gp_active_sensing.mission.pose_checks import PoseChecks
 from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
 from gp_active_sensing.mission.taking import PLAIN, Taking
 from gp_active_sensing.mission.uptake import Uptake
@@ -76,6 +77,7 @@ class Intake:
         """Up to where `metres` are counted."""
         self.poses = 0
         """Poses that were used."""
+        self.checks = PoseChecks(track, taking.max_ahead, matcher.snap_distance)
         self.catch_up = CatchUp(clock, wanted=taking.catch_up)
         self._waiting = Waiting(track, taking.pose_wait, taking.waiting)
         self._late = 0.0
@@ -164,6 +166,7 @@ class Intake:
         for held in self.uptake.window.close():
             self.rejected[reason] += held.count
         self.track.clear()
+        self.checks.restart()
         self._moved_from = self.counted = None
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
@@ -201,6 +204,9 @@ class Intake:
         if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
             self._count("pose_not_finite", f"pose at ({pose.x}, {pose.y})")
             return []
+        if far := self.checks.ahead(pose, self.loop.clock_ns):
+            self._count("pose_ahead", far)
+            return []
         before = self.track.newest
         pose = self._with_heading(pose, before)
         added = self.track.add(pose)
@@ -210,6 +216,7 @@ class Intake:
             )
             return []
         self.poses += 1
+        self.checks.note(pose)
         if added == "restarted":
             logger.warning(
                 "poses go on at %s, long before one that had come: the stamp of that one was "

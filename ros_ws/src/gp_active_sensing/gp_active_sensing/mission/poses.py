@@ -57,6 +57,13 @@ class PoseTrack:
         self._poses.clear()
         self._too_old.clear()
 
+    def forget_after(self, stamp_ns: int) -> None:
+        """Forget the poses that are newer than a time."""
+        if self._stamps and self._stamps[-1] > stamp_ns:
+            kept = bisect.bisect_right(self._stamps, stamp_ns)
+            del self._stamps[kept:]
+            del self._poses[kept:]
+
     @property
     def capacity(self) -> int:
         """Most poses kept."""

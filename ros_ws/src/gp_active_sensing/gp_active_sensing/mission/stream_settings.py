@@ -142,6 +142,14 @@ class PoseConfig:
     max_age: float = param(
         1.0, help="longest time between a reading and the nearest pose", unit="s", above=0.0
     )
+    max_ahead: float | None = param(
+        10.0,
+        help="a pose stamped so much later than the node's clock says is not used (pose_ahead), so "
+        "that it does not make those after it too old; null or unset = any time",
+        unit="s",
+        above=0.0,
+        high=1e9,
+    )
     wait: float = param(
         0.1,
         help="how long a reading waits for a pose that is not older than itself, since messages "

@@ -26,6 +26,7 @@ class Taking:
     Args:
         pose_wait: how long a reading waits for a pose that is not older than itself [s, real time].
         catch_up: what was missed while the node was away is to come first.
+        max_ahead: how far a pose may be ahead of the node's clock [s]; None = any time.
         waiting: most readings that wait for their pose.
         gate: how far off a reading may be [standard deviations]; 0 = any.
         gate_places: places that must be observed before readings are gated.
@@ -36,6 +37,7 @@ class Taking:
 
     pose_wait: float = 0.0
     catch_up: bool = False
+    max_ahead: float | None = None
     waiting: int = 1000
     gate: float = 0.0
     gate_places: int = 10
@@ -54,6 +56,7 @@ def taking_of(reading: ReadingConfig, pose: PoseConfig, unit: str = "") -> Takin
     return Taking(
         pose_wait=pose.wait,
         catch_up=reading.catch_up or pose.catch_up,
+        max_ahead=pose.max_ahead,
         waiting=round(WAITING_SECONDS * fastest),
         gate=reading.gate,
         gate_places=reading.gate_places,

@@ -248,6 +248,7 @@ class Health:
         mission = self._parts.mission
         intakes = [probe.intake for probe in mission.probes.values()]
         rejected = mission.rejected
+        jumps = sum(intake.checks.jumps for intake in intakes)
         values: dict[str, object] = {
             "readings_per_second": self._rates.get("readings", 0.0),
             "poses_per_second": self._rates.get("poses", 0.0),
@@ -259,6 +260,7 @@ class Health:
             "seconds_since_pose": self._silence("poses"),
             "readings_used": sum(intake.uptake.used for intake in intakes),
             "poses_used": sum(intake.poses for intake in intakes),
+            "pose_jumps": jumps,
             "inbox": len(mission.inbox),
             "waiting_for_pose": sum(intake.waiting for intake in intakes),
             "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
@@ -285,6 +287,7 @@ class Health:
                     f"{kind}s{whose} come {stream.rate:.0f} times a second and {stream.depth:.0f} "
                     f"are kept: set {kind}.rate to what is expected"
                 )
+        problems += streams.pose_problems(self.streams, jumps)
         if rejected:
             problems.append(f"{rejected.total()} rejected")
         if self.qos_problems:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SILENCE_SECONDS", "Stream", "received_at"]
+__all__ = ["SILENCE_SECONDS", "Stream", "pose_problems", "received_at"]
 
 SILENCE_SECONDS = 5.0
 """A pose topic that is silent for longer is reported [s, real time]."""
@@ -77,6 +77,11 @@ class Stream:
         return str(self.subscription.topic_name)
 
     @property
+    def publishers(self) -> int:
+        """How many publish it; 0 where poses are looked up."""
+        return 0 if self.subscription is None else int(self.subscription.get_publisher_count())
+
+    @property
     def silence(self) -> float:
         """How long no message has come [s, real time]; 0 before the first."""
         return time.monotonic() - self._heard_at if self.count else 0.0
@@ -85,3 +90,15 @@ class Stream:
     def quiet(self) -> bool:
         """It was heard, and is silent for too long now."""
         return self.silence > SILENCE_SECONDS
+
+
+def pose_problems(streams: Mapping[str, Stream], jumps: int) -> list[str]:
+    """Return what tells of poses that are not all of one probe.
+
+    Args:
+        streams: by topic.
+        jumps: of the poses, of all probes.
+    """
+    several = {name: s.publishers for name, s in streams.items() if name.endswith("pose")}
+    found = [f"{n} publishers of topic {name}" for name, n in several.items() if n > 1]
+    return found + ([f"{jumps} jumps of a pose"] if jumps else [])

@@ -1,0 +1,71 @@
+"""A second publisher on the pose topic, stamped an hour ahead: the mission goes as without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from nav_msgs.msg import Odometry
+
+from gp_active_sensing.ros import outputs, qos
+from tests.ros.conftest import Ros, wait_until
+from tests.ros.probe import Probe, sensing
+
+pytestmark = pytest.mark.ros
+
+HOUR_NS = 3600 * 10**9
+BUDGET = 4
+
+
+class Stranger:
+    """Publishes a pose far away after each pose of the probe, stamped an hour ahead of it."""
+
+    def __init__(self, ros: Ros) -> None:
+        node = ros.node("stranger")
+        self.poses = node.create_publisher(Odometry, "pose", qos.reliable(100))
+        node.create_subscription(Odometry, "pose", self.hear, qos.reliable(100))
+        self.sent = 0
+
+    def hear(self, message: Odometry) -> None:
+        if message.pose.pose.position.y != 0.0:
+            return  # its own
+        stamp = message.header.stamp
+        later = Odometry()
+        later.header.frame_id = "map"
+        later.header.stamp = outputs.time_of(stamp.sec * 10**9 + stamp.nanosec + HOUR_NS)
+        later.pose.pose.position.x, later.pose.pose.position.y = 30.0, 1.0
+        self.poses.publish(later)
+        self.sent += 1
+
+
+def mission(ros: Ros, run: Path, *, stranger: bool) -> list[list[int]]:
+    """Return the waypoints of a mission whose probe obeys."""
+    node = sensing(ros, f"budget.readings:={BUDGET}", "plan_ahead:=false", f"run_dir:={run}")
+    probe = Probe(ros).connect()
+    other = Stranger(ros) if stranger else None
+    if other is not None:
+        wait_until(other.poses.get_subscription_count, "the node to hear the stranger")
+        wait_until(lambda: probe.poses.get_subscription_count() == 2, "the stranger to hear")
+        wait_until(lambda: "2 publishers of topic pose" in probe.problems, "the warning")
+    probe.obedient = True
+    probe.pose(0.0)
+    wait_until(lambda: probe.values.get("state") == "ended", "the end of the mission")
+    assert node.mission.loop.counts["accepted"] == BUDGET
+    rejected = dict(node.mission.rejected)
+    if other is None:
+        assert not rejected
+    else:
+        assert set(rejected) == {"pose_ahead"}
+        assert node.mission.probe.intake.poses > BUDGET
+    lines = (run / "journal.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    return [event["waypoints"] for event in events if event["event"] == "decision"]
+
+
+@pytest.mark.parametrize("stranger", [False, True])
+def test_the_waypoints_are_the_same(ros: Ros, tmp_path: Path, stranger: bool) -> None:
+    assert mission(ros, tmp_path / "run", stranger=stranger) == [[0], [1], [2], [3]]
