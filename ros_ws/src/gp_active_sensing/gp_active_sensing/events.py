@@ -21,6 +21,7 @@ blocked    a place cannot be reached; when it may be chosen again
 budget     what may be spent in all was changed
 roster     a probe takes part, or does not any more, and why
 status     where a probe is, how far it drove, what was not used so far
+clock      the clock went forward by ``step_ns`` more than the time that passed; it is not charged
 stopped    the process ended and the mission did not
 gap        so many events before it could not be written
 home       nothing more is chosen; the way to the end place, and why
@@ -42,6 +43,7 @@ __all__ = [
     "blocked_event",
     "budget_event",
     "budget_of",
+    "clock_event",
     "decision_event",
     "dropout_event",
     "end_event",
@@ -182,6 +184,11 @@ def moved_event(cost: Cost, **more: Any) -> dict[str, Any]:
 def state_event(state: str, reason: str, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a mission that goes on or is paused."""
     return {"event": "state", "state": state, "reason": reason, **more}
+
+
+def clock_event(step_ns: int, **more: Any) -> dict[str, Any]:
+    """Return the journal's event of a clock that went forward by more than the time that passed."""
+    return {"event": "clock", "step_ns": int(step_ns), **more}
 
 
 def asked_event(probe: str, at: int | None, pending: Sequence[int], **more: Any) -> dict[str, Any]:

@@ -18,11 +18,11 @@ from gp_active_sensing.events import (
     unused_event,
 )
 from gp_active_sensing.foresight import Foresight
-from gp_active_sensing.mission.commanded import Commanded
 from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, Step
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.timed import Timed
 from gp_active_sensing.planning.base import READINGS_SPENT
 from gp_active_sensing.types import Plan
 
@@ -41,7 +41,7 @@ STATUS_SECONDS = 1.0
 """Least real time between two events that say where the probes are."""
 
 
-class Mission(Commanded):
+class Mission(Timed):
     """One mission; `step` and the commands may be called from different threads."""
 
     # -- every message, and every so often -------------------------------------------------------
@@ -90,22 +90,6 @@ class Mission(Commanded):
     @property
     def _decides(self) -> bool:
         return self.state == "running" and self._ticking
-
-    def _watch_clock(self, now_ns: int) -> None:
-        back = 1e-9 * (self._now_ns - now_ns)
-        self._now_ns = now_ns
-        if back <= self.config.clock_tolerance:
-            return
-        logger.error(
-            "the clock went back by %.3f s: the mission pauses. Resume it when that is right; of a "
-            "simulation that was started anew begin a new mission in another run_dir",
-            back,
-        )
-        for probe in self.probes.values():
-            probe.intake.restart_clock()
-            probe.arrival.forget()
-            probe.progress.forget()
-        self.pause(f"the clock went back by {back:.3f} s")
 
     def _use(self, message: Arrival) -> Iterator[Step]:
         if self.trace is not None:

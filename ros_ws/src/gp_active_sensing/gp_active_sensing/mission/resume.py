@@ -66,6 +66,7 @@ class Resumption:
             "miss": self._miss,
             "blocked": self._blocked,
             "unused": self._unused,
+            "clock": self._clock,
             "gap": self._gap,
             "budget": self._budget,
             "roster": self._roster,
@@ -253,6 +254,10 @@ class Resumption:
         if event["waypoint"] is None and probe.stages.home is None:
             self._mission.loop.release(probe.name)
             probe.finished = None
+
+    def _clock(self, event: Mapping[str, Any]) -> None:
+        """Take note of a time that did not pass: the clock was set."""
+        self._mission.skip(int(event["step_ns"]))
 
     def _gap(self, event: Mapping[str, Any]) -> None:
         logger.error(

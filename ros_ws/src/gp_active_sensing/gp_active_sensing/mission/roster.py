@@ -138,6 +138,10 @@ class Roster:
         self._heard_ns[probe.name] = then
         return then
 
+    def skip(self, step_ns: int) -> None:
+        """Count a time that did not pass [ns] as no silence: the clock was set."""
+        self._heard_ns = {name: then + step_ns for name, then in self._heard_ns.items()}
+
     def replay(self, probe: Probe, why: str, now_ns: int) -> None:
         """Take note of a probe that came or went before a restart."""
         if not why:

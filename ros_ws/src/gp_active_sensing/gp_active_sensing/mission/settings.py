@@ -111,7 +111,12 @@ class MissionConfig:
         "same messages give the same decisions",
     )
     clock_tolerance: float = param(
-        0.5, help="a clock that goes back by more pauses the mission", unit="s", low=0.0
+        0.5,
+        help="a clock that goes back by more pauses the mission, and so does one that goes forward "
+        "by so much more than the time that passed, which is not charged (simulated time may go "
+        "forward at any speed)",
+        unit="s",
+        low=0.0,
     )
     begin: bool = param(
         True,

@@ -134,6 +134,12 @@ class Stages:
         self._charged = now_ns, metres
         self.driven = self.driven.plus(cost)
 
+    def skip(self, step_ns: int) -> None:
+        """Charge nothing for a time that did not pass [ns]: the clock was set."""
+        if self._charged is not None:
+            then_ns, metres = self._charged
+            self._charged = then_ns + step_ns, metres
+
     def go_on(self, now_ns: int, metres: float) -> None:
         """Charge nothing of what was driven since the last stage ended."""
         self._charged = None if self.target is None else (now_ns, metres)

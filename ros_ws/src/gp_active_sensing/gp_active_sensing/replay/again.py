@@ -313,6 +313,10 @@ class Again:
         else:
             mission.resume()
 
+    def _on_clock(self, event: Event) -> None:
+        self._job = None
+        self.parts.mission.clock_stepped(int(event["step_ns"]), int(event["stamp_ns"]))
+
     def _on_blocked(self, event: Event) -> None:
         self.parts.mission.unreachable(str(event.get("probe", "")), str(event.get("why", "")))
 

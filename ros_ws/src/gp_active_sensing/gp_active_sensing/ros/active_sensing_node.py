@@ -212,7 +212,7 @@ class ActiveSensingNode(GuardedNode):
         if self._parts is None or self._results is None:
             return
         mission = self._parts.mission
-        self._worker = Worker(mission, self._results, self._results.now_ns)
+        self._worker = Worker(mission, self._results, self._results.now_ns, self._is_simulated)
         self._results.health.worker_errors = self._worker.errors
         self._results.send_map()
         self._worker.start()
@@ -223,6 +223,10 @@ class ActiveSensingNode(GuardedNode):
             mission.resume("the node is active again")
         elif mission.state != "running":
             self.get_logger().info(f"active; the mission is {_state_words(mission)}")
+
+    def _is_simulated(self) -> bool:
+        """Say whether the node's clock follows /clock."""
+        return bool(self.get_clock().ros_time_is_active)
 
     def deactivate(self) -> None:
         """Stop the threads; what was learnt stays."""

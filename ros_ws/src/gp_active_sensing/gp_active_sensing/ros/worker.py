@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from gp_active_sensing.foresight import Foresight, foresee_by_cell
+from gp_active_sensing.mission.clock_watch import ClockWatch
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Step
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.types import Plan
+from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Outputs", "Worker"]
 
@@ -58,12 +59,21 @@ class Worker:
         mission: what to run.
         outputs: where the results go.
         now_ns: the node's clock.
+        simulated: whether that follows a simulation or a bag.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, mission: Mission, outputs: Outputs, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        mission: Mission,
+        outputs: Outputs,
+        now_ns: Callable[[], int],
+        simulated: Callable[[], bool] = lambda: False,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._mission = mission
         self._outputs = outputs
-        self._now_ns = now_ns
+        self._watch = ClockWatch(now_ns, clock, simulated)
         self._stopping = threading.Event()
         self._jobs: queue.Queue[PlanJob | AheadJob | QueryJob | threading.Event | None] = (
             queue.Queue()
@@ -105,7 +115,10 @@ class Worker:
         while not self._stopping.is_set():
             self._mission.inbox.wait(TICK_SECONDS)
             try:
-                for step in self._mission.step(self._now_ns()):
+                now_ns, stepped_ns = self._watch.look()
+                if stepped_ns:
+                    self._mission.clock_stepped(stepped_ns, now_ns)
+                for step in self._mission.step(now_ns):
                     self._do(step)
             except Exception:
                 self._note("mission")

@@ -100,6 +100,7 @@ class Recorder:
         commands: time [s] -> what is done to the mission then.
         dropout: share of visits without a reading.
         outliers: share of readings that are far off.
+        ahead_ns: how far the node's clock has been set forward [ns].
     """
 
     seed: int
@@ -109,6 +110,7 @@ class Recorder:
     commands: dict[float, Callable[[Any], Any]] = field(default_factory=dict)
     dropout: float = 0.1
     outliers: float = 0.0
+    ahead_ns: int = 0
     messages: list[tuple[str, int, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -139,7 +141,7 @@ class Recorder:
 
     @property
     def _now_ns(self) -> int:
-        return round(1e9 * self._time)
+        return round(1e9 * self._time) + self.ahead_ns
 
     def _topic(self, probe: str, kind: str) -> str:
         return f"/{probe}/{kind}" if probe else f"/{kind}"

@@ -84,6 +84,25 @@ def test_commands_are_done_again(tmp_path: Path) -> None:
     assert (summary["status"], summary["reason"]) == ("finished", "enough")
 
 
+def test_a_clock_that_was_set_forward(tmp_path: Path) -> None:
+    played = Recorder(6)
+    day_ns = 86_400 * 10**9
+
+    def step(mission: Any) -> None:
+        played.ahead_ns += day_ns
+        mission.clock_stepped(day_ns, mission.until_ns + day_ns)
+
+    played.commands = {4.0: step, 6.0: lambda mission: mission.resume()}
+    comparison = compared(played.run().bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=15)
+    run = RunDirectory.open(tmp_path / "run")
+    assert [e["step_ns"] for e in run.events() if e["event"] == "clock"] == [day_ns]
+    assert played.mission.driven.seconds < 100.0
+    moved = [event for event in run.events() if event["event"] == "moved"]
+    seconds = sum(event["seconds"] for event in moved)
+    assert seconds == pytest.approx(played.mission.driven.seconds)
+
+
 def test_gated_and_averaged_readings(tmp_path: Path) -> None:
     reading = {**CONFIG["reading"], "gate": 4.0, "gate_places": 3, "window": 0.5}
     commands = {9.0: lambda mission: mission.accept_gated()}

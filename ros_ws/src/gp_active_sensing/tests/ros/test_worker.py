@@ -249,3 +249,22 @@ def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
         "plan",
         "plan",
     ]
+
+
+def test_a_clock_that_is_set_forward_pauses_the_mission() -> None:
+    ahead = [0]
+    rig = at_place_0()
+
+    def now_ns() -> int:
+        return time.monotonic_ns() + SECOND + ahead[0]
+
+    worker = Worker(rig.mission, Said(), now_ns)
+    worker.start()
+    try:
+        wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
+        ahead[0] = 86_400 * SECOND
+        wait_until(lambda: rig.mission.state == "paused", "the pause")
+    finally:
+        worker.stop()
+    assert rig.mission.reason.startswith("the clock went forward by 86400.")
+    assert rig.mission.driven.seconds == 0.0

@@ -1,0 +1,175 @@
+"""A clock that is set forward under way: found, said, not charged, and the mission pauses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.mission.clock_watch import ClockWatch
+from gp_active_sensing.types import Budget
+from tests.unit.mission.missions import Drive
+from tests.unit.mission.worlds import SECOND, Rig, grid
+
+DAY = 86_400
+
+
+class Clocks:
+    """Two clocks, set by hand; reading either of them may take a while."""
+
+    def __init__(self, *, simulated: bool = False) -> None:
+        self.seconds = 50.0
+        self.wall = 1000.0
+        self.slow = 0.0
+        self.watch = ClockWatch(self._now_ns, self._monotonic, lambda: simulated)
+
+    def _monotonic(self) -> float:
+        return self.seconds
+
+    def _now_ns(self) -> int:
+        self.pass_time(self.slow)
+        now_ns = round(1e9 * self.wall)
+        self.pass_time(self.slow)
+        return now_ns
+
+    def pass_time(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.wall += seconds
+
+    def look(self, passed: float, step: float = 0.0) -> float:
+        """Return the step [s] that is seen after some time and a step of the wall clock."""
+        self.pass_time(passed)
+        self.wall += step
+        return 1e-9 * self.watch.look()[1]
+
+
+def test_time_that_passes_is_no_step() -> None:
+    clocks = Clocks()
+    assert [clocks.look(t) for t in (0.0, 0.05, 3600.0, 0.05)] == pytest.approx([0.0] * 4, abs=1e-6)
+
+
+@pytest.mark.parametrize("step", [0.7, 60.0, float(DAY), 1.7e9])
+def test_a_step_is_seen_once_and_by_how_much(step: float) -> None:
+    clocks = Clocks()
+    clocks.look(0.0)
+    assert clocks.look(0.05, step) == pytest.approx(step, rel=1e-6)
+    assert clocks.look(0.05) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_machine_that_is_slow_between_two_looks_is_no_step() -> None:
+    clocks = Clocks()
+    clocks.slow = 5.0
+    clocks.look(0.0)
+    clocks.slow = 0.0
+    assert clocks.look(0.05) == 0.0
+    clocks.slow = 5.0
+    assert clocks.look(0.05) == 0.0
+
+
+def test_backwards_is_not_for_this_watch() -> None:
+    clocks = Clocks()
+    clocks.look(0.0)
+    assert clocks.look(0.05, -30.0) == 0.0
+    assert clocks.look(0.05, 30.0) == pytest.approx(30.0), "and forth again is a step"
+
+
+def test_simulated_time_may_go_at_any_speed() -> None:
+    clocks = Clocks(simulated=True)
+    assert [clocks.look(0.05, 40.0) for _ in range(5)] == [0.0] * 5
+
+
+def test_no_time_yet_is_no_step() -> None:
+    clocks = Clocks()
+    clocks.wall = 0.0
+    assert clocks.watch.look() == (0, 0)
+    assert clocks.look(0.05, 1e9) == 0.0
+
+
+# -- the mission ---------------------------------------------------------------------------------
+
+
+def under_way(seconds: float = 1000.0) -> Rig:
+    """Return a mission that has driven to its first place, and is sent to the second."""
+    rig = Rig(grid(5), budget=Budget(seconds=seconds))
+    rig.mission.start()
+    rig.pose(1.0, 20.0)
+    rig.step(1.0)
+    rig.reading(1.0, 5.0)
+    rig.step(2.0)
+    assert rig.mission.state == "running"
+    return rig
+
+
+def arrive(rig: Rig, t: float) -> None:
+    x, y = rig.topology.positions[rig.sent[-1]]
+    rig.pose(t, float(x), float(y))
+    rig.reading(t, 5.0)
+    rig.step(t)
+
+
+def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
+    rig = under_way()
+    before = rig.mission.driven.seconds
+    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    rig.step(DAY + 3.0)
+    assert rig.mission.state == "paused"
+    assert rig.mission.reason == "the clock went forward by 86400.000 s at once"
+    (event,) = [e for e in rig.events if e["event"] == "clock"]
+    assert event == {"event": "clock", "step_ns": DAY * SECOND, "stamp_ns": (DAY + 3) * SECOND}
+    assert rig.mission.resume() == ""
+    rig.step(DAY + 4.0)
+    arrive(rig, DAY + 10.0)
+    assert rig.mission.state == "running"
+    assert rig.mission.driven.seconds - before <= 10.0
+
+
+def test_what_is_given_up_while_it_is_paused_is_charged_without_the_day() -> None:
+    rig = under_way()
+    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    rig.mission.probe.give_up((DAY + 3) * SECOND)
+    assert rig.mission.driven.seconds == pytest.approx(2.0)
+
+
+def test_within_the_tolerance_nothing_happens() -> None:
+    rig = under_way()
+    rig.mission.clock_stepped(SECOND // 2, 3 * SECOND)
+    assert rig.mission.state == "running"
+    assert not [e for e in rig.events if e["event"] == "clock"]
+
+
+def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
+    rig = under_way()
+    roster = rig.mission.roster
+    roster.heard(rig.probe, SECOND, 2 * SECOND)
+    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    assert roster.heard_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
+
+
+def test_before_the_mission_begins_it_is_only_said(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(grid(5))
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    assert rig.mission.state == "idle"
+    assert "the clock went forward by 86400.000 s" in caplog.text
+
+
+def test_a_restart_knows_of_the_pause_and_of_what_is_not_charged(tmp_path: Path) -> None:
+    drive = Drive(tmp_path / "run", budget={"readings": 6, "seconds": 3600.0})
+    drive.start()
+    while len(drive.decided) < 3:
+        drive.step()
+    before = drive.built.mission.driven.seconds
+    drive.now_ns += DAY * SECOND
+    drive.built.mission.clock_stepped(DAY * SECOND, drive.now_ns)
+    drive.kill()
+    drive.start()
+    mission = drive.built.mission
+    assert mission.state == "paused"
+    assert "the clock went forward by 86400.000 s" in mission.reason
+    mission.probe.give_up(drive.now_ns)
+    assert mission.driven.seconds < before + 60.0
+    assert mission.resume() == ""
+    drive.run()
+    assert mission.reason == "the budget of readings is spent"
+    assert mission.driven.seconds < 600.0
