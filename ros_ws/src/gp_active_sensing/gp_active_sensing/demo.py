@@ -23,6 +23,7 @@ import numpy as np
 
 from gp_active_sensing.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.files import open_to_append
 from gp_active_sensing.mission.team import STEPS, period_of
 from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.records import RunDirectory
@@ -70,8 +71,8 @@ class _NodeOutput:
     def __call__(self, name: str, line: str) -> None:
         text = f"[{name}] {line}"
         self.last.append(text)
-        with self.file.open("a", encoding="utf-8") as stream:
-            stream.write(text + "\n")
+        with open_to_append(self.file) as stream:
+            stream.write(f"{text}\n".encode())
         if any(f"[{level}]" in line for level in ("WARN", "ERROR", "FATAL")):
             self.say(text)
 

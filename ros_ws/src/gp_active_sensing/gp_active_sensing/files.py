@@ -10,7 +10,9 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Mapping
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +23,9 @@ __all__ = [
     "cannot",
     "differences",
     "drop_cut_line",
+    "making_whole",
+    "open_file",
+    "open_to_append",
     "read_lines",
     "sync_folder",
     "unused",
@@ -28,6 +33,9 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+"""0 where the system does not know it."""
 
 
 def cannot(path: Path, what: str, error: BaseException) -> RunError:
@@ -42,17 +50,74 @@ def write_whole(path: Path, text: str | bytes) -> Path:
     Raises:
         RunError: the file cannot be written.
     """
-    beside = path.with_name(f".{path.name}.part")
     try:
-        with beside.open("wb") as stream:
+        with making_whole(path) as stream:
             stream.write(text.encode("utf-8") if isinstance(text, str) else text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-        sync_folder(path.parent)
     except OSError as error:
         raise cannot(path, "write", error) from error
     return path
+
+
+@contextlib.contextmanager
+def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
+    """Give a stream to write a file with, which has its name once it is complete.
+
+    It is written beside, under a name that nobody can know before, as a file that was not there.
+    A link that somebody put in the place of `path` is replaced; what it points at stays as it is.
+
+    Args:
+        path: of the file; an older one is replaced.
+        on_disk: file and name are on disk when it is done, whatever the power does then.
+
+    Raises:
+        OSError: the file cannot be written; there is none beside then.
+    """
+    beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
+    stream = os.fdopen(os.open(beside, flags, 0o666), "wb")
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            if on_disk:
+                os.fsync(stream.fileno())
+        os.replace(beside, path)
+        if on_disk:
+            sync_folder(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file to read; what is none (a pipe, a device, a folder) is refused and not waited for.
+
+    Raises:
+        OSError: it cannot be opened, or is no file.
+    """
+    stream = open(path, "rb", opener=_opened_at_once)
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "expected a file, got a pipe, a device or a socket", str(path))
+    return stream
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def open_to_append(path: Path) -> IO[bytes]:
+    """Open a file to append to, without a buffer; a link in its place is not followed.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+    """
+    return open(path, "ab", buffering=0, opener=_opened_itself)
+
+
+def _opened_itself(path: str, flags: int) -> int:
+    return os.open(path, flags | _NOFOLLOW, 0o666)
 
 
 def append_whole(stream: IO[bytes], data: bytes) -> None:

@@ -25,6 +25,7 @@ from gp_active_sensing.files import (
     append_whole,
     cannot,
     drop_cut_line,
+    open_to_append,
     read_lines,
     sync_folder,
     write_whole,
@@ -259,7 +260,7 @@ class RunDirectory:
         try:
             stream = self._streams.get(name)
             if stream is None:
-                stream = (self.path / name).open("ab", buffering=0)
+                stream = open_to_append(self.path / name)
                 self._streams[name] = stream
                 sync_folder(self.path)
             append_whole(stream, line.encode("utf-8"))

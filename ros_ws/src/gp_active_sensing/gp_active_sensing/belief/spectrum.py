@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.cache import cached_arrays
+from gp_active_sensing.cache import Shape, cached_arrays
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
@@ -80,8 +80,8 @@ def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
         values, vectors = _eigen(links, exact)
         return {"values": values, "vectors": vectors, "size": np.array(_size(links))}
 
-    names = ("values", "vectors", "size")
-    kept = cached_arrays("spectrum", VERSION, key, names, compute, keep=links.n >= KEPT)
+    shapes: dict[str, Shape] = {"values": ("k",), "vectors": (links.n, "k"), "size": (2,)}
+    kept = cached_arrays("spectrum", VERSION, key, shapes, compute, keep=links.n >= KEPT)
     spacing, extent = kept["size"].tolist()
     if kept["values"].size < links.n:
         logger.info(

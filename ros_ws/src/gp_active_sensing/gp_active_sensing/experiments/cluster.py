@@ -49,6 +49,12 @@ def connect(address: str, *, patience: float | None = None) -> Any:
             "Start one with `dask scheduler`, and give the address that it prints"
         )
         raise RunError(msg) from error
+    except TypeError as error:  # of an address with tls:// without certificates
+        msg = (
+            f"--cluster {address}: no connection can be made ({error}). An address with tls:// "
+            "needs the certificates that docs/security.md names"
+        )
+        raise RunError(msg) from error
     try:
         _check_workers(client, address, patience)
     except BaseException:

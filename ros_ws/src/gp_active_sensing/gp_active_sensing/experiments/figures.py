@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import math
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.experiments.designs import designs_of, draw_designs
 from gp_active_sensing.experiments.records import Loaded
 from gp_active_sensing.experiments.tables import Row, Table, summary
+from gp_active_sensing.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,9 +130,11 @@ def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]
         figure = Figure()
         FigureCanvasAgg(figure)
         draw(figure)
-        paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
-        figure.savefig(paths[0], dpi=150, metadata={"Software": None})
-        figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
+        paths = []
+        for kind, dates in (("png", ["Software"]), ("svg", ["Date", "Creator"])):
+            made = io.BytesIO()
+            figure.savefig(made, format=kind, dpi=150, metadata=dict.fromkeys(dates))
+            paths.append(write_whole(folder / f"{name}.{kind}", made.getvalue()))
     return paths
 
 

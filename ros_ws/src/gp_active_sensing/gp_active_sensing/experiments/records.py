@@ -19,7 +19,14 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.experiments.config import ExperimentConfig
 from gp_active_sensing.experiments.loading import read_experiment
 from gp_active_sensing.experiments.plan import Experiment, key_today
-from gp_active_sensing.files import cannot, drop_cut_line, read_lines, write_whole
+from gp_active_sensing.files import (
+    append_whole,
+    cannot,
+    drop_cut_line,
+    open_to_append,
+    read_lines,
+    write_whole,
+)
 from gp_active_sensing.records import json_ready
 from gp_active_sensing.yaml_files import load_yaml
 
@@ -161,8 +168,8 @@ class ExperimentDirectory:
         """Add a line to a file of the directory, whole and flushed. Raises RunError."""
         line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
         try:
-            with (self.path / name).open("ab") as stream:
-                stream.write(line.encode("utf-8"))
+            with open_to_append(self.path / name) as stream:
+                append_whole(stream, line.encode("utf-8"))
         except OSError as error:
             raise cannot(self.path / name, "write", error) from error
 

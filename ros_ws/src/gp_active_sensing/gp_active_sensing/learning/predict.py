@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, suggest
-from gp_active_sensing.files import cannot
+from gp_active_sensing.files import cannot, making_whole
 from gp_active_sensing.learning.columns import check_column, listed
 from gp_active_sensing.learning.table import Table
 from gp_active_sensing.learning.times import check_stamps, origins_of
@@ -71,7 +71,6 @@ def predict_table(
     if out.exists() and source.exists() and out.samefile(source):
         msg = f"{out}: is the table that is read; write to another file"
         raise ConfigError(msg)
-    part = out.with_name(f".{out.name}.part")
     rows = lacking = 0
     with Table(source, origins_of(model)) as table:
         chunks = (
@@ -80,7 +79,8 @@ def predict_table(
             else _of_places(model, table, topology, place)
         )
         try:
-            with part.open("w", newline="", encoding="utf-8") as stream:
+            with making_whole(out) as binary:
+                stream = io.TextIOWrapper(binary, encoding="utf-8", newline="")
                 writer = csv.writer(stream, lineterminator="\n")
                 writer.writerow([*table.header, *_names(table.header)])
                 noise: float | None = None
@@ -96,11 +96,9 @@ def predict_table(
                     lacking += int(np.isnan(found[:, 0]).sum())
                     progress(rows)
                 table.refuse_without(model.input_names)
-            os.replace(part, out)
+                stream.detach()  # all that it holds is written by then
         except OSError as error:
             raise cannot(out, "write", error) from error
-        finally:
-            part.unlink(missing_ok=True)
         notes = _stamp_notes(model, table) if topology is None else ()
     if lacking:
         notes = (f"{lacking} of them lack an input and have no prediction", *notes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.files import cannot
+from gp_active_sensing.files import cannot, write_whole
 
 __all__ = ["NAME", "Workplace", "claimed_name", "folder_of", "workplace"]
 
@@ -181,11 +181,7 @@ def _taken(checkpoint: Path) -> RunError:
 
 def _write_finished(checkpoint: Path) -> None:
     """Say in a checkpoint that stays that nothing is left to do."""
-    path = checkpoint / _FINISHED
-    try:
-        path.write_text("the model is written\n", encoding="utf-8")
-    except OSError as error:
-        raise cannot(path, "write", error) from error
+    write_whole(checkpoint / _FINISHED, "the model is written\n")
 
 
 def _begun(checkpoint: Path) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gp_active_sensing.cache import cached_arrays
+from gp_active_sensing.cache import Shape, cached_arrays
 from gp_active_sensing.ties import first_best
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
@@ -184,8 +184,8 @@ def embed(
         numbers = np.array([made.share, made.stress, made.correlation, made.landmarks])
         return {"points": made.points, "numbers": numbers}
 
-    names = ("points", "numbers")
-    kept = cached_arrays("embedding", VERSION, key, names, compute, keep=links.n >= KEPT)
+    shapes: dict[str, Shape] = {"points": (links.n, "dimensions"), "numbers": (4,)}
+    kept = cached_arrays("embedding", VERSION, key, shapes, compute, keep=links.n >= KEPT)
     explained, stress, correlation, landmarks = kept["numbers"].tolist()
     return Embedding(kept["points"], explained, stress, correlation, int(landmarks))
 

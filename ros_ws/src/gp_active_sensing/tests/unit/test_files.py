@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.files import unused, write_whole
+from gp_active_sensing import files
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.files import making_whole, open_to_append, unused, write_whole
+from gp_active_sensing.report import write_report
+from tests.unit.report.runs import bag_run
 
 
 def test_a_second_run_of_the_same_second_gets_a_name_of_its_own(tmp_path: Path) -> None:
@@ -47,3 +52,80 @@ def test_a_file_is_on_disk_before_it_has_its_name_and_the_name_before_it_is_said
     assert done == [("file", 8), ("rename", path), ("folder", None)]
     assert path.read_text() == "new text"
     assert os.listdir(tmp_path) == ["state.json"]
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A file of somebody else's, at which planted links point."""
+    path = tmp_path / "precious.txt"
+    path.write_text("precious")
+    return path
+
+
+def test_a_report_follows_no_planted_link(
+    tmp_path: Path, precious: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one under the name of the page, nor one under the name that it is written under."""
+    run = bag_run(tmp_path / "run", 3)
+    (run / "report.html").symlink_to(precious)
+    (run / ".report.html.part").symlink_to(precious)
+    monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
+    assert write_report(run) == run / "report.html"
+    assert precious.read_text() == "precious"
+    assert not (run / "report.html").is_symlink()
+    assert "<html" in (run / "report.html").read_text()
+
+    (run / ".report.html.guessed.part").symlink_to(precious)
+    with pytest.raises(RunError, match=r"report\.html: cannot write: File exists"):
+        write_report(run)
+    assert precious.read_text() == "precious"
+    assert (run / ".report.html.guessed.part").is_symlink()  # it is not ours to remove
+
+
+def test_the_name_beside_cannot_be_guessed(tmp_path: Path) -> None:
+    names = []
+    for _ in range(2):
+        with making_whole(tmp_path / "a.txt") as stream:
+            names += os.listdir(tmp_path)
+            stream.write(b"a")
+        (tmp_path / "a.txt").unlink()
+    assert len(set(names)) == 2
+    with making_whole(tmp_path / ("long" * 60)) as stream:
+        stream.write(b"a")
+
+
+def test_what_cannot_be_written_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), making_whole(path) as stream:
+        stream.write(bytes(1 // 0))
+    assert os.listdir(tmp_path) == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_nothing_is_appended_behind_a_link(tmp_path: Path, precious: Path) -> None:
+    link = tmp_path / "journal.jsonl"
+    link.symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic links"):
+        open_to_append(link)
+    with open_to_append(tmp_path / "own") as stream:
+        stream.write(b"a")
+    with open_to_append(tmp_path / "own") as stream:
+        stream.write(b"b")
+    assert (tmp_path / "own").read_bytes() == b"ab"
+    assert precious.read_text() == "precious"
+
+
+def test_only_this_module_makes_files_of_a_name_that_is_known_before() -> None:
+    """Every other one would have to think of planted links again."""
+    ours = Path(files.__file__).parent
+    found = {
+        f"{path.relative_to(ours)}: {match}"
+        for path in ours.rglob("*.py")
+        if path.name != "files.py"
+        for match in re.findall(
+            r"open\([^()]*[\"'](?:[wa]b?\+?|r\+b?|rb\+)[\"']|\.write_(?:text|bytes)\(",
+            path.read_text(encoding="utf-8"),
+        )
+    }
+    assert found <= {"experiments/outputs.py: .write_text(", "experiments/records.py: .write_text("}

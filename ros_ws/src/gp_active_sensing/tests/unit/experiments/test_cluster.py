@@ -126,6 +126,13 @@ def test_nobody_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_encryption_without_certificates() -> None:
+    from gp_active_sensing.experiments.cluster import connect
+
+    with pytest.raises(RunError, match=r"certificates that docs/security\.md names"):
+        connect("tls://127.0.0.1:9", patience=1.0)
+
+
 def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "distributed")
     with pytest.raises(MissingDependencyError, match=r"gp_active_sensing\[experiments\]"):
