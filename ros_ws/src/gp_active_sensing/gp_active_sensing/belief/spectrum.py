@@ -95,7 +95,7 @@ def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
 
 
 def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
-    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse import csc_array
     from scipy.sparse.linalg import eigsh
 
     n = links.n
@@ -106,8 +106,11 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
         dense = (np.diag(degree) - W.toarray()) * root[:, None] * root
         values, vectors = np.linalg.eigh(0.5 * (dense + dense.T))
         return np.maximum(values, 0.0), vectors
-    scale = diags_array(root)
-    laplacian = csc_array(scale @ (diags_array(degree) - W) @ scale)
+    where = np.arange(n, dtype=np.intc)
+    scale, degrees = (
+        csc_array((diagonal, (where, where)), shape=(n, n)) for diagonal in (root, degree)
+    )
+    laplacian = csc_array(scale @ (degrees - W) @ scale)
     # Shift and invert a hair below zero, where the matrix is not singular.
     shift = -1e-6 * float(np.median(degree * root**2))
     values, vectors = eigsh(

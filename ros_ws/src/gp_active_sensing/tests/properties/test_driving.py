@@ -74,7 +74,8 @@ class Moves:
             return np.array([0.0 if a == end else route(a).cost[by] for a in range(n)])
         rows = [(b, a, costs[by]) for a, out in enumerate(self.cost) for b, costs in out.items()]
         to, start, cost = map(np.array, zip(*rows, strict=True)) if rows else ([], [], [])
-        return np.asarray(dijkstra(csr_array((cost, (to, start)), shape=(n, n)), indices=end))
+        where = tuple(np.asarray(ends, dtype=np.intc) for ends in (to, start))
+        return np.asarray(dijkstra(csr_array((cost, where), shape=(n, n)), indices=end))
 
     def reachable(self, at: int) -> set[int]:
         """Return every place that some way leads to."""
