@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -25,8 +25,6 @@ LOOPBACK = {
 
 
 _DOMAINS = 100
-_kept: list[IO[bytes]] = []
-"""The lock on this process's domain, which lasts as long as the process."""
 
 
 @functools.cache
@@ -38,13 +36,12 @@ def domain_id() -> int:
     for number in range(first, first + _DOMAINS):
         domain = 1 + number % _DOMAINS
         lock = Path(tempfile.gettempdir(), f"gpas-test-domain-{domain}-{os.getuid()}.lock")
-        stream = lock.open("wb")
+        held = os.open(lock, os.O_WRONLY | os.O_CREAT)  # not closed: as long as this process
         try:
-            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            stream.close()
+            os.close(held)
             continue
-        _kept.append(stream)
         return domain
     msg = f"all {_DOMAINS} ROS domains for tests are in use; wait for other test runs to end"
     raise RuntimeError(msg)
