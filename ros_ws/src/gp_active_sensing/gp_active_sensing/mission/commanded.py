@@ -307,6 +307,7 @@ class Commanded:
         for probe in self.probes.values():
             probe.arrival.forget()
             probe.progress.forget()
+            probe.sensor.forget()
             probe.since = self._clock()
             probe.stages.go_on(self._now_ns, probe.intake.metres)
         self.inbox.wake()

@@ -114,7 +114,7 @@ class Decisions:
 
     def _asked_for(self, now_ns: int) -> list[Probe]:
         """Return the probes to be decided for now: those that wait, or those of this round."""
-        waiting = self.roster.waiting
+        waiting = [probe for probe in self.roster.waiting if not probe.needs_reading]
         if not self.roster.config.together:
             return waiting
         if not any(probe.name in self.round for probe in waiting):

@@ -27,6 +27,8 @@ LIVE = (
     "mission.arrival_radius",
     "mission.reading_timeout",
     "mission.retries",
+    "mission.wait_for_reading",
+    "mission.silent_places",
     "mission.first_leg",
     "mission.drive_timeout",
     "mission.block_seconds",

@@ -13,16 +13,16 @@ from dataclasses import replace
 
 from gp_active_sensing.events import (
     end_event,
-    status_event,
     stopped_event,
     unused_event,
 )
 from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, Step
+from gp_active_sensing.mission.noticing import Noticing
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.timed import Timed
+from gp_active_sensing.mission.sensor import speaks
 from gp_active_sensing.planning.base import READINGS_SPENT
 from gp_active_sensing.types import Plan
 
@@ -37,11 +37,8 @@ SHOW_SECONDS = 2.0
 AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
 
-STATUS_SECONDS = 1.0
-"""Least real time between two events that say where the probes are."""
 
-
-class Mission(Timed):
+class Mission(Noticing):
     """One mission; `step` and the commands may be called from different threads."""
 
     # -- every message, and every so often -------------------------------------------------------
@@ -104,6 +101,8 @@ class Mission(Timed):
         probe.take([message])
         if isinstance(message.what, Pose):
             self.roster.heard(probe, message.what.stamp_ns, self._now_ns)
+        elif speaks(message):
+            self.roster.spoke(probe, self._now_ns)
         if self._decides:
             yield from self._look_at(probe, message.received)
 
@@ -128,18 +127,6 @@ class Mission(Timed):
                 yield Step(job)
         else:
             yield from self._go_about()
-
-    def _note_status(self) -> None:
-        """Keep in the journal, once a second, what no other event says."""
-        now = self._clock()
-        if now - self._noted_at < STATUS_SECONDS or self.state == "ended":
-            return
-        self._noted_at = now
-        probes = {name: probe.status() for name, probe in self.probes.items()}
-        more = {} if self.consulting is None else {"expert": self.consulting.rejected}
-        if {**probes, **more} != self._noted:
-            self._noted = {**probes, **more}
-            self._journal(status_event(probes, stamp_ns=self._now_ns, **more))
 
     def _go_about(self) -> Iterator[Step]:
         """See what the time that passes makes necessary."""
@@ -174,6 +161,9 @@ class Mission(Timed):
             return
         driving = probe.plan is not None
         again = probe.see(self._now_ns, received)
+        if probe.is_mute:
+            self._send_no_further(probe)
+            return
         home = probe.stages.home
         if home is not None and probe.arrival.inside(home.path[-1]):
             probe.homeward.arrive(self._now_ns)

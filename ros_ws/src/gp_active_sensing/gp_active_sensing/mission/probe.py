@@ -19,6 +19,7 @@ from gp_active_sensing.mission.inbox import Arrival as Message
 from gp_active_sensing.mission.intake import Intake
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.progress import Progress
+from gp_active_sensing.mission.sensor import Sensor
 from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.stages import Stages
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
@@ -70,6 +71,7 @@ class Probe:
         )
         self.progress = Progress(loop.topology, intake)
         self.stages = Stages()
+        self.sensor = Sensor()
         self.homeward = Homeward(self, journal, from_start=back_to_start)
         self.ahead = Ahead(ahead)
         self.last_plan: Plan | None = None
@@ -108,6 +110,17 @@ class Probe:
         """What is left for it: readings of the mission, metres and seconds of its own."""
         return replace(self.purse, readings=self.loop.remaining.readings)
 
+    @property
+    def needs_reading(self) -> bool:
+        """Whether its sensor must be heard before it is sent anywhere."""
+        wanted = self.config.wait_for_reading and self.config.follow == "waypoint"
+        return wanted and not self.sensor.heard and not self.stages.number
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether its sensor gave nothing at so many places that it is not to be sent on."""
+        return 0 < self.config.silent_places <= len(self.sensor.silent)
+
     def set_config(self, config: MissionConfig) -> None:
         """Go on with other distances and times."""
         self.config = config
@@ -125,15 +138,21 @@ class Probe:
         """Use what came from it; return the readings that were accepted."""
         if messages:
             self.heard = self._clock()
+        self.sensor.hear(messages)
         accepted = self.intake.take(messages)
-        self.stages.note(accepted)
+        self._note(accepted)
         return accepted
 
     def accept_gated(self) -> int:
         """Use its readings that were set aside by the gate; return how many those are."""
         found, accepted = self.intake.accept_gated()
-        self.stages.note(accepted)
+        self._note(accepted)
         return found
+
+    def _note(self, used: list[Reading]) -> None:
+        """Take note of readings that were used."""
+        self.stages.note(used)
+        self.sensor.note(used)
 
     def whereabouts(self) -> dict[str, Any]:
         """Return where it is and how far it drove, for events."""
@@ -185,6 +204,7 @@ class Probe:
         if again:
             self.sent_ns = now_ns
             return target
+        self.sensor.miss(target)
         self.complete(now_ns, received)
         return None
 

@@ -47,7 +47,9 @@ def visits_of(scenario: Scenario) -> dict[str, Any]:
     """Return what a scenario says of visits, as parameters of the mission."""
     sensor = scenario.sensor
     patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
-    return {"retries": sensor.retries, **patience}
+    # A scenario's sensor reads where it is sent, and says itself how often it drops out.
+    silent = {"wait_for_reading": False, "silent_places": 0}
+    return {"retries": sensor.retries, **silent, **patience}
 
 
 def asking_of(scenario: Scenario) -> dict[str, Any]:

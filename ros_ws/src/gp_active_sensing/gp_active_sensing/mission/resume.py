@@ -135,6 +135,7 @@ class Resumption:
             for probe in mission.probes.values():
                 probe.at, probe.resting = None, ""
                 probe.sent_ns = int(event["stamp_ns"])
+                probe.sensor.forget()
                 probe.stages.go_on(probe.sent_ns, probe.intake.metres)
 
     def _ask(self, event: Mapping[str, Any]) -> None:
@@ -215,6 +216,7 @@ class Resumption:
             msg = "a reading that was used is refused now"
             raise ValueError(msg)
         probe.stages.note([reading])
+        probe.sensor.note([reading])
         self._gated(event)
 
     def _query(self, event: Mapping[str, Any]) -> None:
@@ -226,7 +228,9 @@ class Resumption:
             consulting.replay_answer(reading_of(event))
 
     def _gated(self, event: Mapping[str, Any]) -> None:
-        intake = self._probe(event).intake
+        probe = self._probe(event)
+        probe.sensor.heard = True
+        intake = probe.intake
         intake.restore(event)
         intake.known.note(event)
 
@@ -238,6 +242,8 @@ class Resumption:
         # As it was: how often a visit is repeated may be changed while a mission runs.
         self._mission.loop.replay_miss(place, again=bool(event["again"]))
         self._probe(event).sent_ns = int(event["stamp_ns"])
+        if not event["again"]:
+            self._probe(event).sensor.miss(place)
 
     def _blocked(self, event: Mapping[str, Any]) -> None:
         place, until_ns = int(event["location"]), int(event["until_ns"])

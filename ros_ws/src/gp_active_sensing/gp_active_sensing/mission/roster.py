@@ -9,6 +9,7 @@ from typing import Any
 from gp_active_sensing.errors import suggest
 from gp_active_sensing.events import roster_event
 from gp_active_sensing.mission.probe import NO_POSE, Probe
+from gp_active_sensing.mission.sensor import MUTE
 from gp_active_sensing.mission.settings import MissionConfig
 
 __all__ = ["LEFT", "SILENT", "Roster"]
@@ -63,7 +64,10 @@ class Roster:
     def awaited(self, now_ns: int) -> bool:
         """Say whether some on the list may still join in time, `mission.lost_after` at the most."""
         first = min(self._heard_ns.values(), default=now_ns)
-        missing = any(probe.gone == NO_POSE for probe in self.probes.values())
+        missing = any(
+            probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
+            for probe in self.probes.values()
+        )
         return missing and now_ns - first <= 1e9 * self.config.lost_after
 
     @property
@@ -93,8 +97,17 @@ class Roster:
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # it could not be used
         self._heard_ns[probe.name] = now_ns
-        if probe.gone and not probe.gone.startswith(LEFT):
+        if probe.gone and not probe.gone.startswith((LEFT, MUTE)):
             self._come(probe, now_ns)
+
+    def spoke(self, probe: Probe, now_ns: int) -> None:
+        """Take note of a reading of a probe: one whose sensor was silent takes part again."""
+        if probe.gone.startswith(MUTE):
+            self._come(probe, now_ns)
+
+    def mute(self, probe: Probe, why: str, now_ns: int) -> None:
+        """Let a probe whose sensor is silent take no part until it speaks."""
+        self._go(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
         """Let a probe that has left take part again; return why it cannot, "" when it does."""
@@ -158,6 +171,7 @@ class Roster:
     def _begin_anew(self, probe: Probe, now_ns: int) -> None:
         """Forget where it was; what it did while it had left is free, silence is not."""
         probe.at = None
+        probe.sensor.forget()
         if probe.gone.startswith(LEFT):
             probe.home = False
             probe.stages.go_on(now_ns, probe.intake.metres)

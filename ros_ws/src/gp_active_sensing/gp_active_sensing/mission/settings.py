@@ -53,6 +53,17 @@ class MissionConfig:
         10.0, help="how long to wait for a reading after arriving", unit="s", above=0.0
     )
     retries: int = param(2, help="waits repeated before a place is set aside", low=0)
+    wait_for_reading: bool = param(
+        True,
+        help="no waypoint before a reading has been heard, wherever it was taken; false for a "
+        "sensor that measures only where it is sent (a scenario's is such)",
+    )
+    silent_places: int = param(
+        3,
+        help="so many places in a row that gave no reading pause the mission; of several probes, "
+        "the one is sent nowhere before its next reading; 0 = never (a scenario's default)",
+        low=0,
+    )
     coverage: float = param(
         0.5,
         help="part of a road segment that must be driven before a reading of it counts",

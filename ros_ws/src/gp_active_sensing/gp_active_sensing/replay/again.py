@@ -32,6 +32,7 @@ from gp_active_sensing.replay.clockwork import Clockwork
 from gp_active_sensing.replay.comparison import Comparison
 from gp_active_sensing.replay.lookout import Lookout
 from gp_active_sensing.replay.recorded import Frame, Recording
+from gp_active_sensing.replay.settings import as_recorded
 from gp_active_sensing.replay.stages import Show, Stages
 from gp_active_sensing.types import Clock, Plan, PlanLimit
 
@@ -166,7 +167,7 @@ class Again:
 
     def _adjust(self, config: Mapping[str, Any]) -> None:
         """Go on with another configuration, as the node did."""
-        now = from_mapping(ActiveSensingConfig, config)
+        now = from_mapping(ActiveSensingConfig, as_recorded(config))
         mission, before = self.parts.mission, self._config
         for name in now.probes:
             if name not in mission.probes:

@@ -11,7 +11,7 @@ from typing import Any
 from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.feed import Topics
-from gp_active_sensing.replay.settings import Base
+from gp_active_sensing.replay.settings import Base, as_recorded
 from gp_active_sensing.wording import moment
 
 __all__ = ["Frame", "Recording", "find_recording"]
@@ -149,7 +149,7 @@ def _base(bag: Bag, setup: Mapping[str, Any]) -> Base:
             str(name): Topics(str(pair["reading"]), str(pair["pose"]))
             for name, pair in setup["topics"].items()
         }
-        return Base(dict(setup["config"]), setup.get("scenario"), topics)
+        return Base(as_recorded(setup["config"]), setup.get("scenario"), topics)
     except (KeyError, TypeError, AttributeError) as error:
         msg = (
             f"bag {bag.path}: the journal's setup lacks {error}; it is of another version. Replay "

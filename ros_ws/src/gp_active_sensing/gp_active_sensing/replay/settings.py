@@ -23,7 +23,7 @@ from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
 from gp_active_sensing.yaml_files import apply_overrides, load_yaml
 
-__all__ = ["Base", "Given", "settled", "topics_of"]
+__all__ = ["Base", "Given", "as_recorded", "settled", "topics_of"]
 
 NODE = "active_sensing"
 
@@ -66,6 +66,12 @@ class Given:
         return self != Given()
 
 
+BEFORE: Mapping[str, Mapping[str, Any]] = {
+    "mission": {"wait_for_reading": False, "silent_places": 0},
+}
+"""How a mission went before a setting was there that its journal does not name."""
+
+
 @dataclass(frozen=True)
 class Base:
     """What a recorded mission says of itself.
@@ -79,6 +85,12 @@ class Base:
     config: Mapping[str, Any]
     scenario: Mapping[str, Any] | None
     topics: Mapping[str, Topics]
+
+
+def as_recorded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a recorded mission, with what was the rule in its day."""
+    old = {key: {**rules, **config.get(key, {})} for key, rules in BEFORE.items()}
+    return {**config, **old}
 
 
 def settled(

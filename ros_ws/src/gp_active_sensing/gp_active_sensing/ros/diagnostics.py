@@ -30,6 +30,8 @@ __all__ = ["MISSION_STATUS", "Health"]
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 OK, WARN, ERROR = 0, 1, 2
+FIRST_READING = "a first reading"
+"""What a probe is not sent anywhere before."""
 GRACE_SECONDS = 10.0
 """What is not there is missed once the node has been active for so long [s, real time]: until then
 its publisher may not have started, or not have been discovered."""
@@ -162,12 +164,17 @@ class Health:
             del wanted[reading]  # nothing is left for it, or it has not been switched on yet
         for topic, quiet in wanted.items():
             stream = self.streams[topic]
+            first = topic == reading and probe.needs_reading
             silent = quiet or (not stream.count and (late or self._other_types(stream)))
-            if not silent or not self._throttle.ready(topic):
+            if not (silent or (first and late)) or not self._throttle.ready(topic):
                 continue
             why = stream.why or self._why_silent(stream.name, stream.expected)
+            if first:
+                why = "messages come, none with a finite value" if stream.count else why
+                why += "; no waypoint goes out before it (mission.wait_for_reading)"
+            what = f"{FIRST_READING} on" if first else stream.what
             since = f" (silent for {stream.silence:.0f} s)" if quiet else ""
-            text = f"waiting for {stream.what} {stream.name}{since}: {why}"
+            text = f"waiting for {what} {stream.name}{since}: {why}"
             self._node.get_logger().warning(text)
 
     def _why_silent(self, name: str, expected: str) -> str:
@@ -221,6 +228,8 @@ class Health:
         }
         level = WARN if mission.state == "paused" else OK
         summary = mission.state + (f": {mission.reason}" if mission.reason else "")
+        if mission.state == "running" and (topics := self._unheard()):
+            level, summary = WARN, f"running: waiting for {FIRST_READING} on {', '.join(topics)}"
         if self.goals is not None:
             goals = [(name, self.goals(name)) for name in probes]
             values["goal"] = ", ".join(f"{n}: {what}" if n else what for n, what in goals)
@@ -230,6 +239,12 @@ class Health:
             if not there and mission.state == "running":
                 level, summary = WARN, "running, but no probe takes part"
         return self._status(MISSION_STATUS, level, summary, values)
+
+    def _unheard(self) -> list[str]:
+        """Return the topics that must bring a reading before their probes are sent anywhere."""
+        waiting = [p.name for p in self._parts.mission.roster.present if p.needs_reading]
+        streams = [self.streams.get(probe_topic(name, "reading")) for name in waiting]
+        return [stream.name for stream in streams if stream is not None]
 
     def _waypoints(self) -> list[str]:
         """Return where the probes are being sent, with their names where they have any."""

@@ -41,7 +41,12 @@ CONFIG: dict[str, Any] = {
     "policy": {"name": "bal", "horizon": 2, "samples": 3, "alpha": 0.01},
     "limit": {"expansions": 40},
     "reading": {"variance_field": "variance"},
-    "mission": {"reading_timeout": 1.0, "drive_timeout": 6.0, "block_seconds": 5.0},
+    "mission": {
+        "wait_for_reading": False,
+        "reading_timeout": 1.0,
+        "drive_timeout": 6.0,
+        "block_seconds": 5.0,
+    },
     "plan_ahead": False,
 }
 

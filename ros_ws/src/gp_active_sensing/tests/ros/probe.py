@@ -33,6 +33,7 @@ GRID = (
     "belief.mean_std:=10.0",
     "policy.name:=ie",
     "reading.variance_field:=variance",
+    "mission.wait_for_reading:=false",
 )
 NAMES = {
     "plan": PathMessage,

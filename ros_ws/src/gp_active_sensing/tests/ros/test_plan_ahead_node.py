@@ -182,6 +182,7 @@ UNTUNED = (
     "map.spacing:=10.0",
     "policy.horizon:=2",
     "budget.readings:=12",
+    "mission.wait_for_reading:=false",
 )
 
 

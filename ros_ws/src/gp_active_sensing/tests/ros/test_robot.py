@@ -18,6 +18,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from std_srvs.srv import Trigger
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
@@ -87,8 +88,9 @@ class Drive:
         self.values: dict[str, str] = {}
         self.levels: dict[str, tuple[int, str]] = {}
         self.waypoints: list[PoseStamped] = []
+        self.ros = ros
         self.robot = ros.add(Robot(**({"times": 20.0} | (robot or {}))))
-        ears = ros.node("ears")
+        self.ears = ears = ros.node("ears")
         ears.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         ears.create_subscription(PoseStamped, "goal", self.waypoints.append, 10)
         words = ["pose_topic:=odom", "reading_topic:=temperature", "waypoint_topic:=goal"]
@@ -119,6 +121,11 @@ class Drive:
             return found
 
         wait_until(look, f"{what}; see {self.log}")
+
+    def call(self, service: str) -> Any:
+        """Call a service of the node."""
+        client = self.ears.create_client(Trigger, f"/active_sensing/{service}")
+        return self.ros.call(client, Trigger.Request())
 
     def wait_end(self) -> int:
         """Wait until the launch has ended; return its exit code."""
@@ -221,3 +228,28 @@ def test_a_robot_on_another_map_is_not_sent_across_the_country(start: Callable[.
     assert "more than the map's extent of 68 m" in reason
     assert drive.waypoints == []
     assert f"paused at stage 0 ({reason})" in drive.log.read_text()
+
+
+def test_a_dead_sensor_is_waited_for(start: Callable[..., Drive]) -> None:
+    drive = start(robot={"alive": False})
+    waiting = "waiting for a first reading on /temperature"
+    drive.wait(lambda: drive.levels.get("mission") == (1, f"running: {waiting}"), "the word")
+    drive.wait(lambda: f"{waiting}: 1 publisher(s)" in drive.log.read_text(), "the log to say so")
+    assert drive.waypoints == []
+    drive.robot.alive = True
+    assert drive.wait_end() == 0, drive.log.read_text()
+    assert RunDirectory.open(drive.run).summary()["observed"] == 8
+
+
+def test_a_sensor_that_dies_stops_the_robot(start: Callable[..., Drive]) -> None:
+    drive = start()
+    drive.wait(lambda: len(drive.waypoints) >= 3, "some waypoints")
+    drive.robot.alive = False
+    drive.wait(lambda: drive.values.get("state") == "paused", "a pause")
+    assert "at 3 places in a row (c" in drive.values["reason"]
+    assert "check the sensor, then call ~/resume" in drive.values["reason"]
+    assert drive.values["reason"] in drive.log.read_text()
+    drive.robot.alive = True
+    assert drive.call("resume").success
+    assert drive.wait_end() == 0, drive.log.read_text()
+    assert RunDirectory.open(drive.run).summary()["status"] == "finished"

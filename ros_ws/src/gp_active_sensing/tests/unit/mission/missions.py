@@ -28,6 +28,7 @@ CONFIG: dict[str, Any] = {
     "policy": {"name": "bal", "horizon": 3},
     "limit": {"expansions": 20},
     "budget": {"readings": 12},
+    "mission": {"wait_for_reading": False},
     "plan_ahead": False,
 }
 
@@ -48,6 +49,7 @@ class Drive:
     """
 
     def __init__(self, run_dir: Path | None, *, dropout: float = 0.0, **config: Any) -> None:
+        config["mission"] = {**CONFIG["mission"], **config.get("mission", {})}
         self.config = {**CONFIG, **config, "run_dir": "" if run_dir is None else str(run_dir)}
         self.dropout = dropout
         self.now_ns = SECOND

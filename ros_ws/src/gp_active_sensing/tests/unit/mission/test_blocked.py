@@ -265,7 +265,11 @@ def test_by_radius_a_place_that_was_read_and_is_not_reached_is_done_in_the_end()
 def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
     def begin() -> Parts:
         keys = {"kind": "grid", "columns": 2, "rows": 1, "spacing": 10.0}
-        whole = {"map": keys, "run_dir": str(tmp_path / "run"), "mission": {"retries": 1}}
+        whole = {
+            "map": keys,
+            "run_dir": str(tmp_path / "run"),
+            "mission": {"retries": 1, "wait_for_reading": False},
+        }
         return build_parts(from_mapping(ActiveSensingConfig, whole), None)
 
     def decide(parts: Parts, t: int) -> None:

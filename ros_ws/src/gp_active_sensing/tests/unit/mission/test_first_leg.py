@@ -119,7 +119,7 @@ def test_a_node_that_is_started_again_is_still_paused(tmp_path: Path) -> None:
     drive.step()
     assert (drive.built.mission.state, drive.decided) == ("paused", []), "looked at again"
     drive.kill()
-    drive.config["mission"] = {"first_leg": 2000.0}
+    drive.config["mission"]["first_leg"] = 2000.0
     drive.start()
     assert drive.built.mission.resume() == ""
     drive.run()

@@ -36,6 +36,8 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
             "arrival_radius": 0.2,
             "reading_timeout": 3.0,
             "retries": 7,
+            "wait_for_reading": False,
+            "silent_places": 5,
             "first_leg": 7.5,
             "drive_timeout": 8.0,
             "block_seconds": 9.0,

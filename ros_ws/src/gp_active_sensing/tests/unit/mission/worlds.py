@@ -76,7 +76,7 @@ class Rig:
         belief = BeliefConfig(
             length_scales=(20.0, 60.0), signal_std=(1.0,), noise_std=(0.1,), mean_std=10.0
         )
-        self.config = MissionConfig(**mission)
+        self.config = MissionConfig(**({"wait_for_reading": False} | mission))
         whole = budget if isinstance(budget, Budget) else Budget(readings=budget)
         self.loop = SensingLoop(
             topology,

@@ -1,0 +1,271 @@
+"""Sensors that say nothing: no first waypoint before a reading, no end of places without one."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.rehearsal import Rehearsal, visits_of
+from gp_active_sensing.mission.settings import ActiveSensingConfig, MissionConfig
+from gp_active_sensing.replay.settings import as_recorded
+from gp_active_sensing.sim import load_scenario
+from tests.unit.mission.missions import CONFIG, SECOND
+from tests.unit.mission.teams import Team
+from tests.unit.mission.worlds import Rig, grid
+
+# -- the first waypoint ----------------------------------------------------------------------------
+
+
+def test_no_waypoint_before_a_reading_was_heard() -> None:
+    rig = Rig(grid(), wait_for_reading=True)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    rig.step(2.0)
+    assert rig.sent == []
+    assert rig.probe.needs_reading
+    rig.reading(2.0)
+    rig.step(2.1)
+    assert len(rig.sent) == 1
+    assert not rig.probe.needs_reading
+
+
+def test_it_is_the_default() -> None:
+    assert MissionConfig().wait_for_reading
+    assert MissionConfig().silent_places == 3
+
+
+def test_a_reading_that_cannot_be_placed_is_one_and_nan_is_none() -> None:
+    rig = Rig(grid(), wait_for_reading=True)
+    rig.mission.start()
+    rig.reading(0.5, math.nan)
+    rig.pose(10.0, 0.0)
+    rig.step(10.0)
+    assert rig.sent == []
+    rig.reading(0.5)
+    rig.step(10.1)
+    assert rig.intake.rejected["no_pose"] == 1
+    assert len(rig.sent) == 1
+
+
+def test_whoever_drives_where_it_likes_is_told_at_once() -> None:
+    rig = Rig(grid(), wait_for_reading=True, follow="probe")
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    assert len(rig.sent) == 1
+
+
+def test_of_several_each_waits_for_its_own() -> None:
+    team = Team(("a", "b"), mission={"wait_for_reading": True})
+    team.here("a", "b")
+    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "b")
+    team.step()
+    assert list(team.sent) == ["b"]
+    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "a")
+    team.step()
+    assert sorted(team.sent) == ["a", "b"]
+
+
+def test_a_first_round_waits_for_the_readings_too() -> None:
+    team = Team(
+        ("a", "b"),
+        policy={"name": "ucb_dpp_max"},
+        mission={"wait_for_reading": True, "together": True, "lost_after": 30.0},
+    )
+    team.here("a", "b")
+    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "a")
+    team.step()
+    assert not team.sent
+    team.mission.inbox.put(RawReading(team.now_ns, 5.0, None), team.t, "b")
+    team.step()
+    assert sorted(team.sent) == ["a", "b"]
+
+
+def test_a_node_that_is_started_again_knows_that_it_has_heard_one(tmp_path: Path) -> None:
+    whole = {**CONFIG, "mission": {}, "run_dir": str(tmp_path / "run")}
+    config = from_mapping(ActiveSensingConfig, whole)
+    parts = build_parts(config, None)
+    parts.mission.start()
+    parts.mission.pause()
+    parts.mission.inbox.put(Pose(SECOND, "map", 0.0, 0.0, 0.0), 0.0)
+    parts.mission.inbox.put(RawReading(SECOND, 10.0, None), 0.0)
+    parts.mission.step(SECOND)
+    parts.recorder.close()
+    again = build_parts(config, None).mission
+    again.resume()
+    again.inbox.put(Pose(2 * SECOND, "map", 0.0, 0.0, 0.0), 0.0)
+    assert any(isinstance(step.job, PlanJob) for step in again.step(2 * SECOND))
+
+
+def test_a_scenario_s_sensor_reads_where_it_is_sent() -> None:
+    scenario = load_scenario("lake")
+    found = visits_of(scenario)
+    assert (found["wait_for_reading"], found["silent_places"]) == (False, 0)
+    small = replace(scenario, budget=replace(scenario.budget, readings=2))
+    assert Rehearsal(small).run(3600.0)
+
+
+def test_an_old_recording_goes_as_it_went() -> None:
+    old = as_recorded({"map": {}, "mission": {"retries": 1}})
+    assert old["mission"] == {"retries": 1, "wait_for_reading": False, "silent_places": 0}
+    assert as_recorded({"mission": {"silent_places": 2}})["mission"]["silent_places"] == 2
+
+
+# -- silent places ---------------------------------------------------------------------------------
+
+
+def silent(columns: int = 8, **mission: object) -> Rig:
+    """Return a mission whose sensor gave one reading, and its probe under way."""
+    rig = Rig(grid(columns), reading_timeout=1.0, retries=0, **mission)  # type: ignore[arg-type]
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.reading(1.0)
+    for t in (1.0, 1.1):
+        rig.step(t)
+    return rig
+
+
+def drive(rig: Rig, t: float, places: int, *, read: bool = False) -> float:
+    """Drive to so many places, waiting at each for longer than it takes; return the time."""
+    for _ in range(places):
+        if rig.mission.state != "running":
+            break
+        x, y = rig.topology.positions[rig.sent[-1]].tolist()
+        for wait in (0.0, 0.6, 1.2):
+            rig.pose(t + wait, x, y)
+            if read:
+                rig.reading(t + wait)
+            rig.step(t + wait)
+        t += 2.0
+    return t
+
+
+def test_places_without_readings_in_a_row_pause_the_mission(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        rig = silent()
+        assert drive(rig, 2.0, 5) == pytest.approx(8.0), "three places, then it stops"
+    mission = rig.mission
+    assert mission.state == "paused"
+    assert mission.reason.startswith("no reading for 6 s, at 3 places in a row (c")
+    assert mission.reason.endswith("): check the sensor, then call ~/resume")
+    assert mission.reason in caplog.text
+    assert len(rig.loop.set_aside) == 3
+    assert mission.plan is None
+
+
+def test_with_zero_it_drives_on() -> None:
+    rig = silent(silent_places=0)
+    drive(rig, 2.0, 5)
+    assert rig.mission.state == "running"
+    assert len(rig.loop.set_aside) == 5
+
+
+def test_one_reading_begins_the_count_anew() -> None:
+    rig = silent()
+    t = drive(rig, 2.0, 2)
+    t = drive(rig, t, 1, read=True)
+    drive(rig, t, 2)
+    assert rig.mission.state == "running"
+    assert len(rig.loop.set_aside) == 4
+
+
+def test_readings_while_it_is_paused_are_used_and_resume_gives_it_all_places_again() -> None:
+    rig = silent()
+    t = drive(rig, 2.0, 3)
+    assert rig.mission.state == "paused"
+    used = rig.accepted
+    rig.reading(t - 0.8)
+    rig.step(t)
+    assert rig.accepted == used + 1
+    assert rig.mission.state == "paused"
+    assert rig.mission.resume() == ""
+    rig.step(t + 0.1)
+    t = drive(rig, t + 0.2, 2)
+    assert rig.mission.state == "running"
+    drive(rig, t, 1)
+    assert rig.mission.state == "paused"
+
+
+def test_readings_that_come_and_are_not_used_are_named() -> None:
+    rig = silent(max_age=0.3)
+    for t in np.arange(2.0, 20.0, 0.1):
+        if rig.mission.state != "running":
+            break
+        x, y = rig.topology.positions[rig.sent[-1]].tolist()
+        rig.pose(float(t), x, y)
+        rig.reading(float(t) - 1000.0)  # another clock
+        rig.step(float(t))
+    assert "readings come and none is used, see rejected_" in rig.mission.reason
+    assert rig.intake.rejected["no_pose"] > 10
+
+
+def test_of_several_the_one_is_sent_nowhere_until_it_speaks(tmp_path: Path) -> None:
+    team = Team(
+        ("a", "b"),
+        tmp_path / "run",
+        mission={"reading_timeout": 1.0, "retries": 0, "silent_places": 2, "lost_after": 1e6},
+        budget={"readings": 15},
+    )
+    team.here("a", "b")
+    team.step()
+    while not team.probe("a").gone:
+        team.put("a", team.target("a"), read=False)
+        team.obey("b")
+        team.step(1.5)
+    why = team.probe("a").gone
+    assert why.startswith("no reading yet, at 2 places in a row (")
+    assert why.endswith("check the sensor; its next reading brings it back")
+    assert team.mission.state == "running"
+    before = len(team.sent["a"])
+    for _ in range(3):
+        team.put("a", 0, read=False)
+        team.obey("b")
+    assert len(team.sent["a"]) == before, "a pose is no reading"
+    team.parts.recorder.close()
+    team.begin()
+    assert team.probe("a").gone == why
+    team.put("a", 0)
+    team.step()
+    assert not team.probe("a").gone
+    assert len(team.sent["a"]) == before + 1
+    assert not team.probe("a").sensor.silent
+
+
+def test_a_node_that_is_started_again_counts_on(tmp_path: Path) -> None:
+    whole = {
+        **CONFIG,
+        "mission": {"retries": 0, "reading_timeout": 1.0, "wait_for_reading": False},
+        "run_dir": str(tmp_path / "run"),
+    }
+    config = from_mapping(ActiveSensingConfig, whole)
+    now = SECOND
+    parts = build_parts(config, None)
+    parts.mission.start()
+    for aside in range(1, 4):
+        mission = parts.mission
+        while len(mission.loop.set_aside) < aside:
+            target = mission.probe.target
+            x, y, _ = mission.loop.topology.goals[target or 0].tolist()
+            mission.inbox.put(Pose(now, "map", x, y, 0.0), 0.0)
+            for step in mission.step(now):
+                if isinstance(step.job, PlanJob) and step.job.decide:
+                    mission.decided(step.job, step.job.ask())
+            now += SECOND // 2
+        parts.recorder.close()
+        parts = build_parts(config, None)
+        assert len(parts.mission.probe.sensor.silent) == aside
+    assert parts.mission.state == "paused"
+    assert parts.mission.reason.startswith("no reading yet, at 3 places in a row (")
