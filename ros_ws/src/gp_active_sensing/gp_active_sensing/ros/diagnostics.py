@@ -30,8 +30,6 @@ __all__ = ["MISSION_STATUS", "Health"]
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
 OK, WARN, ERROR = 0, 1, 2
-FIRST_READING = "a first reading"
-"""What a probe is not sent anywhere before."""
 GRACE_SECONDS = 10.0
 """What is not there is missed once the node has been active for so long [s, real time]: until then
 its publisher may not have started, or not have been discovered."""
@@ -172,7 +170,7 @@ class Health:
             if first:
                 why = "messages come, none with a finite value" if stream.count else why
                 why += "; no waypoint goes out before it (mission.wait_for_reading)"
-            what = f"{FIRST_READING} on" if first else stream.what
+            what = "a first reading on" if first else stream.what
             since = f" (silent for {stream.silence:.0f} s)" if quiet else ""
             text = f"waiting for {what} {stream.name}{since}: {why}"
             self._node.get_logger().warning(text)
@@ -229,7 +227,7 @@ class Health:
         level = WARN if mission.state == "paused" else OK
         summary = mission.state + (f": {mission.reason}" if mission.reason else "")
         if mission.state == "running" and (topics := self._unheard()):
-            level, summary = WARN, f"running: waiting for {FIRST_READING} on {', '.join(topics)}"
+            level, summary = WARN, f"running: waiting for a first reading on {', '.join(topics)}"
         if self.goals is not None:
             goals = [(name, self.goals(name)) for name in probes]
             values["goal"] = ", ".join(f"{n}: {what}" if n else what for n, what in goals)
