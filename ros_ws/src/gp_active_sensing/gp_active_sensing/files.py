@@ -1,6 +1,7 @@
 """Files that a kill cannot spoil: written whole or not at all, or line by line.
 
-A last line cut short by a kill is tolerated when read, and removed before more is appended.
+A last line cut short by a kill is tolerated when read, and removed before more is appended. What is
+damaged is kept in a copy of its own name before it is removed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import contextlib
 import errno
 import json
 import logging
+import math
 import os
 import secrets
 import stat
@@ -16,13 +18,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from gp_active_sensing.errors import RunError
 
 __all__ = [
     "append_whole",
     "cannot",
+    "cut_off",
     "differences",
-    "drop_cut_line",
+    "drop_damage",
+    "json_ready",
+    "keep_beside",
     "making_whole",
     "open_file",
     "open_to_append",
@@ -143,33 +150,87 @@ def sync_folder(path: Path) -> None:
         os.close(number)
 
 
-def drop_cut_line(path: Path) -> bool:
-    """Remove what a kill or a power cut left at the end of a file of JSON lines.
+def drop_damage(path: Path) -> bool:
+    """Remove what cannot be read from a file of JSON lines that can be made again.
 
-    That is a half-written last line, or blocks of zeros that the file system had not filled. It is
-    kept beside, as ``<name>.cut``, when there is more than a line's beginning in it.
+    A half-written last line is cut off. Where whole lines are damaged the file as it was is kept
+    beside, and said.
 
     Returns:
-        Whether there was such an end.
+        Whether there was such a line.
 
     Raises:
         RunError: the file cannot be read or written.
     """
     try:
         data = path.read_bytes() if path.exists() else b""
-        zeros = data.find(b"\0")  # JSON has none
-        whole = data.rfind(b"\n", 0, None if zeros < 0 else zeros) + 1
-        if whole == len(data):
-            return False
-        if zeros >= 0:
-            path.with_name(f"{path.name}.cut").write_bytes(data[whole:])
+    except OSError as error:
+        raise cannot(path, "read", error) from error
+    *lines, rest = data.split(b"\n")
+    sound = [line for line in lines if _is_object(line)]
+    damaged = len(lines) - len(sound)
+    if damaged:
+        kept = keep_beside(path, "damaged")
+        logger.error(
+            "%s: left out %d damaged lines; as it was it is kept in %s", path, damaged, kept
+        )
+        write_whole(path, b"".join(line + b"\n" for line in sound))
+    elif rest:
+        cut_off(path, len(rest))
+    return bool(damaged or rest)
+
+
+def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
+    """Cut off the end of a file; one with zeros, which a power cut leaves, is kept beside.
+
+    Args:
+        path: of the file.
+        rest: bytes of a half-written last line.
+        whole: bytes that stay; None = all before that line.
+
+    Raises:
+        RunError: the file cannot be read or written.
+    """
+    try:
         with path.open("rb+") as stream:
-            stream.truncate(whole)
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(size - rest)
+            if b"\0" in (end := stream.read()):
+                keep_beside(path, "cut", end)
+            stream.truncate(size - rest if whole is None else whole)
             os.fsync(stream.fileno())
     except OSError as error:
         raise cannot(path, "mend", error) from error
-    logger.warning("%s: removed a half-written last line (%d bytes)", path, len(data) - whole)
-    return True
+    if rest:
+        logger.warning("%s: removed a half-written last line (%d bytes)", path, rest)
+
+
+def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
+    """Keep a file, or some bytes of it, beside it as ``<name>.<word>-1``, -2 …: none is replaced.
+
+    Raises:
+        RunError: it cannot be read or written.
+    """
+    number = 0
+    try:
+        content = path.read_bytes() if data is None else data
+        while True:
+            number += 1
+            beside = path.with_name(f"{path.stem}.{word}-{number}{path.suffix}")
+            with contextlib.suppress(FileExistsError), beside.open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+                return beside
+    except OSError as error:
+        raise cannot(path, "keep a copy", error) from error
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line.decode("utf-8")), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
@@ -199,6 +260,27 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
             raise RunError(msg)
         items.append(item)
     return items, bool(rest)
+
+
+def json_ready(value: Any) -> Any:
+    """Return plain data; numbers that JSON cannot say become text ("nan", "inf")."""
+    if isinstance(value, Mapping):
+        return {str(k): json_ready(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return json_ready(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [
+            json_ready(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, Path):
+        return str(value)
+    return value
 
 
 def unused(path: Path) -> Path:

@@ -2,34 +2,37 @@
 
 Every line is complete and flushed before the next is begun, so a run that is killed leaves a
 readable directory; a last line cut short by the kill is tolerated, reported and, on resuming,
-removed.
+removed. Whoever writes has the lock of the directory, see `gp_active_sensing.locks`.
 
-The events of the journal are built and read in `gp_active_sensing.events`.
+The events of the journal are built and read in `gp_active_sensing.events`, its lines in
+`gp_active_sensing.sealed`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import yaml
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import (
     append_whole,
     cannot,
-    drop_cut_line,
+    drop_damage,
+    json_ready,
     open_to_append,
     read_lines,
     sync_folder,
     write_whole,
 )
+from gp_active_sensing.locks import LOCK, take_lock
+from gp_active_sensing.sealed import Journalled, mend_journal, read_journal, seal
 
 __all__ = ["RunDirectory", "json_ready"]
 
@@ -46,7 +49,7 @@ MODEL = "model.npz"
 
 
 class RunDirectory:
-    """A directory that holds one run; use `create` or `open`.
+    """A directory that holds one run; use `create`, `open`, or `begin_again` to write.
 
     Args:
         path: the directory, which exists.
@@ -58,7 +61,13 @@ class RunDirectory:
         self.config = dict(config)
         self.cut_short: list[str] = []
         """Files whose last line was found half-written."""
+        self.damage: list[str] = []
+        """A sentence on each part of the journal that was found damaged."""
         self._streams: dict[str, IO[bytes]] = {}
+        self._number: int | None = None
+        """Of the last event in the journal; None = not known yet."""
+        self._journalled: Journalled | None = None
+        """The journal, as it was found when it was mended; until it is asked for."""
 
     @classmethod
     def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunDirectory:
@@ -70,31 +79,45 @@ class RunDirectory:
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            occupied = any(entry.name != MODEL for entry in path.iterdir())
         except OSError as error:
             raise cannot(path, "make the run directory", error) from error
-        if occupied:
+        run = cls(path, config)
+        run.lock()
+        try:
+            run._begin()
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def _begin(self) -> None:
+        """Write the configuration into a directory that holds no run."""
+        try:
+            there = [entry for entry in self.path.iterdir() if entry.name not in (MODEL, LOCK)]
+            # Killed before anything was written.
+            unfinished = [e for e in there if e.name[0] == "." and e.suffix == ".part"]
+            for entry in unfinished:
+                entry.unlink()
+        except OSError as error:
+            raise cannot(self.path, "make the run directory", error) from error
+        if len(there) > len(unfinished):
             msg = (
-                f"run directory {path} is not empty; name another one with --out, "
+                f"run directory {self.path} is not empty; name another one with --out, "
                 "or go on with the run it holds with --resume"
             )
             raise RunError(msg)
-        run = cls(path, config)
-        text = yaml.safe_dump(json_ready(dict(config)), sort_keys=False, allow_unicode=True)
-        write_whole(run.path / CONFIG, text)
-        return run
+        text = yaml.safe_dump(json_ready(self.config), sort_keys=False, allow_unicode=True)
+        write_whole(self.path / CONFIG, text)
+        self._number = 0
 
     @classmethod
     def open(cls, path: Path | str) -> RunDirectory:
-        """Open the directory of an earlier run.
+        """Open the directory of an earlier run, to read.
 
         Raises:
             RunError: there is no such directory, or it holds no readable configuration.
         """
-        path = Path(path)
-        if not path.is_dir():
-            msg = f"run directory {path} does not exist"
-            raise RunError(msg)
+        path = _existing(path)
         try:
             config = yaml.safe_load((path / CONFIG).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -107,52 +130,65 @@ class RunDirectory:
             raise RunError(msg)
         return cls(path, config)
 
-    def lock(self) -> bool:
-        """Keep other processes from writing here until this one closes it, or is gone.
+    @classmethod
+    def begin_again(cls, path: Path | str) -> RunDirectory:
+        """Open the directory of an earlier run, to write to; nobody else does until it is closed.
 
-        Returns:
-            False when another process has it.
+        Raises:
+            InUse: somebody else does already.
+            RunError: there is no such directory, or it holds no readable configuration.
         """
+        run = cls(_existing(path), {})
+        if not (run.path / CONFIG).exists():  # somebody else's directory gets no file of ours
+            return cls.open(path)
+        run.lock()
         try:
-            import fcntl
-        except ImportError:  # not on this system
-            return True
-        try:
-            stream = (self.path / CONFIG).open("rb")
-        except OSError as error:
-            raise cannot(self.path / CONFIG, "open", error) from error
-        try:
-            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            stream.close()
-            return False
-        self._streams[CONFIG] = stream
-        return True
+            run.config = cls.open(path).config
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def lock(self) -> None:
+        """Keep others from writing here until this is closed, or the process is gone.
+
+        Raises:
+            InUse: somebody else writes here already.
+        """
+        if LOCK not in self._streams:
+            self._streams[LOCK] = take_lock(self.path)
 
     # -- writing -------------------------------------------------------------------------------
 
     def append_event(self, event: Mapping[str, Any]) -> None:
         """Add a line to the journal. Raises RunError when it cannot be written."""
-        self._append(JOURNAL, event)
+        self.lock()
+        if self._number is None:
+            self._number = read_journal(self.path / JOURNAL).number
+        self._journalled = None
+        self._append(JOURNAL, seal(json_ready(dict(event)), self._number + 1))
+        self._number += 1
 
     def append_record(self, record: Mapping[str, Any]) -> None:
         """Add the record of a stage. Raises RunError when it cannot be written."""
-        self._append(RECORDS, record)
+        self._append(RECORDS, _line(record))
 
     def append_truth(self, item: Mapping[str, Any]) -> None:
         """Add the field as it was at the end of a stage: ``seconds``, ``values``. Raises RunError.
 
         Only for a truth that nothing else can give again (live traffic).
         """
-        self._append(TRUTH, item)
+        self._append(TRUTH, _line(item))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write ``summary.json``, whole or not at all. Raises RunError."""
+        self.lock()
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
     def forget_records(self) -> None:
         """Empty ``records.jsonl`` (and ``truth.jsonl``); a resumed run writes them again."""
+        self.lock()
         self._close(RECORDS)
         write_whole(self.path / RECORDS, "")
         self._close(TRUTH)
@@ -164,26 +200,45 @@ class RunDirectory:
 
         The copy of its model stays: the other may begin with the same.
         """
-        self.close()
-        for name in (SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG):
+        self._remove((SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
+
+    def remove(self) -> None:
+        """Remove what a run has left, and its directory where nothing else is in it."""
+        self.clear()
+        self._remove((MODEL, LOCK))
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove files, under the lock. Raises RunError."""
+        self.lock()
+        for name in names:
+            if name != LOCK:
+                self._close(name)
             try:
                 (self.path / name).unlink(missing_ok=True)
             except OSError as error:
                 raise cannot(self.path / name, "remove", error) from error
+        self._number = self._journalled = None
 
-    def drop_cut_line(self) -> bool:
-        """Remove what a kill or a power cut left at the end of the journal and of the records.
+    def mend(self, *, until_damage: bool = False) -> None:
+        """Remove what a kill, a power cut or a bad disk left in the journal and in the records.
 
-        Returns:
-            Whether the journal had such an end.
+        Damaged lines are kept in a copy of the file beside it, and an event ``gap`` stands for
+        them; see `sealed.mend_journal`.
+
+        Args:
+            until_damage: keep of the journal only what is before the first damage.
 
         Raises:
             RunError: they cannot be read or written.
         """
+        self.lock()
         self._close(RECORDS)
-        drop_cut_line(self.path / RECORDS)
+        drop_damage(self.path / RECORDS)
         self._close(JOURNAL)
-        return drop_cut_line(self.path / JOURNAL)
+        self._journalled = mend_journal(self.path / JOURNAL, until_damage=until_damage)
+        self._number = self._journalled.number
 
     def sync(self) -> None:
         """Have the journal on disk as far as it is written. Raises RunError."""
@@ -203,7 +258,8 @@ class RunDirectory:
             RunError: what was still to be written could not be; all files are closed all the same.
         """
         failed: OSError | None = None
-        for name in list(self._streams):
+        self._number = self._journalled = None
+        for name in reversed(list(self._streams)):  # the lock last
             try:
                 self._close(name)
             except OSError as error:
@@ -224,8 +280,19 @@ class RunDirectory:
     # -- reading -------------------------------------------------------------------------------
 
     def events(self) -> list[dict[str, Any]]:
-        """Read the journal; [] when there is none. Raises RunError for a damaged line."""
-        return self._lines(JOURNAL)
+        """Read the journal; [] when there is none. An event ``gap`` stands for damaged lines.
+
+        Raises:
+            RunError: it cannot be read, or two processes wrote to it.
+        """
+        found, self._journalled = self._journalled or read_journal(self.path / JOURNAL), None
+        if found.rest:
+            self._note_cut(JOURNAL)
+        for part in found.damage:
+            if part not in self.damage:
+                logger.warning("%s is damaged: %s", self.path / JOURNAL, part)
+                self.damage.append(part)
+        return found.events
 
     def records(self) -> list[dict[str, Any]]:
         """Read the records; [] when there is none. Raises RunError for a damaged line."""
@@ -255,15 +322,15 @@ class RunDirectory:
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _append(self, name: str, item: Mapping[str, Any]) -> None:
-        line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
+    def _append(self, name: str, line: bytes) -> None:
+        self.lock()
         try:
             stream = self._streams.get(name)
             if stream is None:
                 stream = open_to_append(self.path / name)
                 self._streams[name] = stream
                 sync_folder(self.path)
-            append_whole(stream, line.encode("utf-8"))
+            append_whole(stream, line)
         except OSError as error:
             raise cannot(self.path / name, "write", error) from error
 
@@ -275,28 +342,21 @@ class RunDirectory:
     def _lines(self, name: str) -> list[dict[str, Any]]:
         items, cut_short = read_lines(self.path / name)
         if cut_short:
-            logger.warning("%s: the last line is half-written and is not used", self.path / name)
-            if name not in self.cut_short:
-                self.cut_short.append(name)
+            self._note_cut(name)
         return items
 
+    def _note_cut(self, name: str) -> None:
+        logger.warning("%s: the last line is half-written and is not used", self.path / name)
+        if name not in self.cut_short:
+            self.cut_short.append(name)
 
-def json_ready(value: Any) -> Any:
-    """Return plain data; numbers that JSON cannot say become text ("nan", "inf")."""
-    if isinstance(value, Mapping):
-        return {str(k): json_ready(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        return json_ready(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [
-            json_ready(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)
-        ]
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, Path):
-        return str(value)
-    return value
+
+def _existing(path: Path | str) -> Path:
+    if not Path(path).is_dir():
+        msg = f"run directory {path} does not exist"
+        raise RunError(msg)
+    return Path(path)
+
+
+def _line(item: Mapping[str, Any]) -> bytes:
+    return json.dumps(json_ready(dict(item)), allow_nan=False).encode("utf-8") + b"\n"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -22,11 +22,12 @@ from gp_active_sensing.experiments.plan import Experiment, key_today
 from gp_active_sensing.files import (
     append_whole,
     cannot,
-    drop_cut_line,
+    drop_damage,
     open_to_append,
     read_lines,
     write_whole,
 )
+from gp_active_sensing.locks import LOCK, take_lock
 from gp_active_sensing.records import json_ready
 from gp_active_sensing.yaml_files import load_yaml
 
@@ -117,6 +118,7 @@ class ExperimentDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock: IO[bytes] | None = None
 
     @classmethod
     def create(cls, path: Path | str, experiment: Experiment) -> ExperimentDirectory:
@@ -128,16 +130,18 @@ class ExperimentDirectory:
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            made = cls(path)
+            made.lock()
             occupied = not is_empty(path)
         except OSError as error:
             raise cannot(path, "make the experiment's directory", error) from error
         if occupied:
+            made.close()
             msg = (
                 f"directory {path} is not empty; name another one with --out, or go on with the "
                 "experiment it holds with --resume"
             )
             raise RunError(msg)
-        made = cls(path)
         made.write_config(experiment)
         return made
 
@@ -158,6 +162,17 @@ class ExperimentDirectory:
         return cls(path)
 
     # -- writing -------------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Keep others from writing here until this is closed. Raises InUse, RunError."""
+        if self._lock is None:
+            self._lock = take_lock(self.path)
+
+    def close(self) -> None:
+        """Let others write here."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def write_config(self, experiment: Experiment) -> None:
         """Write ``experiment.yaml``, whole or not at all. Raises RunError."""
@@ -189,9 +204,9 @@ class ExperimentDirectory:
         except OSError as error:
             raise cannot(self.path / FAILURES, "remove", error) from error
 
-    def drop_cut_line(self) -> None:
-        """Remove a half-written last record, and say so. Raises RunError."""
-        drop_cut_line(self.path / RECORDS)
+    def drop_damage(self) -> None:
+        """Remove records that cannot be read, and say so: their trials are done again."""
+        drop_damage(self.path / RECORDS)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -235,4 +250,4 @@ class ExperimentDirectory:
 
 def is_empty(path: Path) -> bool:
     """Say whether a directory holds nothing but what was being written when it was killed."""
-    return all(entry.name.endswith(".part") for entry in path.iterdir())
+    return all(entry.name == LOCK or entry.suffix == ".part" for entry in path.iterdir())

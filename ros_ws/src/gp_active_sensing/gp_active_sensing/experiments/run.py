@@ -77,6 +77,7 @@ def run_experiment(
         MissingDependencyError: several jobs without joblib, a cluster without dask.distributed.
     """
     client = None if cluster is None else connect(cluster)
+    directory: ExperimentDirectory | None = None
     try:
         directory, before = _directory(experiment, Path(out_dir), resume)
         if on_start is not None:
@@ -91,10 +92,12 @@ def run_experiment(
                 failed += outcome.failed
                 if on_trial is not None:
                     on_trial(Progress(count, failed, len(experiment.trials)), outcome)
+        return directory.load()
     finally:
+        if directory is not None:
+            directory.close()
         if client is not None:
             client.close()
-    return directory.load()
 
 
 def _directory(
@@ -105,7 +108,8 @@ def _directory(
         directory = ExperimentDirectory.create(out_dir, experiment)
         return directory, directory.load()
     directory = ExperimentDirectory.open(out_dir)
-    directory.drop_cut_line()
+    directory.lock()
+    directory.drop_damage()
     directory.forget_failures()
     directory.write_config(experiment)
     return directory, directory.load()

@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 KNOWN_SECONDS = 600.0
 """How far back readings are remembered that a publisher may send again [s]."""
 
+_ONCE = ("start", "resumed", "decision", "moved", "miss", "home", "stopped", "end")
+"""Events of which two that are alike never follow each other."""
+
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:
     """Return why the mission of a journal ended, "" when it did not."""
@@ -54,6 +57,7 @@ class Resumption:
         self._recorded: set[int] = set()
         self._completed: set[int] = set()
         self._last_ns = 0
+        self._before: Mapping[str, Any] = {}
         self._takers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "state": self._state,
             "asked": self._ask,
@@ -103,6 +107,10 @@ class Resumption:
         kind = str(event.get("event"))
         taker = self._takers.get(kind)
         try:
+            if kind in _ONCE and event == self._before:
+                msg = "it is there twice"
+                raise ValueError(msg)
+            self._before = event
             self._last_ns = max(self._last_ns, int(event.get("stamp_ns", 0)))
             if taker is not None:
                 taker(event)
@@ -156,6 +164,9 @@ class Resumption:
     def _decision(self, event: Mapping[str, Any]) -> None:
         probe, plan = self._probe(event), plan_of(event)
         decisions = self._mission.decisions
+        if int(event["stage"]) != decisions.stage + 1:
+            msg = f"expected stage {decisions.stage + 1}"
+            raise ValueError(msg)
         self._asked = None
         self._settle()
         self._mission.loop.replay_decision(

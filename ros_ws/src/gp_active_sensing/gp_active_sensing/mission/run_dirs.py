@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_ma
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import differences, unused
+from gp_active_sensing.locks import InUse
 from gp_active_sensing.mission.resume import is_over, stopped_in_order
-from gp_active_sensing.records import MODEL, RunDirectory, json_ready
+from gp_active_sensing.records import RunDirectory, json_ready
 
 __all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
 
@@ -81,11 +82,9 @@ def _new_name(folder: Path, now: datetime) -> Path:
 
 def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
     if not resume or not path.is_dir() or not any(path.glob("[!.]*")):
-        if path.is_dir():
-            for leftover in path.glob(".*.part"):  # killed before anything was written
-                leftover.unlink()
         return _created(path, config), []
-    run = _locked(RunDirectory.open(path))
+    with _said():
+        run = RunDirectory.begin_again(path)
     try:
         return run, _events(run, config)
     except RunError:
@@ -97,10 +96,12 @@ def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
     """Return a new run directory; with a copy of the model, where the belief is over kernels."""
     belief = _belief_of(config)
     if belief.model is None:
-        return _locked(RunDirectory.create(path, config))
+        with _said():
+            return RunDirectory.create(path, config)
     # A run that is begun anew has its copy there still.
     belief = with_mark(belief, None if belief.model_mark is None else path)
-    run = _locked(RunDirectory.create(path, {**config, "belief": to_mapping(belief)}))
+    with _said():
+        run = RunDirectory.create(path, {**config, "belief": to_mapping(belief)})
     keep_model(belief, path)
     return run
 
@@ -118,26 +119,25 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
     """
     if run is None:
         return
-    run.close()
     if begun:
-        run.clear()
-        (run.path / MODEL).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            run.path.rmdir()
+        run.remove()
+    run.close()
 
 
-def _locked(run: RunDirectory) -> RunDirectory:
-    """Keep other nodes out of a run directory."""
-    if not run.lock():
-        msg = f"run_dir: {run.path} is in use by another node; name another directory"
-        raise _AnotherMission(msg)
-    return run
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Say which parameter names a directory that somebody else writes to."""
+    try:
+        yield
+    except InUse as error:
+        msg = f"run_dir: {error}"
+        raise _AnotherMission(msg) from error
 
 
 def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
     """Return the events of the mission in a directory, if it is to be gone on with."""
     path = run.path
-    run.drop_cut_line()
+    run.mend()
     events = run.events()
     if why := is_over(events):
         msg = f"run_dir: {path} holds a mission that is over ({why}); name another directory"

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import differences
 from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim.driver import with_model_of
-from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
+from gp_active_sensing.sim.driver import check_same, with_model_of
+from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.summary import RunSummary
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Clock
@@ -88,9 +87,9 @@ def run_team(
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     out_dir = Path(out_dir)
-    scenario = with_model_of(scenario, out_dir if resume else None)
     if resume and (ended := _left_behind(scenario, out_dir)) is not None:
         return ended
+    scenario = with_model_of(scenario, out_dir if resume else None)
     team = Rehearsal(scenario, parameters=_RUN | {"run_dir": str(out_dir)}, driver="sim")
     team.period = period_of(team.world)
     # Decisions take no simulated time, but their limits and records are in real seconds.
@@ -139,20 +138,13 @@ def _left_behind(scenario: Scenario, out_dir: Path) -> RunSummary | None:
     """
     if not out_dir.is_dir() or not any(p for p in out_dir.iterdir() if p.name[0] != "."):
         return None
-    with RunDirectory.open(out_dir) as run:
-        stored = scenario_from_mapping(run.config, source=str(out_dir / "config.yaml"))
-        different = sorted(differences(stored.to_mapping(), scenario.to_mapping()))
-        if different:
-            msg = (
-                f"{out_dir} holds a run of another configuration; different: "
-                f"{', '.join(different)}. Resume it with the same options, or name another "
-                "directory with --out"
-            )
-            raise RunError(msg)
+    with RunDirectory.begin_again(out_dir) as run:
+        scenario = with_model_of(scenario, out_dir)
+        check_same(run, scenario)
         summary = run.summary()
-    known = {field.name for field in dataclasses.fields(RunSummary)}
-    if summary.get("status") == "finished" and set(summary) == known:
-        return RunSummary(**summary)
-    logger.info("%s: the run of several probes is begun anew", out_dir)
-    run.clear()
+        known = {field.name for field in dataclasses.fields(RunSummary)}
+        if summary.get("status") == "finished" and set(summary) == known:
+            return RunSummary(**summary)
+        logger.info("%s: the run of several probes is begun anew", out_dir)
+        run.clear()
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from gp_active_sensing.replay.lookout import Lookout
 from gp_active_sensing.replay.recorded import Recording, find_recording
 from gp_active_sensing.replay.settings import Given, settled, topics_of
 from gp_active_sensing.replay.stages import Show
+from gp_active_sensing.sealed import seal
 from gp_active_sensing.types import Cost
 
 __all__ = ["MAP", "Replayed", "replay_bag"]
@@ -142,9 +142,9 @@ class _Builder:
 
     def go_on(self, journal: Sequence[Mapping[str, Any]]) -> Parts:
         """Return the mission as another process would have gone on with it."""
-        run = RunDirectory.open(self._config.run_dir)
-        lines = [json.dumps(json_ready(dict(event)), allow_nan=False) for event in journal]
-        write_whole(run.path / JOURNAL, "\n".join(lines) + "\n")
+        with RunDirectory.begin_again(self._config.run_dir) as run:
+            lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
+            write_whole(run.path / JOURNAL, b"".join(lines))
         config = dataclasses.replace(self._config, resume=True)
         return build_parts(config, self._scenario, clock=self._clockwork, driver="replay")
 

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import Clock
 from gp_active_sensing.versions import versions
 
-__all__ = ["OnStage", "run_name", "run_scenario", "with_model_of"]
+__all__ = ["OnStage", "check_same", "run_name", "run_scenario", "with_model_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -81,18 +81,26 @@ def run_scenario(
 
         return run_team(scenario, out_dir, resume=resume, on_stage=on_stage, clock=clock)
     out_dir = Path(out_dir)
-    scenario = with_model_of(scenario, out_dir if resume else None)
-    world = build_world(scenario)
-    loop = build_loop(
-        scenario,
-        world.topology,
-        budget=world.budget,
-        clock=clock,
-        run_dir=out_dir if resume else None,
-    )
-    mission = Mission(scenario, world, loop)
-    run, again = _directory(scenario, out_dir, resume)
-    with run, closing(mission):
+    with ExitStack() as stack:
+        run = _begun(out_dir) if resume else None
+        if run is not None:  # nobody else writes there from here on, and what is read holds
+            stack.enter_context(run)
+        scenario = with_model_of(scenario, out_dir if resume else None)
+        world = build_world(scenario)
+        loop = build_loop(
+            scenario,
+            world.topology,
+            budget=world.budget,
+            clock=clock,
+            run_dir=out_dir if resume else None,
+        )
+        mission = stack.enter_context(closing(Mission(scenario, world, loop)))
+        again = run is not None
+        if run is not None:
+            check_same(run, scenario)
+        else:
+            run = stack.enter_context(RunDirectory.create(out_dir, scenario.to_mapping()))
+            keep_model(scenario.belief, out_dir)
         records = _replay(run, mission) if again else []
         if not mission.ended:
             if not again:
@@ -126,7 +134,7 @@ def _go_on(
 
 def _replay(run: RunDirectory, mission: Mission) -> list[dict[str, Any]]:
     """Bring a fresh mission to where the journal ends, and write the records again."""
-    run.drop_cut_line()
+    run.mend(until_damage=True)  # what was simulated after it is simulated again
     events = run.events()
     run.forget_records()
     records: list[dict[str, Any]] = []
@@ -171,32 +179,27 @@ def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
     return dataclasses.replace(scenario, belief=with_mark(belief, run_dir))
 
 
-def _directory(scenario: Scenario, out_dir: Path, resume: bool) -> tuple[RunDirectory, bool]:
-    """Return the run directory, and whether it holds a run to go on with."""
-    config = scenario.to_mapping()
-
-    def begun() -> RunDirectory:
-        run = RunDirectory.create(out_dir, config)
-        keep_model(scenario.belief, out_dir)
-        return run
-
-    if not resume:
-        return begun(), False
+def _begun(out_dir: Path) -> RunDirectory | None:
+    """Return the run that a directory holds, locked; None when nothing was written there yet."""
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
-        # Killed before anything was written.
-        for leftover in out_dir.iterdir():
-            leftover.unlink()
-        return begun(), False
-    run = RunDirectory.open(out_dir)
-    stored = scenario_from_mapping(run.config, source=str(out_dir / "config.yaml"))
-    different = sorted(differences(to_mapping(stored), config))
+        return None
+    return RunDirectory.begin_again(out_dir)
+
+
+def check_same(run: RunDirectory, scenario: Scenario) -> None:
+    """See that a directory holds a run of a scenario.
+
+    Raises:
+        RunError: it holds one of another.
+    """
+    stored = scenario_from_mapping(run.config, source=str(run.path / CONFIG))
+    different = sorted(differences(to_mapping(stored), scenario.to_mapping()))
     if different:
         msg = (
-            f"{out_dir} holds a run of another configuration; different: {', '.join(different)}. "
+            f"{run.path} holds a run of another configuration; different: {', '.join(different)}. "
             "Resume it with the same options, or name another directory with --out"
         )
         raise RunError(msg)
-    return run, True
 
 
 def _last_words(

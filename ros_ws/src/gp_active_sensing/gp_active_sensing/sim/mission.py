@@ -65,6 +65,8 @@ class Mission:
         self.regret = regret_of(loop, world.truth, scenario.seek)
         expert = expert_of(scenario, world)
         self.consulting = None if expert is None else Consulting(expert, scenario, loop)
+        self._started = False
+        """Of a mission from a journal: its first event was taken."""
         self._visits: Counter[int] = Counter()
         self._plan: Plan | None = None
         self._to_read: list[tuple[int, int]] | None = None
@@ -171,9 +173,12 @@ class Mission:
 
     def _take(self, kind: str, event: Mapping[str, Any]) -> None:
         plan = self._plan
+        if self.ended or (kind == "start") == self._started:
+            raise self._out_of_order(event)
+        self._started = True
         if kind == "decision":
             decided = plan_of(event)
-            if plan is not None or not decided.path:
+            if plan is not None or not decided.path or event["stage"] != self.stage + 1:
                 raise self._out_of_order(event)
             again = bool(event.get("again", False))
             self.loop.advance(self.now_ns)

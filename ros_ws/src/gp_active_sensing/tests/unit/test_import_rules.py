@@ -19,7 +19,8 @@ NAME = "gp_active_sensing"
 # A part imports from its own line and the lines above it. What is not listed counts as a driver.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__version__", "errors", "types", "config", "registry", "resources", "ties"})
-    | {"cache", "events", "files", "lazy", "metrics", "records", "versions", "wording"},
+    | {"cache", "events", "files", "lazy", "locks", "metrics", "records", "sealed", "versions"}
+    | {"wording"},
     frozenset({"topology", "kernels", "selection"}),
     frozenset({"belief"}),
     frozenset({"planning"}),

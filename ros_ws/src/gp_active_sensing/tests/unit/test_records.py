@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +25,8 @@ from gp_active_sensing.events import (
     stage_record,
     start_event,
 )
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.locks import InUse
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
 
@@ -40,8 +45,19 @@ PLAN = Plan(
 READING = Reading(123, 4, 0.1 + 0.2, 0.5, "sensor", (1.0, 2.0))
 
 
+MADE: list[RunDirectory] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while MADE:
+        MADE.pop().close()
+
+
 def new(tmp_path: Path) -> RunDirectory:
-    return RunDirectory.create(tmp_path / "a" / "run", {"name": "x", "list": [1, 2.5]})
+    MADE.append(RunDirectory.create(tmp_path / "a" / "run", {"name": "x", "list": [1, 2.5]}))
+    return MADE[-1]
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -62,14 +78,17 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_every_line_is_on_disk_at_once(tmp_path: Path) -> None:
     run = new(tmp_path)
     run.append_event({"event": "start"})
-    assert (run.path / "journal.jsonl").read_text() == '{"event": "start"}\n'
+    text = (run.path / "journal.jsonl").read_text()
+    assert text.startswith('{"event": "start", "n": 1, "crc": "')
+    assert text.endswith('"}\n')
     run.close()
 
 
 def test_nothing_written_yet(tmp_path: Path) -> None:
     run = new(tmp_path)
     assert (run.events(), run.records(), run.summary()) == ([], [], {})
-    assert not run.drop_cut_line()
+    run.mend()
+    assert sorted(path.name for path in run.path.iterdir()) == [".lock", "config.yaml"]
 
 
 @pytest.mark.parametrize("rest", [b'{"event": "rea', b"\xff\xfe", b'{"event": "whole"}'])
@@ -85,7 +104,7 @@ def test_a_half_written_last_line_is_reported_and_can_be_removed(
     assert again.events() == [{"event": "start"}]
     assert again.cut_short == ["journal.jsonl"]
     assert "half-written" in caplog.text
-    assert again.drop_cut_line()
+    again.mend()
     assert path.read_bytes() == whole
     again.append_event({"event": "end"})
     assert [e["event"] for e in again.events()] == ["start", "end"]
@@ -112,6 +131,7 @@ def test_numbers_that_json_cannot_say(tmp_path: Path) -> None:
 
 def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
     run = new(tmp_path)
+    run.close()
     with pytest.raises(RunError, match="is not empty"):
         RunDirectory.create(run.path, {})
     (tmp_path / "file").touch()
@@ -135,6 +155,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, text: str) -> None:
 def test_writing_into_a_directory_that_went_away(tmp_path: Path) -> None:
     run = new(tmp_path)
     (run.path / "config.yaml").unlink()
+    (run.path / ".lock").unlink()
     run.path.rmdir()
     run.path.touch()
     with pytest.raises(RunError, match="cannot write"):
@@ -210,6 +231,8 @@ def test_a_line_that_is_cut_by_a_full_disk_is_taken_back(tmp_path: Path) -> None
     code = """
 import resource, signal, sys
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.locks import InUse
 from gp_active_sensing.records import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
@@ -235,9 +258,85 @@ run.append_event({"event": "end"})
 
 def test_a_directory_in_use_is_locked(tmp_path: Path) -> None:
     one = new(tmp_path)
-    assert one.lock()
-    other = RunDirectory.open(one.path)
-    assert not other.lock()
+    before = sorted(path.name for path in one.path.iterdir())
+    writers: list[Callable[[], object]] = [
+        lambda: RunDirectory.begin_again(one.path),
+        lambda: RunDirectory.create(one.path, {}),
+        lambda: RunDirectory.open(one.path).append_event({"event": "end"}),
+        lambda: RunDirectory.open(one.path).append_record({}),
+        lambda: RunDirectory.open(one.path).append_truth({}),
+        lambda: RunDirectory.open(one.path).write_summary({}),
+        lambda: RunDirectory.open(one.path).forget_records(),
+        lambda: RunDirectory.open(one.path).mend(),
+        lambda: RunDirectory.open(one.path).clear(),
+        lambda: RunDirectory.open(one.path).remove(),
+    ]
+    for write in writers:
+        with pytest.raises(InUse, match=f"{one.path} is in use by process {os.getpid()}; wait"):
+            write()
+    assert sorted(path.name for path in one.path.iterdir()) == before
     one.close()
-    assert other.lock()
-    other.close()
+    with RunDirectory.begin_again(one.path) as other:
+        other.append_event({"event": "end"})
+
+
+def test_a_lock_holds_when_the_configuration_is_replaced(tmp_path: Path) -> None:
+    one = new(tmp_path)
+    write_whole(one.path / "config.yaml", "name: other\n")
+    with pytest.raises(InUse):
+        RunDirectory.begin_again(one.path)
+    one.close()
+
+
+def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
+    """Nor does the file that it leaves, nor one that was removed while another waited for it."""
+    code = """
+import os, signal, sys
+from gp_active_sensing.files import write_whole
+from gp_active_sensing.locks import InUse
+from gp_active_sensing.records import RunDirectory
+run = RunDirectory.create(sys.argv[1], {})
+run.append_event({"event": "start"})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "run" / ".lock").read_text().strip().isdigit()
+    with RunDirectory.begin_again(tmp_path / "run") as run:
+        run.append_event({"event": "end"})
+        assert (tmp_path / "run" / ".lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_what_is_not_a_run_directory_gets_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(RunError, match="is not a run directory"):
+        RunDirectory.begin_again(tmp_path / "photos")
+    assert list((tmp_path / "photos").iterdir()) == []
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("1")
+    run = new(tmp_path)
+    run.close()
+    (run.path / ".lock").unlink()
+    (run.path / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(RunError, match=r"\.lock: cannot open"):
+        RunDirectory.begin_again(run.path)
+    assert (tmp_path / "precious").read_text() == "1"
+
+
+def test_damaged_records_are_kept_in_a_copy_and_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with new(tmp_path) as run:
+        for number in range(1, 5):
+            run.append_record({"stage": number})
+    path = run.path / "records.jsonl"
+    damaged = bytearray(path.read_bytes())
+    damaged[15] = 0
+    path.write_bytes(damaged)
+    with RunDirectory.begin_again(run.path) as again:
+        again.mend()
+        assert [record["stage"] for record in again.records()] == [1, 3, 4]
+    assert (run.path / "records.damaged-1.jsonl").read_bytes() == damaged
+    assert "left out 1 damaged lines" in caplog.text

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import drop_cut_line, read_lines
+from gp_active_sensing.files import read_lines
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.records import JOURNAL, RunDirectory
 from tests.unit.mission.missions import Drive
@@ -154,12 +154,3 @@ def test_what_was_on_disk_at_a_power_cut_restarts_cleanly(
         assert mission.loop.counts["accepted"] == sum(e["event"] == "reading" for e in kept)
         assert mission.decisions.stage == sum(e["event"] == "decision" for e in kept)
         drive.kill()
-
-
-def test_blocks_of_zeros_are_kept_beside_and_removed(tmp_path: Path) -> None:
-    path = tmp_path / "lines.jsonl"
-    path.write_bytes(b'{"a": 1}\n{"b": 2}\n{"c"' + bytes(512) + b'\n{"d": 4}\n')
-    assert drop_cut_line(path)
-    assert path.read_bytes() == b'{"a": 1}\n{"b": 2}\n'
-    assert (tmp_path / "lines.jsonl.cut").read_bytes().startswith(b'{"c"\0')
-    assert not drop_cut_line(path)

@@ -12,6 +12,8 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.resume import KNOWN_SECONDS
 from gp_active_sensing.records import JOURNAL, RECORDS
+from gp_active_sensing.sealed import seal
+from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive, Killed
 
 
@@ -252,8 +254,7 @@ def test_an_event_that_does_not_follow_is_named(tmp_path: Path, damage: dict[str
     for _ in range(8):
         drive.step()
     drive.kill()
-    with (tmp_path / "run" / JOURNAL).open("a") as stream:
-        stream.write(json.dumps(damage) + "\n")
+    change_events(tmp_path / "run" / JOURNAL, lambda events: events.append(damage))
     with pytest.raises(RunError, match=f"journal.*{damage['event']}"):
         drive.start()
 
@@ -312,7 +313,7 @@ def test_a_directory_of_a_living_node_is_not_written_to(
     assert runs[0] is not None
     assert runs[1] is not None
     assert runs[0].path != runs[1].path
-    with pytest.raises(RunError, match="is in use by another node"):
+    with pytest.raises(RunError, match="run_dir: .* is in use by process"):
         Drive(runs[0].path).start()
     one.kill()
     other.kill()
@@ -328,7 +329,7 @@ def test_a_damaged_run_is_left_alone_and_said(
     drive.kill()
     (only,) = (tmp_path / "gp_active_sensing").iterdir()
     journal = only / JOURNAL
-    journal.write_text("nonsense\n" + journal.read_text())
+    journal.write_bytes(journal.read_bytes() + seal({"event": "start"}, 1))  # of another process
     drive.start()
     assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2
     assert any("cannot be gone on with" in record.message for record in caplog.records)
@@ -386,8 +387,8 @@ def test_a_journal_that_is_refused_leaves_the_directory_free(tmp_path: Path) -> 
     drive.start()
     drive.step()
     drive.kill()
-    whole = (tmp_path / "run" / JOURNAL).read_text()
-    (tmp_path / "run" / JOURNAL).write_text(whole + '{"event": "decision"}\n')
+    wrong = {"event": "decision"}
+    change_events(tmp_path / "run" / JOURNAL, lambda events: events.append(wrong))
     for _ in range(2):
         with pytest.raises(RunError, match="is not a decision"):
             drive.start()

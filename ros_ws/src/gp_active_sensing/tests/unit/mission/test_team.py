@@ -90,6 +90,18 @@ def test_a_run_that_was_cut_off_is_begun_anew(tmp_path: Path) -> None:
     assert run_scenario(fleet(), tmp_path / "new", resume=True).status == "finished"
 
 
+def test_a_run_that_is_going_on_is_not_begun_anew(tmp_path: Path) -> None:
+    def interfere(record: Any) -> None:
+        before = (tmp_path / "run" / "journal.jsonl").read_bytes()
+        for resume in (True, False):
+            with pytest.raises(RunError, match="is in use by process"):
+                run_scenario(fleet(), tmp_path / "run", resume=resume)
+        assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
+
+    summary = run_scenario(fleet(), tmp_path / "run", on_stage=interfere)
+    assert (summary.status, len(records_of(tmp_path / "run"))) == ("finished", summary.stages)
+
+
 def test_ctrl_c_leaves_a_summary(tmp_path: Path) -> None:
     def interrupt(record: Any) -> None:
         raise KeyboardInterrupt

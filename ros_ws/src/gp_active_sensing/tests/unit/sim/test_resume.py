@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import operator
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.locks import InUse
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from gp_active_sensing.sim.driver import run_scenario as drive
+from tests.journals import change_events, write_events
 from tests.unit.sim.scenarios import GRID, scenario
 
 HARD = scenario(
@@ -121,21 +125,18 @@ def test_another_configuration_is_refused(tmp_path: Path, other: Scenario, key: 
 @pytest.mark.parametrize(
     ("line", "change", "message"),
     [
-        (2, "not json", "line 3: expected a JSON object"),
-        (2, "[1, 2]", "line 3: expected an object"),
         (2, {"event": "reading", "location": 1, "stamp_ns": 0, "value": 1.0}, "does not follow"),
         (3, {"event": "decision"}, "is not a decision"),
         (3, {"event": "reading", "location": "x"}, "cannot be used"),
         (2, {"event": "teleported"}, "does not follow"),
+        (1, {"event": "start", "seed": 3, "versions": {}}, "does not follow"),
         (0, {"event": "start", "seed": 99, "versions": {}}, "started with seed 99"),
     ],
 )
 def test_a_damaged_journal_is_refused(tmp_path: Path, line: int, change: Any, message: str) -> None:
     drive(PLAIN, tmp_path / "run")
     path = tmp_path / "run" / "journal.jsonl"
-    lines = path.read_text().splitlines()
-    lines[line] = change if isinstance(change, str) else json.dumps(change)
-    path.write_text("\n".join(lines) + "\n")
+    change_events(path, lambda events: operator.setitem(events, line, change))
     with pytest.raises(RunError, match=message):
         drive(PLAIN, tmp_path / "run", resume=True)
 
@@ -143,10 +144,61 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, line: int, change: Any, me
 def test_other_versions_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     drive(PLAIN, tmp_path / "run")
     path = tmp_path / "run" / "journal.jsonl"
-    first, *rest = path.read_text().splitlines()
-    start = json.loads(first)
-    start["versions"]["numpy"] = "0.1"
-    path.write_text("\n".join([json.dumps(start), *rest]) + "\n")
+    change_events(path, lambda events: events[0]["versions"].update(numpy="0.1"))
     with caplog.at_level("WARNING"):
         drive(PLAIN, tmp_path / "run", resume=True)
     assert f"numpy 0.1 -> {np.__version__}" in caplog.text
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_doubled_last_events_are_refused(tmp_path: Path, number: int) -> None:
+    """In a journal whose lines have no numbers, or were given new ones."""
+    drive(PLAIN, tmp_path / "run")
+    path = tmp_path / "run" / "journal.jsonl"
+    events = RunDirectory.open(tmp_path / "run").events()
+    lines = [json.dumps(event) + "\n" for event in events]
+    path.write_text("".join(lines + lines[-number:]))
+    with pytest.raises(RunError, match="does not follow"):
+        drive(PLAIN, tmp_path / "run", resume=True)
+    write_events(path, events + events[-number:])
+    with pytest.raises(RunError, match="does not follow"):
+        drive(PLAIN, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("line", [0, 2, 5])
+@pytest.mark.parametrize("damage", ["\0", "not json\n", "[1, 2]\n"])
+def test_a_damaged_run_is_simulated_again_from_there(
+    whole: Any, tmp_path: Path, line: int, damage: str
+) -> None:
+    what, out, summary = whole
+    shutil.copytree(out, tmp_path / "copy")
+    path = tmp_path / "copy" / "journal.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    lines[line] = damage if damage.endswith("\n") else damage + lines[line][1:]
+    path.write_text("".join(lines))
+    again = run_scenario(what, tmp_path / "copy", resume=True).to_mapping()
+    assert without_times(again) == without_times(summary)
+    assert final(tmp_path / "copy") == final(out)
+    assert (tmp_path / "copy" / "journal.damaged-1.jsonl").read_text() == "".join(lines)
+
+
+def test_a_run_that_is_going_on_is_not_resumed(tmp_path: Path) -> None:
+    """Nothing of it is read or changed, and it comes to its end."""
+    before: list[tuple[str, bytes]] = []
+
+    def state() -> list[tuple[str, bytes]]:
+        return sorted((p.name, p.read_bytes()) for p in (tmp_path / "run").iterdir())
+
+    def interfere(record: Any) -> None:
+        before[:] = state()
+        for resume in (True, False):
+            with pytest.raises(InUse, match=f"in use by process {os.getpid()}"):
+                drive(PLAIN, tmp_path / "run", resume=resume)
+        assert state() == before
+
+    drive(PLAIN, tmp_path / "run", on_stage=interfere)
+    assert before
+    events = RunDirectory.open(tmp_path / "run").events()
+    assert [event["event"] for event in events].count("end") == 1
+    drive(PLAIN, tmp_path / "other")
+    assert final(tmp_path / "run") == final(tmp_path / "other")
