@@ -60,6 +60,7 @@ def test_run_prints_a_line_a_stage_and_where_things_are(
     assert "small with bal, seed 3: finished" in result.stdout
     assert str(out / "report.html") in result.stdout
     assert sorted(p.name for p in out.iterdir()) == [
+        ".lock",
         "config.yaml",
         "journal.jsonl",
         "records.jsonl",
@@ -256,7 +257,7 @@ def test_experiment_prints_a_line_a_trial_a_table_and_where_things_are(
     for name in ("tables.md", "report.html"):
         assert str(out / name) in result.stdout
         assert (out / name).exists()
-    assert not [p for p in out.iterdir() if p.name.startswith(".")]
+    assert [p.name for p in out.iterdir() if p.name.startswith(".")] == [".lock"]
 
 
 @pytest.mark.slow
@@ -416,6 +417,7 @@ def test_replay_prints_a_line_a_stage_and_where_things_are(tmp_path: Path, rosba
     assert "town with max_entropy, seed 1: finished, the bag ends here" in text
     assert str(out / "report.html") in text
     assert sorted(p.name for p in out.iterdir()) == [
+        ".lock",
         "config.yaml",
         "journal.jsonl",
         "map.csv",

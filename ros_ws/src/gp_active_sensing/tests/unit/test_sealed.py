@@ -57,7 +57,9 @@ def test_a_line_that_is_missing_is_counted(tmp_path: Path, count: int) -> None:
     missing = count - 1
     assert sum(event.get("failures", 0) for event in found.events) == missing
     assert found.number == len(LINES)
-    assert found.damage == [f"{missing} events are missing before event {count + 1}"] * bool(missing)
+    assert found.damage == [f"{missing} events are missing before event {count + 1}"] * bool(
+        missing
+    )
 
 
 def test_doubled_lines_are_taken_once_and_said(tmp_path: Path) -> None:
@@ -113,7 +115,9 @@ def test_one_zero_byte_costs_one_line(
 
 
 def test_a_thousand_events_with_a_zero_at_byte_100(tmp_path: Path) -> None:
-    lines = [seal({"event": "reading", "value": 0.5 * n, "x": "y" * 150}, n) for n in range(1, 1001)]
+    lines = [
+        seal({"event": "reading", "value": 0.5 * n, "x": "y" * 150}, n) for n in range(1, 1001)
+    ]
     damaged = bytearray(b"".join(lines))
     damaged[100] = 0
     found = mend_journal(journal(tmp_path, bytes(damaged)))

@@ -313,7 +313,7 @@ def test_a_directory_of_a_living_node_is_not_written_to(
     assert runs[0] is not None
     assert runs[1] is not None
     assert runs[0].path != runs[1].path
-    with pytest.raises(RunError, match="run_dir: .* is in use by process"):
+    with pytest.raises(RunError, match=r"run_dir: .* is in use by process"):
         Drive(runs[0].path).start()
     one.kill()
     other.kill()

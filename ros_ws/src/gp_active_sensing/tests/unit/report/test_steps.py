@@ -16,6 +16,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import Replay, replay
 from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.types import Plan, Reading
+from tests.journals import change_events
 from tests.unit.report.runs import bag_run, node_run, plan
 from tests.unit.report.runs import record as line_of
 from tests.unit.sim.scenarios import GRID, LINE, scenario
@@ -165,8 +166,8 @@ def test_no_reading_at_all(tmp_path: Path) -> None:
 
 def test_a_damaged_event_is_named(tmp_path: Path) -> None:
     out = node_run(tmp_path / "run")
-    with (out / "journal.jsonl").open("a") as stream:
-        stream.write('{"event": "reading", "value": 3}\n')
+    damaged = {"event": "reading", "value": 3}
+    change_events(out / "journal.jsonl", lambda events: events.append(damaged))
     with pytest.raises(RunError, match="an event is not a reading"):
         replay(load_run(out))
 

@@ -12,6 +12,7 @@ import pytest
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
+from tests.journals import write_events
 from tests.unit.expert.asking import registered
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 from tests.unit.sim.test_resume import cut, final, without_times
@@ -176,11 +177,11 @@ def test_killed_at_every_event_and_within_lines(
 def test_a_journal_whose_question_comes_too_early(tmp_path: Path) -> None:
     what = asking(expert=MODEL)
     run_scenario(what, tmp_path / "run")
-    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines(keepends=True)
-    decision = next(i for i, line in enumerate(lines) if '"decision"' in line)
+    events = RunDirectory.open(tmp_path / "run").events()
+    decision = next(i for i, event in enumerate(events) if event["event"] == "decision")
     target = tmp_path / "damaged"
     cut(tmp_path / "run", target, 0)
-    (target / "journal.jsonl").write_text("".join([*lines[: decision + 1], lines[decision - 1]]))
+    write_events(target / "journal.jsonl", [*events[: decision + 1], events[decision - 1]])
     with pytest.raises(RunError, match="does not follow"):
         run_scenario(what, target, resume=True)
 

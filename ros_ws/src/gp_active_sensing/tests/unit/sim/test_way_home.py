@@ -18,6 +18,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
 from gp_active_sensing.types import Cost, Plan
+from tests.journals import write_events
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 from tests.unit.sim.test_resume import cut, final, without_times
 
@@ -161,18 +162,17 @@ def test_a_run_killed_anywhere_goes_on_to_the_same_end(tmp_path: Path) -> None:
 def test_a_way_home_out_of_order_is_refused(tmp_path: Path) -> None:
     what = homeward()
     run_scenario(what, tmp_path / "run")
-    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines()
-    home = next(line for line in lines if '"home"' in line)
-    for number, (place, line, message) in enumerate(
+    events = RunDirectory.open(tmp_path / "run").events()
+    home = next(event for event in events if event["event"] == "home")
+    for number, (place, event, message) in enumerate(
         (
             (2, home, "does not follow"),
-            (lines.index(home), '{"event": "home", "path": "x"}', "is not a way home"),
+            (events.index(home), {"event": "home", "path": "x"}, "is not a way home"),
         )
     ):
         target = tmp_path / str(number)
         shutil.copytree(tmp_path / "run", target)
-        changed = [*lines[:place], line, *lines[place + 1 :]]
-        (target / "journal.jsonl").write_text("\n".join(changed) + "\n")
+        write_events(target / "journal.jsonl", [*events[:place], event, *events[place + 1 :]])
         with pytest.raises(RunError, match=message):
             run_scenario(what, target, resume=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import xml.etree.ElementTree as ET
@@ -21,6 +20,7 @@ from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.traffic import RecordedTruth, TrafficConfig, session
+from tests.journals import write_events
 from tests.sumo import RING, flow, parked_at, ring, write_cars
 from tests.unit.sim.scenarios import LINE, mapping
 from tests.unit.sim.test_resume import without_times
@@ -122,10 +122,10 @@ def test_traffic_that_does_not_repeat_itself_is_refused(run: Any, tmp_path: Path
     target = tmp_path / "run"
     shutil.copytree(out, target)
     journal = target / "journal.jsonl"
-    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    events = RunDirectory.open(out).events()
     drive = next(event for event in events if event["event"] == "moved")
     drive["visits"][0][2] += 0.001
-    journal.write_text("".join(json.dumps(event) + "\n" for event in events))
+    write_events(journal, events)
     with pytest.raises(RunError, match="the traffic does not repeat itself"):
         run_scenario(what, target, resume=True)
 
