@@ -7,7 +7,7 @@ state      a mission of nodes is running or paused from here on, and why
 asked      a decision is being computed, of the readings so far; which other probes wait for one
 unused     an answer without a waypoint, or one that came too late: asked again when that helps
 decision   a plan, with the expansions spent and the state the policy left; ``again`` says that its
-           place was observed already, and is to be read once more
+           place was observed already, and is to be read once more; what was ``left`` of the budget
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop; an average says of how many (``count``) and since when
            (``first_ns``), one that had been gated says why it counts after all (``taken_back``)
@@ -23,7 +23,7 @@ roster     a probe takes part, or does not any more, and why
 status     where a probe is, how far it drove, what was not used so far
 clock      the clock went forward by ``step_ns`` more than the time that passed; it is not charged
 stopped    the process ended and the mission did not
-gap        so many events before it could not be written
+gap        so many events before it could not be written, or not be read any more (``damaged``)
 home       nothing more is chosen; the way to the end place, and why
 end        why the mission ended
 =========  ========================================================================================
@@ -52,6 +52,7 @@ __all__ = [
     "gated_event",
     "home_event",
     "home_of",
+    "left_words",
     "miss_event",
     "moved_event",
     "plan_of",
@@ -261,13 +262,12 @@ def blocked_event(location: int, *, until_ns: int, why: str, **more: Any) -> dic
 
 def budget_event(budget: Budget, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a budget that was changed; what was spent counts already."""
-    return {
-        "event": "budget",
-        "readings": budget.readings,
-        "metres": budget.metres,
-        "seconds": budget.seconds,
-        **more,
-    }
+    return {"event": "budget", **left_words(budget), **more}
+
+
+def left_words(budget: Budget) -> dict[str, float | None]:
+    """Return how much a budget is, as `budget_of` reads it."""
+    return {"readings": budget.readings, "metres": budget.metres, "seconds": budget.seconds}
 
 
 def budget_of(event: Mapping[str, Any]) -> Budget:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gp_active_sensing.events import asked_event, decision_event
+from gp_active_sensing.events import asked_event, decision_event, left_words
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.first_leg import first_leg_refusal
@@ -268,6 +268,7 @@ class Decisions:
                 foreseen=foreseen,
                 foreseen_for=foreseen_for,
                 again=self.loop.promises.is_due(plan.path[-1]),
+                left=left_words(probe.left),
             )
         )
         self.stage += 1

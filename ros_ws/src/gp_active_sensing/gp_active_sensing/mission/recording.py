@@ -74,6 +74,7 @@ class Recorder:
         """The last of them."""
         self._unwritten = 0
         """Events that could not be written; said in the journal as soon as it can be."""
+        self._readings_unwritten = 0
         self.muted = False
         """Events are being taken from the journal, not to be written again."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
@@ -92,11 +93,12 @@ class Recorder:
             return
         if (journal := self._journal) is not None:
             if self._unwritten:
-                gap = gap_event(self._unwritten)
+                gap = gap_event(self._unwritten, readings=self._readings_unwritten)
                 if self._guard(partial(journal.append, gap)):
-                    self._unwritten = 0
+                    self._unwritten = self._readings_unwritten = 0
             if self._unwritten or not self._guard(partial(journal.append, event)):
                 self._unwritten += 1
+                self._readings_unwritten += event.get("event") == "reading"
         self.listener(event)
 
     def stage(

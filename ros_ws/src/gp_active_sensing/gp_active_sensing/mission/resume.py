@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import budget_of, home_of, plan_of, reading_of
+from gp_active_sensing.events import budget_of, gap_event, home_of, plan_of, reading_of
+from gp_active_sensing.mission.gaps import Gaps
 from gp_active_sensing.mission.jobs import PlanJob
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
@@ -58,6 +59,7 @@ class Resumption:
         self._completed: set[int] = set()
         self._last_ns = 0
         self._before: Mapping[str, Any] = {}
+        self._gaps = Gaps(mission)
         self._takers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "state": self._state,
             "asked": self._ask,
@@ -115,6 +117,10 @@ class Resumption:
             if taker is not None:
                 taker(event)
         except (KeyError, TypeError, ValueError, IndexError) as error:
+            if self._gaps.found and kind not in ("decision", "gap"):
+                logger.error("journal, event %d (%s) is not used: %s", number, kind, error)
+                self._gaps.note(gap_event(1, damaged=True))
+                return
             msg = (
                 f"journal, event {number}: {kind!r} does not follow from the events before it "
                 f"({error!r}): {dict(event)}; the journal is damaged or of another version: begin "
@@ -164,7 +170,9 @@ class Resumption:
     def _decision(self, event: Mapping[str, Any]) -> None:
         probe, plan = self._probe(event), plan_of(event)
         decisions = self._mission.decisions
-        if int(event["stage"]) != decisions.stage + 1:
+        if self._gaps.found:
+            self._gaps.settle(probe, event)
+        elif int(event["stage"]) != decisions.stage + 1:
             msg = f"expected stage {decisions.stage + 1}"
             raise ValueError(msg)
         self._asked = None
@@ -185,6 +193,7 @@ class Resumption:
         self._whereabouts(probe, event)
         stamp_ns, metres = int(event["stamp_ns"]), probe.intake.metres
         cost = Cost(float(event["metres"]), float(event["seconds"]))
+        cost = self._gaps.cost(probe, cost, stamp_ns)
         probe.purse = probe.purse.minus(cost=cost)
         if event.get("given_up"):
             probe.stages.charge_again(cost, stamp_ns, metres)
@@ -277,11 +286,8 @@ class Resumption:
         self._mission.skip(int(event["step_ns"]))
 
     def _gap(self, event: Mapping[str, Any]) -> None:
-        logger.error(
-            "%d events could not be written before this (a full disk?): the mission goes on "
-            "without them, readings that were used may be missing",
-            int(event["failures"]),
-        )
+        self._asked = None  # it may have been answered
+        self._gaps.note(event)
 
     def _budget(self, event: Mapping[str, Any]) -> None:
         self._asked = None
@@ -327,6 +333,9 @@ class Resumption:
     def _finish(self) -> None:
         mission = self._mission
         mission.go_on_from(self._last_ns)
+        self._gaps.finish()
+        if self._gaps.found:  # the end of a stage may be missing where its record is there
+            self._completed |= {n for n in self._recorded if n < mission.decisions.stage}
         self._recorder.keep(self._completed)
         if mission.state == "running":
             mission.decisions.open = self._asked

@@ -139,7 +139,11 @@ def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
     path = run.path
     run.mend()
     events = run.events()
-    if why := is_over(events):
+    why = is_over(events)
+    if not why and events and events[-1].get("event") == "gap":  # its end may be what is missing
+        finished = run.summary().get("status") == "finished"
+        why = "its summary says so" if finished else ""
+    if why:
         msg = f"run_dir: {path} holds a mission that is over ({why}); name another directory"
         raise _AnotherMission(msg)
     config = dict(config)

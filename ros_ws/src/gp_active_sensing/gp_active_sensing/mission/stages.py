@@ -140,6 +140,11 @@ class Stages:
             then_ns, metres = self._charged
             self._charged = then_ns + step_ns, metres
 
+    def owed(self, now_ns: int, metres: float) -> Cost:
+        """Return what was driven since it was last charged."""
+        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
+        return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
+
     def go_on(self, now_ns: int, metres: float) -> None:
         """Charge nothing of what was driven since the last stage ended."""
         self._charged = None if self.target is None else (now_ns, metres)
