@@ -33,6 +33,7 @@ BENCHMARKS = (
     "gate",
     "fleet",
     "kill",
+    "exit",
     "batches",
     "report",
     "sparq",

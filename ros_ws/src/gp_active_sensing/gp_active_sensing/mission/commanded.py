@@ -26,7 +26,7 @@ from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.roster import Roster
+from gp_active_sensing.mission.roster import OFF_LIST, Roster
 from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.trace import Trace
 from gp_active_sensing.types import Budget, Clock, Cost, Plan
@@ -263,6 +263,8 @@ class Commanded:
             problem = self.roster.leave(name, why, self._now_ns)
             if not problem:
                 self.decisions.forget(self.probes[name])
+                if why == OFF_LIST:
+                    self.probes[name].forget_messages()
                 self._rest_no_more()
                 self.inbox.wake()
             return problem

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from gp_active_sensing.errors import ConfigError
 
-__all__ = ["numbered", "probe_names", "probe_topic"]
+__all__ = ["MOST_PROBES", "numbered", "probe_names", "probe_topic"]
+
+MOST_PROBES = 128
+"""Probes that may be named in a mission, those that have left it included."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
@@ -20,8 +23,11 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
         key: what they are for, begins the message.
 
     Raises:
-        ConfigError: a name that cannot be a namespace, or one that comes twice.
+        ConfigError: a name that cannot be a namespace, one that comes twice, too many.
     """
+    if len(names) > MOST_PROBES:
+        msg = f"{key}: {len(names)} names; expected {MOST_PROBES} at most"
+        raise ConfigError(msg)
     problems = [
         f"{key}: {name!r} cannot be a namespace: letters, digits and _, not a digit first; "
         "such as probe_1 or fleet/boat"

@@ -143,6 +143,11 @@ class Probe:
         self._note(accepted)
         return accepted
 
+    def forget_messages(self) -> None:
+        """Use or count what waits, and keep no poses: nobody listens to it any more."""
+        self.stages.note(self.intake.stop_waiting())
+        self.intake.track.clear()
+
     def accept_gated(self) -> int:
         """Use its readings that were set aside by the gate; return how many those are."""
         found, accepted = self.intake.accept_gated()

@@ -12,12 +12,14 @@ from gp_active_sensing.mission.probe import NO_POSE, Probe
 from gp_active_sensing.mission.sensor import MUTE
 from gp_active_sensing.mission.settings import MissionConfig
 
-__all__ = ["LEFT", "SILENT", "Roster"]
+__all__ = ["LEFT", "OFF_LIST", "SILENT", "Roster"]
 
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
 """How the reason of a probe begins that comes back only when it is asked to."""
+OFF_LIST = "taken off the list"
+"""Why a probe leaves that nobody listens to any more."""
 SILENT = "silent for"
 """How the reason of a probe begins that comes back when it is heard."""
 

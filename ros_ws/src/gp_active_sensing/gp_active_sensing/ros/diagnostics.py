@@ -129,7 +129,7 @@ class Health:
         self._say_what_is_missing()
         statuses = [self._mission_status(), self._input_status(), self._planner_status()]
         for probe in self._parts.mission.probes.values():
-            if probe.name:
+            if probe.name and probe_topic(probe.name, "pose") in self.streams:
                 refused = self._parts.mission.inbox.refused_of(probe.name)
                 status = probe_status(probe, self.streams, refused)
                 statuses.append(self._status(f"probe {probe.name}", *status))

@@ -10,7 +10,8 @@ from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.build import Parts
-from gp_active_sensing.mission.names import probe_names, probe_topic
+from gp_active_sensing.mission.names import MOST_PROBES, probe_names, probe_topic
+from gp_active_sensing.mission.roster import OFF_LIST
 from gp_active_sensing.ros.inputs import Inputs
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.publishing import Results
@@ -21,8 +22,10 @@ __all__ = ["Fleet"]
 class Fleet:
     """Lets probes join and leave while the mission goes on.
 
-    A probe that is new to the list gets its topics and joins with its first pose; one that is taken
-    off leaves, and its topics stay, so that nothing is torn down that another thread may be using.
+    A probe that is new to the list gets its topics and joins with its first pose. One that is taken
+    off leaves: it is heard no more, its services go and what waited for it is used or counted. What
+    it found, what it drove and the topics that are sent to it stay, so that nothing is torn down
+    that another thread may be using.
 
     Args:
         node: offers the services.
@@ -45,6 +48,8 @@ class Fleet:
         self._inputs = inputs
         self._results = results
         self._listed = frozenset(listed)
+        self._services: dict[str, list[Any]] = {}
+        """Of each probe on the list."""
         for name in self._mission.probes:
             if name:
                 self._offer(name)
@@ -62,6 +67,13 @@ class Fleet:
             )
         if not names:
             return "probes: one name at least must stay; ~/finish ends the mission"
+        ever = len({*self._mission.probes, *names})
+        if ever > MOST_PROBES:
+            return (
+                f"probes: {ever} would have been named in this mission, those that have left "
+                f"included; expected {MOST_PROBES} at most: use a name that it knows, or begin "
+                "another mission"
+            )
         return ""
 
     def change(self, names: Sequence[str]) -> None:
@@ -76,9 +88,15 @@ class Fleet:
                 mission.add(name)
                 self._node.get_logger().info(f"{name} may join: its first pose is waited for")
             elif name not in self._listed:
+                if name not in self._services:
+                    self._inputs.listen(name)
+                    self._offer(name)
                 mission.join(name)
         for name in self._listed - set(names):
-            mission.leave(name, "taken off the list")
+            mission.leave(name, OFF_LIST)
+            self._inputs.drop(name)
+            for service in self._services.pop(name):
+                self._node.give_back(service)
         self._listed = frozenset(names)
 
     def _offer(self, name: str) -> None:
@@ -89,7 +107,8 @@ class Fleet:
         ):
             service = probe_topic(name, command)
             callback = partial(self._on_command, command, name, f"{name} {done}")
-            self._node.own(self._node.create_service(Trigger, f"~/{service}", callback))
+            made = self._node.own(self._node.create_service(Trigger, f"~/{service}", callback))
+            self._services.setdefault(name, []).append(made)
 
     def _on_command(self, command: str, name: str, done: str, request: Any, response: Any) -> Any:
         problem = getattr(self._mission, command)(name)

@@ -83,6 +83,15 @@ class Inputs:
         stream = self._transforms.add(child, partial(self._put_pose, probe))
         self._health.streams[probe_topic(probe, "pose")] = stream
 
+    def drop(self, probe: str) -> None:
+        """Listen to the topics of a probe no more."""
+        for topic in ("reading", "pose"):
+            stream = self._health.streams.pop(probe_topic(probe, topic))
+            if stream.subscription is not None:
+                self._node.give_back(stream.subscription)
+            elif self._transforms is not None:
+                self._transforms.drop(stream)
+
     def _subscribe(
         self,
         topic: str,

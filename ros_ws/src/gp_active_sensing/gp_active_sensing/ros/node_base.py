@@ -124,15 +124,23 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     def disown(self) -> None:
         """Destroy everything that was given to `own`."""
         for entity in self._owned:
-            for destroy, kind in (
-                (self.destroy_subscription, Subscription),
-                (self.destroy_publisher, Publisher),
-                (self.destroy_service, Service),
-                (self.destroy_timer, Timer),
-            ):
-                if isinstance(entity, kind):
-                    destroy(entity)
+            self._destroy(entity)
         self._owned.clear()
+
+    def give_back(self, entity: Any) -> None:
+        """Destroy one of the things that were given to `own`."""
+        self._owned.remove(entity)
+        self._destroy(entity)
+
+    def _destroy(self, entity: Any) -> None:
+        for destroy, kind in (
+            (self.destroy_subscription, Subscription),
+            (self.destroy_publisher, Publisher),
+            (self.destroy_service, Service),
+            (self.destroy_timer, Timer),
+        ):
+            if isinstance(entity, kind):
+                destroy(entity)
 
     def stop_forwarding_logs(self) -> None:
         """Leave Python's logging as it was before this node."""

@@ -80,6 +80,10 @@ class Transforms:
         self._streams.append(stream)
         return stream
 
+    def drop(self, stream: Stream) -> None:
+        """Look a frame up no more."""
+        self._streams = [other for other in self._streams if other is not stream]
+
     def look_up(self) -> None:
         """Look every frame up once, at its newest time."""
         for stream in self._streams:

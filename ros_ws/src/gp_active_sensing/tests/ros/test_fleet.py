@@ -13,9 +13,13 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.names import MOST_PROBES
+from gp_active_sensing.mission.probe import NO_POSE
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
@@ -75,6 +79,25 @@ class Watcher:
     def call(self, service: str) -> Any:
         client = self.node.create_client(Trigger, f"/active_sensing/{service}")
         return self.ros.call(client, Trigger.Request())
+
+
+class Robot:
+    """Sends poses of a probe, until they are heard."""
+
+    def __init__(self, ros: Ros, name: str) -> None:
+        self.poses = ros.node("robot").create_publisher(Odometry, f"{name}/pose", qos.reliable(10))
+        self.name = name
+
+    def wait_heard(self, mission: Mission) -> None:
+        message = Odometry()
+        message.header.frame_id, message.header.stamp.sec = "map", 1
+        message.pose.pose.orientation.w = 1.0
+
+        def heard() -> bool:
+            self.poses.publish(message)
+            return len(mission.probes[self.name].intake.track) > 0
+
+        wait_until(heard, f"a pose of {self.name}")
 
 
 def arguments(*parameters: str) -> list[str]:
@@ -191,6 +214,49 @@ def test_what_the_list_of_probes_cannot_become_is_refused(ros: Ros, scenario: Pa
         assert not answer.successful
         assert text in answer.reason
     assert list(sensing.mission.probes) == ["probe_1"]
+
+
+def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenario: Path) -> None:
+    sensing = coordinator(ros, scenario, "probes:=[probe_1]")
+    wait_active(sensing)
+
+    def listed(*names: str) -> tuple[int, int, set[str]]:
+        """Return how many topics and services there are, and which are watched."""
+        (answer,) = sensing.set_parameters([Parameter("probes", value=["probe_1", *names])])
+        assert answer.successful, answer.reason
+        topics, services = len(list(sensing.subscriptions)), len(list(sensing.services))
+        return topics, services, set(sensing.results.health.streams)
+
+    others = [f"other_{i}" for i in range(5)]
+    alone = listed()
+    assert listed(*others)[:2] == (alone[0] + 10, alone[1] + 15)
+    for _ in range(3):
+        assert listed() == alone
+        assert listed("other_3")[:2] == (alone[0] + 2, alone[1] + 3)
+    mission = sensing.mission
+    assert list(mission.probes) == ["probe_1", *others]
+    assert mission.probes["other_0"].gone == "left: taken off the list"
+    assert mission.probes["other_3"].gone == NO_POSE
+    robot = Robot(ros, "other_3")
+    robot.wait_heard(mission)
+    listed()
+    assert len(mission.probes["other_3"].intake.track) == 0
+    assert mission.probes["other_3"].intake.poses > 0, "totals stay"
+    assert not sensing.callback_errors
+    assert not ros.failures
+
+
+def test_no_more_names_than_a_mission_may_have(ros: Ros, scenario: Path) -> None:
+    sensing = coordinator(ros, scenario, "probes:=[probe_1, probe_2]")
+    wait_active(sensing)
+    for names, text in (
+        ([f"p{i}" for i in range(MOST_PROBES)], f"expected {MOST_PROBES} at most: use a name"),
+        ([f"p{i}" for i in range(MOST_PROBES + 1)], f"{MOST_PROBES + 1} names; expected"),
+    ):
+        (answer,) = sensing.set_parameters([Parameter("probes", value=names)])
+        assert not answer.successful
+        assert text in answer.reason
+    assert list(sensing.mission.probes) == ["probe_1", "probe_2"]
 
 
 def test_one_without_a_name_stays_alone(ros: Ros, scenario: Path) -> None:

@@ -268,3 +268,22 @@ def test_a_clock_that_is_set_forward_pauses_the_mission() -> None:
         worker.stop()
     assert rig.mission.reason.startswith("the clock went forward by 86400.")
     assert rig.mission.driven.seconds == 0.0
+
+
+def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:
+    rig, began = at_place_0(), threading.Event()
+    rig.loop.clock = time.monotonic
+
+    class Long:
+        def plan(self, *_: Any, clock: Callable[[], float], **__: Any) -> Any:
+            until = clock() + 10.0 * LIMIT
+            began.set()
+            while clock() < until:
+                time.sleep(0.001)
+
+    rig.loop.policy = Long()  # type: ignore[assignment]
+    worker = start(rig, Said())
+    assert began.wait(LIMIT)
+    assert worker.stop(), "the planner still plans"
+    assert not worker.errors
+    assert rig.mission.state == "running", "the plan has not failed"

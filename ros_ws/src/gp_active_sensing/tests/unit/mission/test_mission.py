@@ -364,3 +364,16 @@ def test_readings_that_wait_when_the_budget_is_spent_are_counted_not_used() -> N
     assert rig.mission.state == "ended"
     assert rig.accepted == 1, "the other waited for the pose after it"
     assert rig.intake.rejected == {"mission_over": 1}
+
+
+def test_a_probe_that_nobody_listens_to_keeps_no_messages() -> None:
+    rig = Rig(grid(5))
+    rig.pose(1.0, 0.0)
+    rig.reading(1.5)
+    rig.reading(9.0)
+    rig.step(1.0)
+    assert rig.intake.waiting == 2
+    rig.probe.forget_messages()
+    assert rig.intake.waiting == len(rig.intake.track) == 0
+    assert rig.accepted + rig.intake.rejected["no_pose"] == 2, "used or counted"
+    assert rig.intake.poses == 1
