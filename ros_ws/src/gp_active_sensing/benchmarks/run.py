@@ -34,6 +34,7 @@ BENCHMARKS = (
     "fleet",
     "kill",
     "exit",
+    "soak",
     "batches",
     "report",
     "sparq",

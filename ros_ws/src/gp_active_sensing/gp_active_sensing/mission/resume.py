@@ -141,6 +141,8 @@ class Resumption:
 
     def _state(self, event: Mapping[str, Any]) -> None:
         mission = self._mission
+        # Where the clock was set back this is earlier than what was before.
+        self._last_ns = int(event["stamp_ns"])
         mission.state, mission.reason = str(event["state"]), str(event["reason"])
         self._asked = None  # pausing gives up what is being computed
         for name, where in dict(event.get("probes", {})).items():

@@ -1,0 +1,363 @@
+"""A long mission of the node that is killed, whose disk is full, whose clock steps: what it costs.
+
+Sizes by the variables GPAS_SOAK_DECISIONS, GPAS_SOAK_SECONDS (when it ends by itself in any case).
+"""
+
+# ruff: noqa: TID251  it speaks to nodes
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Section
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+
+DECISIONS = int(os.environ.get("GPAS_SOAK_DECISIONS", "2000"))
+SECONDS = float(os.environ.get("GPAS_SOAK_SECONDS", "1800"))
+SMOKE = 60
+EVERY = 50
+"""Decisions between two kills."""
+FULL = 20
+"""Decisions during which the disk is full."""
+DISK_MB = 256
+PATIENCE = 60.0
+"""How long a node may choose nothing before that is a failure [s, real time]."""
+STEP_NS = 86_400_000_000_000
+DOMAIN = "67"
+PARAMETERS = (
+    "map.kind:=grid", "belief.length_scales:=[20.0]", "belief.signal_std:=[3.0]",
+    "belief.noise_std:=[0.3]", "belief.mean_value:=20.0", "policy.name:=gp_ucb", "seed:=16",
+    "reading.variance_field:=variance",
+    "reading.window:=0.4", "reading.rate:=1000.0", "pose.rate:=1000.0", "reading.catch_up:=true",
+    "pose.catch_up:=true", "mission.reading_timeout:=60.0", "mission.drive_timeout:=0.0",
+    "mission.exit_at_end:=true", "use_sim_time:=true", "budget.readings:=1000000",
+)  # fmt: skip
+
+
+@dataclass
+class Seen:
+    """What was measured, in its order."""
+
+    memory: list[float] = field(default_factory=list)
+    """Of the node after each decision [MB]."""
+    lives: list[list[float]] = field(default_factory=list)
+    """The same, of each process."""
+    cycles: list[float] = field(default_factory=list)
+    """From a waypoint to the next one [s]."""
+    restarts: list[float] = field(default_factory=list)
+    """From the start of a process to its first waypoint [s]."""
+    computing: list[float] = field(default_factory=list)
+    """What it had computed by then [s]."""
+    kills: int = 0
+    full: int = 0
+    steps: list[int] = field(default_factory=list)
+    """Time of the probe at which its clock was set [ns]."""
+    stopped: str = ""
+
+
+class Disk:
+    """A run directory on a disk that can be full: a small one of its own, or a limit of the node's.
+
+    Args:
+        folder: where it is mounted.
+    """
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.path = folder / "disk"
+        self.path.mkdir()
+        size = f"size={DISK_MB}m"
+        mount = ["mount", "-t", "tmpfs", "-o", size, "gpas_soak", str(self.path)]
+        able = shutil.which("mount") and subprocess.run(mount, capture_output=True, check=False)
+        self.mounted = bool(able) and able.returncode == 0
+        if self.mounted:
+            stack.callback(subprocess.run, ["umount", str(self.path)], check=False)
+        self.how = (
+            f"a tmpfs of {DISK_MB} MB, filled to the last byte"
+            if self.mounted
+            else "a limit on the size of the node's files (RLIMIT_FSIZE), as nothing may be mounted"
+        )
+
+    def fill(self, process: subprocess.Popen[bytes]) -> None:
+        if not self.mounted:
+            self._limit(process, (self.path / "run" / "journal.jsonl").stat().st_size)
+            return
+        with (self.path / "ballast").open("ab", buffering=0) as stream:
+            for size in (1 << 20, 1 << 12, 1):
+                try:
+                    while True:
+                        stream.write(b"\0" * size)
+                except OSError:
+                    continue
+
+    def free(self, process: subprocess.Popen[bytes]) -> None:
+        if self.mounted:
+            (self.path / "ballast").unlink()
+        else:
+            self._limit(process, -1)
+
+    @staticmethod
+    def _limit(process: subprocess.Popen[bytes], size: int) -> None:
+        import resource
+
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+class Soak:
+    """One node after the other on the same run directory, and the world around them."""
+
+    def __init__(self, folder: Path, disk: Disk, decisions: int) -> None:
+        from soak_driver import COLUMNS, ROWS, SPACING, Driver
+
+        self.driver = Driver(decisions)
+        self.disk = disk
+        self.decisions = decisions
+        self.seen = Seen()
+        self.log = Path(os.environ.get("GPAS_KEPT", folder)) / "soak.log"
+        grid = (f"map.columns:={COLUMNS}", f"map.rows:={ROWS}", f"map.spacing:={SPACING}")
+        own = f"run_dir:={disk.path / 'run'}"
+        words = [word for text in (*PARAMETERS, *grid, own) for word in ("-p", text)]
+        module = "gp_active_sensing.ros.active_sensing_node"
+        self._command = [sys.executable, "-m", module, "--ros-args", *words]
+        self._rng = np.random.default_rng([16])
+        self._begun = time.monotonic()
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start a node; return it when it has given a waypoint."""
+        from soak_driver import spent_seconds
+
+        driver, goals = self.driver, self.driver.goals
+        with self.log.open("ab") as stream:
+            began = time.monotonic()
+            process = subprocess.Popen(self._command, stdout=stream, stderr=stream)
+        self.process = process
+        self.seen.lives.append([])
+        for i in range(round(PATIENCE / 0.05)):
+            driver.stay(readings=i < 20)
+            if driver.goals > goals or process.poll() is not None:
+                break
+        if driver.goals == goals:
+            self.close()
+            msg = f"no waypoint from a node that was started:\n{self.log.read_text()[-3000:]}"
+            raise AssertionError(msg)
+        self.seen.restarts.append(driver.heard_at - began)
+        self.seen.computing.append(spent_seconds(process.pid))
+        return process
+
+    def run(self) -> None:
+        """Have the mission run to its end, with everything that happens to it."""
+        due = self._plan()
+        while self.driver.decisions < self.decisions:
+            if time.monotonic() - self._begun > SECONDS:
+                self.seen.stopped = f", ended after {SECONDS:g} s as it was told to"
+                break
+            self._decision()
+            while due and self.driver.decisions >= due[0][0]:
+                due.pop(0)[1]()
+        self._finish()
+
+    def _finish(self) -> None:
+        """End the mission, and wait for the node to end."""
+        until = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < until:
+            self.driver.call("finish")
+            self.driver.spin(1.0)
+        if self.process.poll() != 0:
+            msg = f"the node ended with {self.process.poll()}:\n{self.log.read_text()[-3000:]}"
+            raise AssertionError(msg)
+
+    def _plan(self) -> list[tuple[int, Callable[[], None]]]:
+        """Return what happens after which decision, in order."""
+        n, every = self.decisions, min(EVERY, self.decisions // 5)
+        plan: list[tuple[int, Callable[[], None]]] = [
+            (number, self._kill) for number in range(every, n, every)
+        ]
+        for share in (0.3, 0.7):
+            at = every * round(share * n / every) + every // 4
+            plan += [(at, self._fill), (at + min(FULL, every // 2), self._free)]
+        for share, step in ((0.4, STEP_NS), (0.6, -STEP_NS)):
+            at = every * round(share * n / every) + every // 3
+            plan.append((at, lambda step=step: self._set_clock(step)))
+        return sorted(plan, key=lambda item: item[0])
+
+    def _decision(self) -> None:
+        """Serve one waypoint; ask a node that paused to go on."""
+        from soak_driver import resident_mb
+
+        began = time.monotonic()
+        until = began + PATIENCE
+        while not self.driver.serve(self.process.pid, 2.0):
+            self.driver.call("resume")
+            if self.process.poll() is not None or time.monotonic() > until:
+                msg = f"nothing is chosen any more:\n{self.log.read_text()[-3000:]}"
+                raise AssertionError(msg)
+        self.seen.cycles.append(time.monotonic() - began)
+        memory = resident_mb(self.process.pid)
+        self.seen.memory.append(memory)
+        self.seen.lives[-1].append(memory)
+
+    def _kill(self) -> None:
+        for _ in range(int(self._rng.integers(0, 12))):
+            self.driver.batch(*self.driver.goal)
+            self.driver.spin(0.01)
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.seen.kills += 1
+        self._start()
+
+    def _fill(self) -> None:
+        self.disk.fill(self.process)
+        self.seen.full += 1
+
+    def _free(self) -> None:
+        self.disk.free(self.process)
+
+    def _set_clock(self, step_ns: int) -> None:
+        self.seen.steps.append(self.driver.now_ns)
+        self.driver.now_ns += step_ns
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.driver.close()
+
+
+def run(*, smoke: bool = False) -> Section:
+    from gp_active_sensing.ros.launching import node_environment
+    from tests.ros.conftest import LOOPBACK
+
+    decisions = SMOKE if smoke else DECISIONS
+    with ExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory())
+        folder = Path(temporary)
+        os.environ.update({"ROS_DOMAIN_ID": DOMAIN, "ROS_LOG_DIR": temporary, **LOOPBACK})
+        os.environ.update(node_environment(dict(os.environ)))
+        import rclpy
+        from rclpy.signals import SignalHandlerOptions
+
+        disk = Disk(folder, stack)
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        stack.callback(rclpy.try_shutdown)
+        began, load = time.monotonic(), [os.getloadavg()[0]]
+        soak = Soak(folder, disk, decisions)
+        stack.callback(soak.close)
+        soak.run()
+        load.append(os.getloadavg()[0])
+        from gp_active_sensing.records import RunDirectory
+
+        found = RunDirectory.open(disk.path / "run")
+        section = _section(soak, decisions, load, time.monotonic() - began)
+        section.rows += _readings(soak, found.events())
+        section.rows += _figures(soak, found)
+        if kept := os.environ.get("GPAS_KEPT"):
+            shutil.copytree(disk.path / "run", Path(kept) / "soak", dirs_exist_ok=True)
+            np.savez(Path(kept) / "soak.npz", stamps=soak.driver.stamps, values=soak.driver.values)
+    return section
+
+
+def _section(soak: Soak, decisions: int, load: Sequence[float], seconds: float) -> Section:
+    from soak_driver import DEPTH
+
+    return Section(
+        "A node that soaks",
+        "python benchmarks/run.py soak",
+        f"One mission of {decisions} decisions (gp_ucb on a grid of 100 places, which are visited "
+        "again and again; averages of 0.4 s). The probe's time is the soak's own and goes as fast "
+        f"as the node follows; it measures at 300 Hz and keeps {DEPTH} messages for a node that "
+        "is away. Strangers send poses and readings from the future, in wrong frames, of NaN, of "
+        "bytes that are none. The node is ended by SIGKILL and started again with the same "
+        f"parameters; its disk is full twice ({soak.disk.how}); the clock steps a day ahead and "
+        "later a day back, and ~/resume is called where the mission paused. Each reading sent is "
+        "looked for in the journal by its stamp, and each average is taken again. "
+        f"{seconds:.0f} s altogether, on a machine shared with other work: load {load[0]:.0f} at "
+        f"the beginning, {load[-1]:.0f} at the end, on {os.cpu_count()} cores.",
+        ("what", "seen"),
+    )
+
+
+def _readings(soak: Soak, events: Sequence[dict[str, Any]]) -> list[Sequence[object]]:
+    from soak_account import account
+
+    seen, driver = soak.seen, soak.driver
+    found = account(driver.stamps, driver.values, events)
+    near = [s for s in found.unused if any(-1e9 < s - t < 1e9 for t in seen.steps)]
+    status = [e for e in events if e["event"] == "status"]
+    counts: dict[str, int] = status[-1]["probes"][""]["rejected"] if status else {}
+    reasons = ", ".join(f"{word} {n}" for word, n in sorted(counts.items()))
+    strange = ", ".join(f"{n} {word}" for word, n in sorted(driver.strange.items()))
+    lost = len(found.unused) - min(len(near), counts.get("clock_backwards", 0))
+    decided = sum(e["event"] == "decision" for e in events)
+    ends = [str(e.get("reason")) for e in events if e["event"] == "end"]
+    return [
+        ("decisions in the journal; how it ended", f"{decided}; {', '.join(ends)}{seen.stopped}"),
+        ("kills; full disks; steps of the clock",
+         f"{seen.kills}; {seen.full}; {len(seen.steps)}"),
+        ("readings sent (and after the end of the mission)", f"{found.sent} ({found.after})"),
+        ("used, by the journal", found.used),
+        ("not used, within 1 s of a step of the clock, and counted (clock_backwards)", len(near)),
+        ("set aside (gated)", found.gated),
+        ("lost", lost),
+        ("doubled", found.doubled),
+        ("averages that are not those of the readings sent in their time", found.wrong),
+        ("readings in the journal that the probe did not send", found.foreign),
+        ("poses sent", driver.poses),
+        ("strangers' messages", f"{sum(driver.strange.values())}: {strange}"),
+        ("counted by reason (again after a kill, where a message comes again)", reasons),
+        ("events that the journal says are missing (gap)",
+         sum(int(e["failures"]) for e in events if e["event"] == "gap")),
+    ]  # fmt: skip
+
+
+def _figures(soak: Soak, found: Any) -> list[Sequence[object]]:
+    seen = soak.seen
+    ends = [life[-1] for life in seen.lives if life]
+    memory = [float(np.mean(part)) for part in np.array_split(np.array(seen.memory), 4)]
+    growth = 100.0 * (memory[-1] / memory[0] - 1.0)
+    planned = np.array([float(record["plan_seconds"]) for record in found.records()])
+    plans = [1e3 * float(np.median(part)) for part in np.array_split(planned, 4)]
+    cycles = [float(np.median(part)) for part in np.array_split(np.array(seen.cycles), 4)]
+    few = max(1, min(5, (len(seen.restarts) - 1) // 2))
+    first, last = seen.restarts[1 : 1 + few], seen.restarts[-few:]
+    spent, spent_last = seen.computing[1 : 1 + few], seen.computing[-few:]
+    size = (found.path / "journal.jsonl").stat().st_size / 1e6
+    return [
+        ("memory of the node by quarter, mean [MB]", _words(memory, ".1f")),
+        ("growth after the first quarter", f"{growth:+.1f} %"),
+        ("memory just before each kill, least and most [MB]", _words((min(ends), max(ends)), ".1f")),
+        ("computing a decision by quarter, median [ms]", _words(plans, ".2f")),
+        ("waypoint to waypoint by quarter, median [s]", _words(cycles, ".2f")),
+        ("start to first waypoint with no journal [s] (with its computing)",
+         f"{seen.restarts[0]:.2f} ({seen.computing[0]:.2f})"),
+        (f"the same of the first {few} restarts, median", _pair(first, spent)),
+        (f"the same of the last {few} restarts, median", _pair(last, spent_last)),
+        ("ratio of the two", f"{np.median(last) / np.median(first):.2f} "
+         f"({np.median(spent_last) / np.median(spent):.2f})"),
+        ("journal at the end [MB]", f"{size:.1f}"),
+    ]  # fmt: skip
+
+
+def _words(values: Sequence[float], form: str) -> str:
+    return ", ".join(format(value, form) for value in values)
+
+
+def _pair(seconds: Sequence[float], computing: Sequence[float]) -> str:
+    return f"{np.median(seconds):.2f} ({np.median(computing):.2f})"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps([str(row) for row in run(smoke=True).rows], indent=1) + "\n")

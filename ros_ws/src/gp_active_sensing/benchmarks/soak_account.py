@@ -1,0 +1,88 @@
+"""What became of each reading of a soak, by the journal: used once, twice, or not at all."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Account", "account"]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is in the journal of the readings that were sent.
+
+    Args:
+        sent: readings of the probe, until the mission was over.
+        after: those sent later.
+        used: readings that the journal says are in the belief; an average counts all of its.
+        unused: stamps of those of `sent` that are in no event.
+        doubled: how often a reading is in an event besides the first.
+        wrong: events whose number or average is not that of the readings sent in their time.
+        foreign: readings in the journal that the probe did not send.
+        gated: readings set aside at the end.
+    """
+
+    sent: int
+    after: int
+    used: int
+    unused: tuple[int, ...]
+    doubled: int
+    wrong: int
+    foreign: int
+    gated: int
+
+
+def account(
+    stamps: Sequence[int], values: Sequence[float], events: Sequence[Mapping[str, Any]]
+) -> Account:
+    """Compare what was sent with a journal.
+
+    Args:
+        stamps: of the readings sent [ns], each another one.
+        values: of the same readings.
+        events: of the journal.
+    """
+    order = np.argsort(np.asarray(stamps, dtype=np.int64), kind="stable")
+    stamp = np.asarray(stamps, dtype=np.int64)[order]
+    value = np.asarray(values, dtype=float)[order]
+    times = np.zeros(len(stamp), dtype=np.int64)
+    used = wrong = foreign = 0
+    last = -1
+    gated: Counter[tuple[int, float]] = Counter()
+    for event in events:
+        if event["event"] == "gated":
+            gated[int(event["stamp_ns"]), float(event["value"])] += 1
+        if event["event"] != "reading":
+            continue
+        count = int(event.get("count", 1))
+        if count == 1 and event.get("taken_back"):
+            gated[int(event["stamp_ns"]), float(event["value"])] -= 1
+        until = int(event["stamp_ns"])
+        since = int(event["first_ns"]) if count > 1 else until
+        low, high = np.searchsorted(stamp, since), np.searchsorted(stamp, until, side="right")
+        used += count
+        foreign += max(0, count - int(high - low))
+        if high == low:
+            continue
+        times[low:high] += 1
+        last = max(last, int(order[low:high].max()))
+        off = abs(float(np.mean(value[low:high])) - float(event["value"]))
+        wrong += count != high - low or not math.isclose(off, 0.0, abs_tol=1e-6)
+    over = any(event["event"] == "end" for event in events)
+    counted = order <= last if over else np.ones(len(order), dtype=bool)
+    return Account(
+        sent=int(counted.sum()),
+        after=int((~counted).sum()),
+        used=used,
+        unused=tuple(stamp[counted & (times == 0)].tolist()),
+        doubled=int(np.clip(times - 1, 0, None).sum()),
+        wrong=wrong,
+        foreign=foreign,
+        gated=sum(max(0, n) for n in gated.values()),
+    )

@@ -1,0 +1,247 @@
+"""The world of a soak: a clock, a probe that drives and measures, and strangers on its topics.
+
+Time is the driver's own and goes as fast as the node follows: a waypoint is driven to when it
+comes, and at most so many readings are sent to a node that chooses none.
+"""
+
+# ruff: noqa: TID251  it speaks to nodes
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
+from rclpy.serialization import serialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Temperature
+from std_srvs.srv import Trigger
+
+from gp_active_sensing.ros import outputs, qos
+
+__all__ = ["COLUMNS", "DEPTH", "NOISE", "ROWS", "SPACING", "Driver", "resident_mb", "spent_seconds"]
+
+COLUMNS, ROWS, SPACING = 10, 10, 10.0
+NOISE = 0.3
+DEPTH = 2000
+"""Messages that the probe keeps for a node that was away."""
+BATCH_NS = 50_000_000
+READINGS, POSES = 15, 1
+"""Messages in a batch."""
+DRIVE = 6
+"""Batches of the way to a waypoint."""
+STAY = 11
+"""Batches measured at the waypoint without a pause."""
+MOST = 1500
+"""Readings sent for one waypoint at most; then only the clock and poses go on."""
+WAITING_PAUSE = 0.05
+"""Real time between two batches where the node is waited for [s]."""
+POLL = 0.002
+MOST_SETTLING = 2.0
+"""How often a node is looked at until it has nothing to do, and how long at most [s]."""
+FUTURE_NS = 3_600_000_000_000
+STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "pose of noise",
+             "reading of NaN", "reading from the future", "reading of noise", "reading cut off",
+             "reading of a negative variance")  # fmt: skip
+
+
+def truth(x: float, y: float) -> float:
+    """Return the field [degC] at the place of a position [m]: places are what a belief is about."""
+    x, y = SPACING * round(x / SPACING), SPACING * round(y / SPACING)
+    return 20.0 + 3.0 * math.sin(x / 18.0) * math.cos(y / 23.0)
+
+
+class Driver:
+    """Publishes everything that the node hears, and hears its waypoints.
+
+    Args:
+        seed: of the noise and of the strangers.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.node = rclpy.create_node("soak")
+        stranger = self.stranger = rclpy.create_node("stranger")
+        kept = qos.reliable(DEPTH, latched=True)
+        few = qos.reliable(5, latched=True)  # a reader that catches up hears no other publisher
+        self._clock = self.node.create_publisher(Clock, "/clock", qos.reliable(10))
+        self._poses = self.node.create_publisher(Odometry, "pose", kept)
+        self._readings = self.node.create_publisher(Temperature, "reading", kept)
+        self._strange = {
+            "pose": stranger.create_publisher(Odometry, "pose", few),
+            "reading": stranger.create_publisher(Temperature, "reading", few),
+        }
+        self.node.create_subscription(PoseStamped, "next_waypoint", self._on_goal, qos.latched())
+        self._clients = {
+            name: self.node.create_client(Trigger, f"/active_sensing/{name}")
+            for name in ("resume", "finish")
+        }
+        self._rng = np.random.default_rng([16, seed])
+        self.now_ns = 1_700_000_000_000_000_000
+        self.x = self.y = 0.0
+        self.goal = (0.0, 0.0)
+        self.goals = 0
+        """Waypoints that came, those sent again included."""
+        self._stamp: tuple[int, int] | None = None
+        self.decisions = 0
+        """Different waypoints that came, by their stamp."""
+        self.heard_at = 0.0
+        self.stamps: list[int] = []
+        self.values: list[float] = []
+        """Readings sent, in their order."""
+        self.poses = 0
+        self.strange: Counter[str] = Counter()
+        self._batches = 0
+
+    def close(self) -> None:
+        self.node.destroy_node()
+        self.stranger.destroy_node()
+
+    def _on_goal(self, message: PoseStamped) -> None:
+        self.goal = (message.pose.position.x, message.pose.position.y)
+        self.goals += 1
+        self.heard_at = time.monotonic()
+        stamp = (message.header.stamp.sec, message.header.stamp.nanosec)
+        self.decisions += stamp != self._stamp
+        self._stamp = stamp
+
+    def spin(self, seconds: float = 0.0) -> None:
+        """Hear what came, for a while."""
+        until = time.monotonic() + seconds
+        while True:
+            rclpy.spin_once(self.node, timeout_sec=max(0.0, until - time.monotonic()))
+            if time.monotonic() >= until:
+                return
+
+    def call(self, name: str) -> None:
+        """Ask the node to go on (``resume``) or to end its mission (``finish``), if it is there."""
+        if self._clients[name].service_is_ready():
+            self._clients[name].call_async(Trigger.Request())
+
+    def settle(self, pid: int) -> None:
+        """Hear what comes until a node's threads all wait: it has used what was sent."""
+        until, idle = time.monotonic() + MOST_SETTLING, 0
+        while idle < 2 and time.monotonic() < until:
+            self.spin(POLL)
+            idle = 0 if is_busy(pid) else idle + 1
+
+    def serve(self, pid: int, patience: float) -> bool:
+        """Drive to the newest waypoint and measure there until the next one comes.
+
+        Args:
+            pid: of the node.
+            patience: how long to wait for the next one [s, real time].
+
+        Returns:
+            Whether it came.
+        """
+        goals, sent, goal = self.goals, len(self.stamps), self.goal
+        until = time.monotonic() + patience
+        for i in range(DRIVE):
+            part = 1.0 / (DRIVE - i)
+            self.batch(self.x + part * (goal[0] - self.x), self.y + part * (goal[1] - self.y))
+            self.settle(pid)
+        for _ in range(STAY):
+            self.batch(*goal)
+            self.settle(pid)
+        while self.goals == goals and time.monotonic() < until:
+            self.batch(*goal, readings=len(self.stamps) - sent < MOST)
+            self.settle(pid)
+        return self.goals > goals
+
+    def stay(self, *, readings: bool = True) -> None:
+        """Measure where the probe is, without haste."""
+        self.batch(self.x, self.y, readings=readings)
+        self.spin(WAITING_PAUSE)
+
+    def batch(self, x: float, y: float, *, readings: bool = True) -> None:
+        """Let a moment pass in which the probe drives straight to a position."""
+        begin, self.now_ns = self.now_ns, self.now_ns + BATCH_NS
+        self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
+        x0, y0, self.x, self.y = self.x, self.y, x, y
+        for i in range(1, POSES + 1):
+            part = i / POSES
+            stamp_ns = begin + round(part * BATCH_NS)
+            self._poses.publish(_pose(stamp_ns, x0 + part * (x - x0), y0 + part * (y - y0)))
+        self.poses += POSES
+        noise = NOISE * self._rng.standard_normal(READINGS)
+        for i in range(READINGS if readings else 0):
+            part = (i + 0.5) / READINGS
+            stamp_ns = begin + round(part * BATCH_NS)
+            value = truth(x0 + part * (x - x0), y0 + part * (y - y0)) + float(noise[i])
+            self._readings.publish(_reading(stamp_ns, value))
+            self.stamps.append(stamp_ns)
+            self.values.append(value)
+        self._batches += 1
+        if self._batches % 2 == 0:
+            self._disturb()
+
+    def _disturb(self) -> None:
+        """Send something that no probe sends."""
+        what = str(self._rng.choice(STRANGERS))
+        self.strange[what] += 1
+        now_ns, x, y = self.now_ns, self.x, self.y
+        message: Any
+        if what.endswith("of noise"):
+            message = self._rng.bytes(int(self._rng.integers(0, 400)))
+        elif what == "pose in a wrong frame":
+            message = _pose(now_ns, x, y, "odom")
+        elif what == "pose from the future":
+            message = _pose(now_ns + FUTURE_NS, x + 500.0, y)
+        elif what == "pose of NaN":
+            message = _pose(now_ns, math.nan, y)
+        elif what == "reading of NaN":
+            message = _reading(now_ns, math.nan)
+        elif what == "reading from the future":
+            message = _reading(now_ns + FUTURE_NS, 20.0)
+        elif what == "reading of a negative variance":
+            message = _reading(now_ns, 20.0)
+            message.variance = -1.0
+        else:
+            message = serialize_message(_reading(now_ns, 20.0))[:-9]
+        self._strange[what.split()[0]].publish(message)
+
+
+def _pose(stamp_ns: int, x: float, y: float, frame: str = "map") -> Odometry:
+    message = Odometry()
+    message.header.frame_id = frame
+    message.header.stamp = outputs.time_of(stamp_ns)
+    message.pose.pose.position.x, message.pose.pose.position.y = x, y
+    message.pose.pose.orientation.w = 1.0
+    return message
+
+
+def _reading(stamp_ns: int, value: float) -> Temperature:
+    message = Temperature(temperature=value, variance=NOISE**2)
+    message.header.stamp = outputs.time_of(stamp_ns)
+    return message
+
+
+def resident_mb(pid: int) -> float:
+    """Return the memory of a process that is in use [MB]."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024.0
+    return math.nan
+
+
+def is_busy(pid: int) -> bool:
+    """Say whether a thread of a process runs or waits for a processor; False when it is gone."""
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            state = (task / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+            if state in "RD":
+                return True
+    except OSError:  # a thread that has just ended
+        pass
+    return False
+
+
+def spent_seconds(pid: int) -> float:
+    """Return the computing of a process so far [s]."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100.0
