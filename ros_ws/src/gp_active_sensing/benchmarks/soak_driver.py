@@ -30,13 +30,13 @@ COLUMNS, ROWS, SPACING = 10, 10, 10.0
 NOISE = 0.3
 DEPTH = 2000
 """Messages that the probe keeps for a node that was away."""
-BATCH_NS = 50_000_000
-READINGS, POSES = 15, 1
+BATCH_NS = 100_000_000
+READINGS, POSES = 30, 1
 """Messages in a batch."""
-DRIVE = 6
-"""Batches of the way to a waypoint."""
-STAY = 11
-"""Batches measured at the waypoint without a pause."""
+DRIVE = 2
+"""Batches of the way to a waypoint, without readings: it measures where it stops."""
+STAY = 9
+"""Batches measured at the waypoint before the node is waited for."""
 MOST = 1500
 """Readings sent for one waypoint at most; then only the clock and poses go on."""
 WAITING_PAUSE = 0.05
@@ -96,6 +96,7 @@ class Driver:
         self.poses = 0
         self.strange: Counter[str] = Counter()
         self._batches = 0
+        self.set_clock()
 
     def close(self) -> None:
         self.node.destroy_node()
@@ -122,6 +123,12 @@ class Driver:
         if self._clients[name].service_is_ready():
             self._clients[name].call_async(Trigger.Request())
 
+    def set_clock(self, step_ns: int = 0) -> None:
+        """Let the clock jump; a pose at once, as a localisation has."""
+        self.now_ns += step_ns
+        self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
+        self._poses.publish(_pose(self.now_ns, self.x, self.y))
+
     def settle(self, pid: int) -> None:
         """Hear what comes until a node's threads all wait: it has used what was sent."""
         until, idle = time.monotonic() + MOST_SETTLING, 0
@@ -143,7 +150,8 @@ class Driver:
         until = time.monotonic() + patience
         for i in range(DRIVE):
             part = 1.0 / (DRIVE - i)
-            self.batch(self.x + part * (goal[0] - self.x), self.y + part * (goal[1] - self.y))
+            x, y = self.x + part * (goal[0] - self.x), self.y + part * (goal[1] - self.y)
+            self.batch(x, y, readings=False)
             self.settle(pid)
         for _ in range(STAY):
             self.batch(*goal)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,8 @@ __all__ = ["Recorder", "latencies"]
 
 logger = logging.getLogger(__name__)
 
+MOST_UNWRITTEN = 20_000
+"""Events kept for a disk that is full; of more the oldest are forgotten."""
 TAIL = 100
 """Events that are kept of an earlier process."""
 
@@ -72,9 +76,11 @@ class Recorder:
         """Events in the journal when this process went on with the mission of another one."""
         self.tail: list[Mapping[str, Any]] = []
         """The last of them."""
-        self._unwritten = 0
-        """Events that could not be written; said in the journal as soon as it can be."""
-        self._readings_unwritten = 0
+        self._unwritten: deque[Mapping[str, Any]] = deque()
+        """Events that could not be written yet; they are as soon as that can be done."""
+        self._forgotten = 0
+        """Of these the oldest, for which there was no room; said in the journal (``gap``)."""
+        self._forgotten_readings = 0
         self.muted = False
         """Events are being taken from the journal, not to be written again."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
@@ -91,15 +97,28 @@ class Recorder:
         """Add an event to the journal; it is there before anything follows from it."""
         if self.muted:
             return
-        if (journal := self._journal) is not None:
-            if self._unwritten:
-                gap = gap_event(self._unwritten, readings=self._readings_unwritten)
-                if self._guard(partial(journal.append, gap)):
-                    self._unwritten = self._readings_unwritten = 0
-            if self._unwritten or not self._guard(partial(journal.append, event)):
-                self._unwritten += 1
-                self._readings_unwritten += event.get("event") == "reading"
+        if self._journal is not None and not (
+            self._catch_up(self._journal) and self._guard(partial(self._journal.append, event))
+        ):
+            self._unwritten.append(copy.deepcopy(event))
+            if len(self._unwritten) > MOST_UNWRITTEN:
+                oldest = self._unwritten.popleft()
+                self._forgotten += 1
+                self._forgotten_readings += oldest.get("event") == "reading"
         self.listener(event)
+
+    def _catch_up(self, journal: Journal) -> bool:
+        """Write the events that could not be written before; say whether there are none left."""
+        if self._forgotten:
+            gap = gap_event(self._forgotten, readings=self._forgotten_readings)
+            if not self._guard(partial(journal.append, gap)):
+                return False
+            self._forgotten = self._forgotten_readings = 0
+        while self._unwritten:
+            if not self._guard(partial(journal.append, self._unwritten[0])):
+                return False
+            self._unwritten.popleft()
+        return True
 
     def stage(
         self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray, **details: Any
@@ -235,6 +254,7 @@ class Recorder:
         """Close the files."""
         if self.run is None or self._journal is None:
             return
+        self._catch_up(self._journal)
         problems = []
         for close in (self._journal.close, self.run.close):
             try:

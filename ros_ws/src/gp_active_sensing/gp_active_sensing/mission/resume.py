@@ -25,9 +25,6 @@ __all__ = ["Resumption", "is_over", "stopped_in_order"]
 
 logger = logging.getLogger(__name__)
 
-KNOWN_SECONDS = 600.0
-"""How far back readings are remembered that a publisher may send again [s]."""
-
 _ONCE = ("start", "resumed", "decision", "moved", "miss", "home", "stopped", "end")
 """Events of which two that are alike never follow each other."""
 
@@ -343,8 +340,6 @@ class Resumption:
             mission.decisions.open = self._asked
         if mission.consulting is not None:
             mission.consulting.go_on()
-        oldest_ns = self._last_ns - round(1e9 * KNOWN_SECONDS)
         for probe in mission.probes.values():
-            probe.intake.known.forget_before(oldest_ns)
             probe.since = probe.heard
             probe.send_again = probe.target is not None

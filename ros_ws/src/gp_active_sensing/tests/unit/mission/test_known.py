@@ -44,10 +44,22 @@ def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None
     assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
 
 
-def test_what_is_old_is_forgotten() -> None:
+def test_windows_are_known_in_any_order_and_one_in_another() -> None:
     known = Known()
-    for stamp_ns in (1, 5):
+    for first, last in ((50, 60), (10, 40), (20, 25)):
+        known.note(event(last, 7.0, first_ns=first, count=3))
+    times = (9, 10, 22, 30, 41, 50, 61)
+    assert [known.holds(t, 1.0) for t in times] == [False, True, True, True, False, True, False]
+    known.note(event(45, 7.0, first_ns=41, count=3))
+    assert known.holds(41, 1.0), "one that was noted after a question"
+
+
+def test_the_newest_are_remembered_whatever_their_stamps() -> None:
+    known = Known(most=2)
+    for stamp_ns in (900, 1, 5):
         known.note(event(stamp_ns, 1.0))
-    known.note(event(4, 1.0, first_ns=1, count=3))
-    known.forget_before(5)
-    assert [known.holds(t, 1.0) for t in (1, 4, 5)] == [False, False, True]
+    assert [known.holds(t, 1.0) for t in (900, 1, 5)] == [False, True, True]
+    for stamp_ns in (900, 10, 50):
+        known.note(event(stamp_ns, 1.0, first_ns=stamp_ns - 3, count=3))
+    assert [known.holds(t, 1.0) for t in (899, 9, 49)] == [False, True, True]
+    assert len(known) == 2

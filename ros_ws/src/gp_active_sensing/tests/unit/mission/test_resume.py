@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.resume import KNOWN_SECONDS
+from gp_active_sensing.mission.known import MOST_KNOWN
 from gp_active_sensing.records import JOURNAL, RECORDS
 from gp_active_sensing.sealed import seal
 from tests.journals import change_events
@@ -336,29 +336,90 @@ def test_a_damaged_run_is_left_alone_and_said(
     drive.kill()
 
 
-def test_events_that_could_not_be_written_are_said_when_writing_works_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def full(*_: Any) -> None:
+    msg = "no space"
+    raise RunError(msg)
+
+
+def test_events_that_could_not_be_written_are_when_writing_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drive = Drive(tmp_path / "run")
     drive.start()
-    drive.step()
-
-    def full(*_: Any) -> None:
-        msg = "no space"
-        raise RunError(msg)
-
     with monkeypatch.context() as patch:
         patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
-        drive.built.mission.pause()
-        drive.built.mission.resume()
+        while drive.built.mission.decisions.stage < 5:
+            drive.step()
     assert drive.built.recorder.failures > 0
-    drive.built.mission.pause()
+    while drive.built.mission.decisions.stage < 8:
+        drive.step()
+    drive.kill()
     kinds = [event["event"] for event in events_of(tmp_path / "run")]
-    assert kinds[-2:] == ["gap", "state"]
+    assert "gap" not in kinds
+    assert kinds.count("decision") == 8
+    drive.start()
+    drive.run()
+    same(straight(tmp_path), drive)
+    assert told(tmp_path / "run") == told(tmp_path / "straight")
+
+
+def test_what_a_disk_had_no_room_for_is_written_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        drive.run()
+    drive.built.recorder.close()
+    assert told(tmp_path / "run").total() == drive.built.mission.loop.counts["accepted"] > 0
+    assert events_of(tmp_path / "run")[-1]["event"] == "end"
+
+
+def test_of_too_many_events_that_cannot_be_written_the_oldest_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.mission.recording.MOST_UNWRITTEN", 2)
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        for _ in range(2):
+            drive.built.mission.pause()
+            drive.built.mission.resume()
+    drive.built.mission.pause()
+    events = events_of(tmp_path / "run")
+    assert [event["event"] for event in events[-4:]] == ["gap", "state", "state", "state"]
+    assert [event.get("failures") for event in events if event["event"] == "gap"] == [2]
     drive.kill()
     drive.start()
     assert any("could not be written" in record.message for record in caplog.records)
     drive.kill()
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_a_mission_whose_clock_was_set_goes_on_after_a_restart_and_uses_nothing_twice(
+    tmp_path: Path, days: int
+) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.now_ns += 100 * 86_400 * SECOND
+    drive.start()
+    while drive.built.mission.decisions.stage < 4:
+        drive.step()
+    drive.now_ns += days * 86_400 * SECOND
+    drive.step()
+    if drive.built.mission.state == "paused":
+        assert drive.built.mission.resume() == ""
+    drive.obeyed = None
+    while drive.built.mission.decisions.stage < 7:
+        drive.step()
+    drive.kill()
+    drive.start()
+    for _ in range(5):
+        drive.step()
+        assert drive.built.mission.state == "running"
+    drive.run()
+    assert max(told(tmp_path / "run").values()) == 1
 
 
 def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Path) -> None:
@@ -394,20 +455,21 @@ def test_a_journal_that_is_refused_leaves_the_directory_free(tmp_path: Path) -> 
             drive.start()
 
 
-def test_after_a_restart_only_what_may_be_sent_again_is_known(tmp_path: Path) -> None:
-    """Readings of the last ten minutes; a sensor of days would else be remembered for ever."""
+def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path) -> None:
+    """A sensor of days would else be remembered for ever."""
     drive = Drive(tmp_path / "run")
     drive.start()
     while drive.built.mission.loop.belief.observed.sum() < 3:
         drive.step()
-    pause_ns = drive.now_ns
-    drive.now_ns += round((KNOWN_SECONDS + 60.0) * SECOND)
-    while drive.built.mission.loop.belief.observed.sum() < 6:
-        drive.step()
     drive.kill()
+    journal = tmp_path / "run" / JOURNAL
+    (reading, *_) = [e for e in events_of(tmp_path / "run") if e["event"] == "reading"]
+    again = [{**reading, "stamp_ns": stamp_ns} for stamp_ns in range(MOST_KNOWN)]
+    journal.write_text(journal.read_text() + "".join(json.dumps(e) + "\n" for e in again))
     drive.sent.clear()  # nothing is sent again
     drive.start()
     known = drive.built.mission.probe.intake.known
-    stamps = [e["stamp_ns"] for e in events_of(tmp_path / "run") if e["event"] == "reading"]
-    assert len(known) == sum(stamp_ns > pause_ns for stamp_ns in stamps) > 0
-    assert min(stamps) < pause_ns
+    assert len(known) == MOST_KNOWN
+    assert known.holds(MOST_KNOWN - 1, reading["value"])
+    assert not known.holds(reading["stamp_ns"], reading["value"])
+    drive.kill()
