@@ -277,8 +277,8 @@ def _section(soak: Soak, decisions: int, load: Sequence[float], seconds: float) 
         "python benchmarks/run.py soak",
         f"One mission of {decisions} decisions (variance_only on a grid of 100 places, each "
         "visited again and again; averages of 0.8 s). The time of the probe is its own and goes as "
-        f"fast as the node follows; it measures at 300 Hz and keeps {DEPTH} messages for a node that "
-        "is away. Strangers send poses and readings from the future, in wrong frames, of NaN, of "
+        f"fast as the node follows; it measures at 300 Hz and keeps {DEPTH} messages for a node "
+        "that is away. Strangers send poses and readings from the future, in wrong frames, of NaN, of "
         "bytes that are none. The node is ended by SIGKILL and started again with the same "
         f"parameters; its disk is full twice ({soak.disk.how}); the clock steps a day ahead and "
         "later a day back (simulated time, which may go forward by any step; back it pauses the "

@@ -11,7 +11,7 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.known import MOST_KNOWN
-from gp_active_sensing.records import JOURNAL, RECORDS
+from gp_active_sensing.records import JOURNAL, RECORDS, RunDirectory
 from gp_active_sensing.sealed import seal
 from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive, Killed
@@ -462,10 +462,10 @@ def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path)
     while drive.built.mission.loop.belief.observed.sum() < 3:
         drive.step()
     drive.kill()
-    journal = tmp_path / "run" / JOURNAL
-    (reading, *_) = [e for e in events_of(tmp_path / "run") if e["event"] == "reading"]
-    again = [{**reading, "stamp_ns": stamp_ns} for stamp_ns in range(MOST_KNOWN)]
-    journal.write_text(journal.read_text() + "".join(json.dumps(e) + "\n" for e in again))
+    with RunDirectory.begin_again(tmp_path / "run") as run:
+        (reading, *_) = [e for e in run.events() if e["event"] == "reading"]
+        for stamp_ns in range(MOST_KNOWN):
+            run.append_event({**reading, "stamp_ns": stamp_ns})
     drive.sent.clear()  # nothing is sent again
     drive.start()
     known = drive.built.mission.probe.intake.known
