@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, TypeVar, cast
 
-from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, suggest
 
 __all__ = [
     "Param",
@@ -120,12 +120,18 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     hints = typing.get_type_hints(cls)
     dot = f"{path}." if path else ""
-    for key in mapping:
-        if key not in fields:
-            hint = suggest(str(key), fields)
-            problems.append(
-                f"{dot}{key}: unknown key.{hint} Known: {', '.join(sorted(fields)) or 'none'}"
-            )
+    unknown = [
+        f"{key:.60}" if isinstance(key, str) else brief_repr(key)
+        for key in mapping
+        if key not in fields
+    ]
+    for key in unknown[:MOST_SHOWN]:
+        hint = suggest(key, fields)
+        problems.append(
+            f"{dot}{key}: unknown key.{hint} Known: {', '.join(sorted(fields)) or 'none'}"
+        )
+    if len(unknown) > MOST_SHOWN:
+        problems.append(f"{path or 'top level'}: {len(unknown) - MOST_SHOWN} more unknown keys")
     values: dict[str, Any] = {}
     before = len(problems)
     for name, field in fields.items():
@@ -209,11 +215,11 @@ def _holds_lists(hint: Any) -> bool:
 
 def _list_from_text(text: str) -> Any:
     # A ROS parameter file holds no list of lists; in quotes it is the same in every file.
-    import yaml
+    from gp_active_sensing.yaml_files import parse_yaml
 
     try:
-        return yaml.safe_load(text) if text.lstrip().startswith("[") else text
-    except yaml.YAMLError:
+        return parse_yaml(text) if text.lstrip().startswith("[") else text
+    except ConfigError:
         return text
 
 
@@ -236,7 +242,8 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
         elif info.choices is not None and value not in info.choices:
             hint_text = suggest(value, info.choices)
             problems.append(
-                f"{path}: expected one of {', '.join(info.choices)}, got {value!r}.{hint_text}"
+                f"{path}: expected one of {', '.join(info.choices)}, got {brief_repr(value)}."
+                f"{hint_text}"
             )
         return value
     if hint in (int, float):
@@ -250,7 +257,7 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             problems.append(f"{path}: expected a finite number{unit}, got {value:g}")
             return value
         if hint is int and value != int(value):
-            problems.append(f"{path}: expected a whole number{unit}, got {value}")
+            problems.append(f"{path}: expected a whole number{unit}, got {brief_repr(value)}")
             return value
         _check_bounds(value, path, unit, info, problems)
         return hint(value)
@@ -283,5 +290,4 @@ def _check_bounds(value: float, path: str, unit: str, info: Param, problems: lis
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+    return f"{type(value).__name__} {brief_repr(value)}"

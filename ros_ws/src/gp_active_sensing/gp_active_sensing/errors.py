@@ -6,6 +6,7 @@ Every message says what was expected, what came, where, and what to do about it.
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable, Sequence
 
 __all__ = [
@@ -21,8 +22,15 @@ __all__ = [
     "ResourceError",
     "RunError",
     "UnknownNameError",
+    "brief_repr",
     "suggest",
 ]
+
+
+MOST_SHOWN = 50
+"""Problems that an error shows in words; the others are counted."""
+_MOST_LETTERS = 2000
+"""Of a problem."""
 
 
 class ActiveSensingError(Exception):
@@ -44,9 +52,11 @@ class ConfigError(ActiveSensingError, ValueError):
         self.source = source
         head = f"{source}: " if source else ""
         if len(self.problems) == 1:
-            text = head + self.problems[0]
+            text = head + _cut(self.problems[0])
         else:
-            lines = "\n".join(f"  - {problem}" for problem in self.problems)
+            lines = "\n".join(f"  - {_cut(problem)}" for problem in self.problems[:MOST_SHOWN])
+            if (more := len(self.problems) - MOST_SHOWN) > 0:
+                lines += f"\n  … and {more} more"
             text = f"{head}{len(self.problems)} problems in the configuration:\n{lines}"
         super().__init__(text)
 
@@ -93,6 +103,31 @@ class ReplayError(ActiveSensingError, RuntimeError):
 
 class MissingDependencyError(ActiveSensingError, ImportError):
     """An optional dependency is missing; the message says how to install it."""
+
+
+class _Brief(reprlib.Repr):
+    """Looks at the first entries of a value only, however many it has and however deep they lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxother = 3, 60
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = 20
+        self.maxstring = self.maxlong = 60
+
+
+def brief_repr(value: object, most: int = 60) -> str:
+    """Return the beginning of ``repr(value)``, in a time that does not depend on its size."""
+    if isinstance(value, str | bytes):
+        value = value[: most + 1]
+    text = _Brief().repr(value) if isinstance(value, _NESTED) else repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+_NESTED = (list, tuple, dict, set, frozenset)
+
+
+def _cut(problem: str) -> str:
+    return problem if len(problem) <= _MOST_LETTERS else f"{problem[:_MOST_LETTERS]}…"
 
 
 def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:

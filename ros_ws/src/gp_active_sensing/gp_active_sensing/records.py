@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import yaml
 
-from gp_active_sensing.errors import RunError
+from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.files import (
     append_whole,
     cannot,
@@ -33,6 +33,7 @@ from gp_active_sensing.files import (
 )
 from gp_active_sensing.locks import LOCK, take_lock
 from gp_active_sensing.sealed import Journalled, mend_journal, read_journal, seal
+from gp_active_sensing.yaml_files import load_yaml
 
 __all__ = ["RunDirectory", "json_ready"]
 
@@ -119,16 +120,12 @@ class RunDirectory:
         """
         path = _existing(path)
         try:
-            config = yaml.safe_load((path / CONFIG).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            msg = f"{path} is not a run directory: it has no {CONFIG}"
-            raise RunError(msg) from None
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise cannot(path, f"read {CONFIG}", error) from error
-        if not isinstance(config, dict):
-            msg = f"{path / CONFIG}: expected a mapping, got {type(config).__name__}"
-            raise RunError(msg)
-        return cls(path, config)
+            return cls(path, load_yaml(path / CONFIG))
+        except ConfigError as error:
+            if not (path / CONFIG).exists():
+                msg = f"{path} is not a run directory: it has no {CONFIG}"
+                raise RunError(msg) from None
+            raise RunError(str(error)) from error
 
     @classmethod
     def begin_again(cls, path: Path | str) -> RunDirectory:

@@ -16,6 +16,8 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.parameter import Parameter
 
 from gp_active_sensing.config import Param, from_mapping, param, param_of
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.yaml_files import parse_yaml
 
 __all__ = ["READ_ONLY", "Leaf", "leaves_of"]
 
@@ -163,8 +165,8 @@ class Leaf:
             return None
         if isinstance(value, str) and self.kind is None and str not in self._inner:
             try:
-                return yaml.safe_load(value)
-            except yaml.YAMLError:
+                return parse_yaml(value)
+            except ConfigError:
                 return value
         return _listed(value)
 

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.yaml_files import compose_documents, read_text
 
 __all__ = ["check_parameter_file", "given_files", "keys_in_files"]
 
@@ -32,9 +33,9 @@ def check_parameter_file(path: Path) -> None:
     Raises:
         ConfigError: every such place, with line and key, and what to write instead.
     """
-    roots, found = _documents(path), set(_aliases(path))
-    if not found:  # with them a list may hold itself
-        found = {problem for root in roots for problem in _wrong_in(root)}
+    found = set(_aliases(path))
+    if not found:
+        found = {problem for root in _documents(path) for problem in _wrong_in(root)}
     problems = [f"line {line}: {text}" for line, text in sorted(found)]
     if problems:
         raise ConfigError(problems, source=str(path))
@@ -71,16 +72,7 @@ def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
 
 
 def _documents(path: Path) -> list[yaml.Node]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except OSError as error:
-        msg = f"cannot be read: {error.strerror or error}"
-    except UnicodeDecodeError as error:
-        msg = f"is no text in UTF-8: {error}"
-    except yaml.YAMLError as error:
-        msg = f"is no YAML: {error}"
-    raise ConfigError(msg, source=str(path))
+    return compose_documents(read_text(path), source=str(path))
 
 
 def _pairs(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
@@ -184,7 +176,13 @@ def _in_flow(node: yaml.Node) -> yaml.Node:
 
 
 def _aliases(path: Path) -> Iterator[Problem]:
-    for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            line = event.start_mark.line + 1 if event.start_mark is not None else 0
-            yield line, f"*{event.anchor}: ROS knows no aliases; write the value out"
+    text = read_text(path)
+    if "*" not in text:
+        return
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1 if event.start_mark is not None else 0
+                yield line, f"*{event.anchor}: ROS knows no aliases; write the value out"
+    except yaml.YAMLError:
+        return  # composing it says so

@@ -94,7 +94,7 @@ def test_what_rcl_reads_is_let_through(tmp_path: Path, text: str) -> None:
         ("/**:\n", f"line 1: /**: a value before ros__parameters: {ORDER}"),
         (HEAD + "    # all of it\n", "expected parameters below it, found none"),
         ("- a\n", f"line 1: {ORDER}"),
-        ("a: [\n", "is no YAML"),
+        ("a: [\n", "is not valid YAML"),
     ],
 )
 def test_a_file_of_another_form(tmp_path: Path, text: str, said: str) -> None:
