@@ -52,10 +52,10 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node, as long as all of them are within the limits."""
-        event = self.peek_event()
+        event = cast("Any", self.peek_event())  # type: ignore[no-untyped-call]
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            self._alias(event.anchor, line)
+            self._alias(str(event.anchor), line)
             return super().compose_node(parent, index)
         before, deepest = self._nodes, self._deepest
         self._deepest = 0
