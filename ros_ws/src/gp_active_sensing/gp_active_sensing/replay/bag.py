@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay.salvage import Part, ordered, survey
+from gp_active_sensing.replay.unpacking import bound_rosbags, check_chunks
 from gp_active_sensing.resources import resource_folders
 from gp_active_sensing.wording import moment
 from gp_active_sensing.yaml_files import load_yaml
@@ -115,6 +116,8 @@ class Bag:
             self._open_parts()
             return self
         with _explained(self.path, "cannot be opened"), ExitStack() as stack:
+            if (self.path / "metadata.yaml").is_file():
+                load_yaml(self.path / "metadata.yaml")  # within its limits; rosbags has none
             first = stack.enter_context(reader_class(self.path))
             self._readers = [first]
             self._topics = _topics_of(first)
@@ -122,6 +125,8 @@ class Bag:
             if len(files) > 1 and not first.compression_mode:
                 # rosbags reads the files of a split bag one after the other; their stamps overlap.
                 self._readers = [stack.enter_context(reader_class(file)) for file in files]
+            for reader in self._readers:
+                check_chunks(reader)
             self._stack = stack.pop_all()
         return self
 
@@ -269,13 +274,14 @@ class Bag:
 
 def _reader_class() -> Any:
     try:
-        from rosbags.rosbag2 import Reader
+        from rosbags.rosbag2 import Reader, reader
     except ImportError as error:
         msg = (
             "reading bags needs rosbags, which is not installed: "
             "pip install 'gp_active_sensing[bag]'"
         )
         raise MissingDependencyError(msg) from error
+    bound_rosbags(reader)
     return Reader
 
 

@@ -4,13 +4,12 @@ A recorder that was killed leaves an MCAP file without an end; a bad disk leaves
 anywhere. An MCAP file is read from its beginning: a chunk that cannot be unpacked is passed over,
 and the reading ends where the records themselves can no longer be told apart. Of an SQLite file
 every row is read that its pages still hold. Nothing is trusted: lengths are bounded by the file and
-by `MOST_BYTES`.
+by `MOST_BYTES`, and what it unpacks to by `Allowance`.
 """
 
 from __future__ import annotations
 
 import heapq
-import importlib
 import itertools
 import logging
 import sqlite3
@@ -22,13 +21,12 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from gp_active_sensing.errors import ReplayError
+from gp_active_sensing.replay.unpacking import MOST_BYTES, Allowance, unlz4, unzstd
 
-__all__ = ["MOST_BYTES", "Part", "ordered", "survey"]
+__all__ = ["Part", "ordered", "survey"]
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = 256 * 2**20
-"""Largest chunk or message that is unpacked [bytes]."""
 WINDOW = 5000
 """Messages held back to bring them into the order of their stamps."""
 _ATTEMPTS = 1000
@@ -137,6 +135,7 @@ def _mcap_rows(part: Part) -> Iterator[Row]:
         return Row(stamp_ns, channel.topic, schema.name, data)
 
     size = part.path.stat().st_size
+    allowance = Allowance(part.path)
     with part.path.open("rb") as stream:
         reader: Any = StreamReader(stream, emit_chunks=True, record_size_limit=max(size, 1))
         records = iter(reader.records)
@@ -152,7 +151,7 @@ def _mcap_rows(part: Part) -> Iterator[Row]:
             if record is None:
                 return
             if isinstance(record, Chunk):
-                for kind, content in _chunk(part, record):
+                for kind, content in _chunk(part, record, allowance):
                     if kind != _MESSAGE:
                         learn(content)
                     elif (found := row(*content)) is not None:
@@ -192,12 +191,12 @@ def _cut_chunk(stream: IO[bytes], begun: int) -> Any:
     )
 
 
-def _chunk(part: Part, chunk: Any) -> Iterator[tuple[int, Any]]:
+def _chunk(part: Part, chunk: Any, allowance: Allowance) -> Iterator[tuple[int, Any]]:
     """Yield kind and content of the records of a chunk, up to where it is damaged."""
     from mcap.data_stream import ReadDataStream
     from mcap.records import Channel, Schema
 
-    data = _unpacked(part, chunk)
+    data = _unpacked(part, chunk, allowance)
     at, size = 0, len(data)
     while at < size:
         kind = data[at]
@@ -225,49 +224,24 @@ def _chunk(part: Part, chunk: Any) -> Iterator[tuple[int, Any]]:
             return
 
 
-def _unpacked(part: Part, chunk: Any) -> bytes:
+def _unpacked(part: Part, chunk: Any, allowance: Allowance) -> bytes:
     """Return what a chunk holds, as much of it as can be unpacked."""
     if not chunk.compression:
         data = bytes(chunk.data)
         if len(data) != chunk.uncompressed_size:
             part.note(f"{part.path.name}: a chunk is cut off")
         return data
-    most = min(MOST_BYTES, max(0, chunk.uncompressed_size))
+    most = chunk.uncompressed_size
     try:
+        allowance.take(most)
         if chunk.compression == "zstd":
-            return _unzstd(chunk.data, most)
+            return unzstd(chunk.data, most)
         if chunk.compression == "lz4":
-            return _unlz4(chunk.data, most)
+            return unlz4(chunk.data, most)
         part.note(f"{part.path.name}: a chunk has an unknown compression")
     except Exception as error:
         part.note(f"{part.path.name}: a chunk cannot be unpacked ({_said(error)})")
     return b""
-
-
-def _unzstd(data: bytes, most: int) -> bytes:
-    """Unpack up to the damage, piece by piece: the size that the data claim is not believed."""
-    import zstandard
-
-    pieces: list[bytes] = []
-    found = 0
-    with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(data) as stream:
-        while found < most:
-            try:
-                piece = stream.read(min(65536, most - found))
-            except zstandard.ZstdError:
-                if not pieces:
-                    raise
-                break
-            if not piece:
-                break
-            pieces.append(piece)
-            found += len(piece)
-    return b"".join(pieces)
-
-
-def _unlz4(data: bytes, most: int) -> bytes:
-    frame: Any = importlib.import_module("lz4.frame")
-    return bytes(frame.LZ4FrameDecompressor().decompress(data, max_length=most))
 
 
 def _bytes_io(data: bytes) -> Any:

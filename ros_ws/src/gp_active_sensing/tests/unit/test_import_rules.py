@@ -20,7 +20,7 @@ NAME = "gp_active_sensing"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__version__", "errors", "types", "config", "registry", "resources", "ties"})
     | {"cache", "events", "files", "lazy", "locks", "metrics", "records", "sealed", "versions"}
-    | {"wording"},
+    | {"wording", "yaml_files"},
     frozenset({"topology", "kernels", "selection"}),
     frozenset({"belief"}),
     frozenset({"planning"}),

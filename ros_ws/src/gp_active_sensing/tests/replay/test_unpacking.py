@@ -1,0 +1,184 @@
+"""A few kilobytes that unpack to gigabytes are refused, or read as far as they may be."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rosbags")
+from mcap.writer import CompressionType, Writer
+
+from gp_active_sensing.errors import ReplayError
+from gp_active_sensing.replay import unpacking
+from gp_active_sensing.replay.bag import Bag
+from gp_active_sensing.replay.unpacking import Allowance, unlz4, unzstd
+from tests.page_names import REPOSITORY
+from tests.replay.bags import write_bag
+from tests.replay.test_salvage import drive
+
+SIZE = 3_000_000
+PACKED = {"zstd": CompressionType.ZSTD, "lz4": CompressionType.LZ4}
+
+
+@pytest.fixture(autouse=True)
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds as they are would make of each case half a gigabyte."""
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 2 * SIZE)
+    monkeypatch.setattr(unpacking, "FLOOR", SIZE + 1000)
+    monkeypatch.setattr(unpacking, "RATIO", 1)
+
+
+def bag(path: Path, packed: str, chunks: int = 1, said: int | None = None) -> Path:
+    """Make a bag of chunks of so many zeros each, which says so, or says another size."""
+    made = io.BytesIO()
+    writer = Writer(made, chunk_size=1000, compression=PACKED[packed], enable_crcs=False)
+    writer.start(profile="ros2")
+    schema = writer.register_schema("std_msgs/msg/String", "ros2msg", b"string data")
+    channel = writer.register_channel("/a", "cdr", schema)
+    for number in range(chunks):
+        writer.add_message(channel, number, bytes(SIZE), number)
+    writer.finish()
+    data = made.getvalue()
+    if said is not None:
+        patched = bytearray(data)
+        for size in range(SIZE, SIZE + 300):
+            true = struct.pack("<Q", size)
+            for at in {data.find(true), data.rfind(true)} - {-1}:  # in the chunk and in the index
+                patched[at : at + 8] = struct.pack("<Q", said)
+        data = bytes(patched)
+    path.write_bytes(data)
+    assert len(data) < 100_000
+    return path
+
+
+@pytest.fixture(params=list(PACKED))
+def packed(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def unpacked(path: Path, salvage: bool) -> tuple[int, str]:
+    """Return how many bytes of messages come out, and what is said."""
+    with Bag(path, salvage=salvage) as opened:
+        size = sum(len(message.data) for message in opened.messages())
+        return size, "; ".join(opened.loss.damage) if opened.loss else ""
+
+
+@pytest.mark.parametrize("salvage", [False, True])
+def test_one_chunk_is_read(tmp_path: Path, packed: str, salvage: bool) -> None:
+    assert unpacked(bag(tmp_path / "a.mcap", packed), salvage) == (SIZE, "")
+
+
+def test_more_than_the_file_may_stand_for(tmp_path: Path, packed: str) -> None:
+    path = bag(tmp_path / "a.mcap", packed, chunks=5)
+    with pytest.raises(ReplayError, match=r"a\.mcap: cannot be opened: it unpacks to more than"):
+        unpacked(path, salvage=False)
+    size, damage = unpacked(path, salvage=True)
+    assert size == SIZE
+    assert "it unpacks to more than" in damage
+
+
+def test_a_chunk_that_claims_too_much(tmp_path: Path, packed: str) -> None:
+    path = bag(tmp_path / "a.mcap", packed, said=2**40)
+    with pytest.raises(ReplayError, match=f"claims to unpack to {2**40} bytes, expected at most"):
+        unpacked(path, salvage=False)
+    size, damage = unpacked(path, salvage=True)
+    assert size == 0
+    assert "claims to unpack" in damage
+
+
+def test_a_chunk_that_holds_more_than_it_claims(
+    tmp_path: Path, packed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    for name in ("unzstd", "unlz4"):
+        real = getattr(unpacking, name)
+
+        def counted(data: bytes, most: int, real: object = real) -> bytes:
+            found = real(data, most)  # type: ignore[operator]
+            made.append(len(found))
+            return found
+
+        monkeypatch.setattr(unpacking, name, counted)
+        monkeypatch.setattr(f"gp_active_sensing.replay.salvage.{name}", counted)
+    path = bag(tmp_path / "a.mcap", packed, said=1000)
+    with pytest.raises(ReplayError, match="is damaged: Chunk size mismatch: expected 1000 bytes"):
+        unpacked(path, salvage=False)
+    size, damage = unpacked(path, salvage=True)
+    assert size == 0
+    assert "a chunk is damaged" in damage
+    assert made
+    assert max(made) <= 1001
+
+
+def test_no_more_is_unpacked_than_was_asked_for() -> None:
+    import lz4.frame
+    import zstandard
+
+    zeros = bytes(SIZE)
+    assert len(unzstd(zstandard.ZstdCompressor().compress(zeros), 1000)) == 1000
+    assert len(unlz4(lz4.frame.compress(zeros), 1000)) == 1000
+
+
+def test_a_chunk_that_the_index_names_twice(tmp_path: Path) -> None:
+    path = bag(tmp_path / "a.mcap", "lz4")
+    with Bag(path) as opened:
+        (reader,) = opened._readers
+        reader.storage.chunks *= 2
+        reader.storage.chunks = [c._replace(compression="") for c in reader.storage.chunks]
+        with pytest.raises(unpacking.TooMuchError, match="twice"):
+            unpacking.check_chunks(reader)
+
+
+@pytest.mark.parametrize("mode", ["message", "file"])
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_compressed_messages_and_files(tmp_path: Path, mode: str, storage: str) -> None:
+    """As rosbag2 compresses by itself; they are read, and not beyond the bounds."""
+    from rosbags.rosbag2 import CompressionMode
+    from rosbags.rosbag2 import Writer as BagWriter
+
+    from tests.replay.bags import STORAGES, STORE, message
+
+    modes = {"message": CompressionMode.MESSAGE, "file": CompressionMode.FILE}
+    for name, size in (("small", 1000), ("large", 3 * SIZE)):
+        from rosbags.rosbag2 import CompressionFormat
+
+        writer = BagWriter(tmp_path / name, version=9, storage_plugin=STORAGES[storage])
+        writer.set_compression(modes[mode], CompressionFormat.ZSTD)
+        with writer:
+            kind = "std_msgs/msg/String"
+            connection = writer.add_connection("/a", kind, typestore=STORE)
+            text = message(kind, data="a" * size)
+            writer.write(connection, 1, STORE.serialize_cdr(text, kind))
+    assert unpacked(tmp_path / "small", salvage=False)[0] > 1000
+    with pytest.raises(ReplayError, match="unpacks to more than"):
+        unpacked(tmp_path / "large", salvage=False)
+
+
+def test_the_page_says_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    page = " ".join((REPOSITORY / "docs" / "security.md").read_text(encoding="utf-8").split())
+    assert f"{unpacking.RATIO} times its own size and {unpacking.FLOOR >> 20} MiB" in page
+    assert f"a message of it to {unpacking.MOST_BYTES >> 20} MiB" in page
+
+
+def test_metadata_are_bounded(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", drive(3))
+    with (path / "metadata.yaml").open("a") as stream:
+        stream.write("itself: &a [*a]\n")
+    with pytest.raises(ReplayError, match="a stands within what it stands for"):
+        unpacked(path, salvage=False)
+    assert "metadata.yaml is damaged" in unpacked(path, salvage=True)[1]
+
+
+def test_an_allowance_is_for_the_file_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(100))
+    allowance = Allowance(tmp_path / "a")
+    allowance.take(SIZE)
+    allowance.take(1100)
+    with pytest.raises(unpacking.TooMuchError, match="unpacks to more than"):
+        allowance.take(1)
+    with pytest.raises(unpacking.TooMuchError, match="claims"):
+        allowance.take(-1)
