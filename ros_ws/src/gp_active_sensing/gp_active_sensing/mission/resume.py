@@ -247,9 +247,7 @@ class Resumption:
             consulting.replay_answer(reading_of(event))
 
     def _gated(self, event: Mapping[str, Any]) -> None:
-        probe = self._probe(event)
-        probe.sensor.heard = True
-        intake = probe.intake
+        intake = self._probe(event).intake
         intake.restore(event)
         intake.known.note(event)
 

@@ -182,14 +182,19 @@ def test_one_reading_begins_the_count_anew() -> None:
     assert len(rig.loop.set_aside) == 4
 
 
-def test_readings_while_it_is_paused_are_used_and_resume_gives_it_all_places_again() -> None:
+def test_readings_while_it_is_paused_are_used() -> None:
     rig = silent()
     t = drive(rig, 2.0, 3)
-    assert rig.mission.state == "paused"
     used = rig.accepted
     rig.reading(t - 0.8)
     rig.step(t)
     assert rig.accepted == used + 1
+    assert rig.mission.state == "paused"
+
+
+def test_resume_gives_it_all_places_again() -> None:
+    rig = silent()
+    t = drive(rig, 2.0, 3)
     assert rig.mission.state == "paused"
     assert rig.mission.resume() == ""
     rig.step(t + 0.1)
@@ -267,5 +272,14 @@ def test_a_node_that_is_started_again_counts_on(tmp_path: Path) -> None:
         parts.recorder.close()
         parts = build_parts(config, None)
         assert len(parts.mission.probe.sensor.silent) == aside
+    mission = parts.mission
+    assert mission.state == "paused"
+    assert mission.reason.startswith("no reading yet, at 3 places in a row (")
+    mission.inbox.put(RawReading(now - SECOND // 2, 10.0, None), 0.0)
+    mission.inbox.put(Pose(now - SECOND // 2, "map", 0.0, 0.0, 0.0), 0.0)
+    mission.step(now)
+    assert not mission.probe.sensor.silent
+    parts.recorder.close()
+    parts = build_parts(config, None)
     assert parts.mission.state == "paused"
-    assert parts.mission.reason.startswith("no reading yet, at 3 places in a row (")
+    assert not parts.mission.probe.sensor.silent
