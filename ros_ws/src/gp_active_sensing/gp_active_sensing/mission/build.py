@@ -109,7 +109,7 @@ def build_parts(
             speed=config.probe.own_speed,
             clock=clock,
         )
-    except ActiveSensingError:
+    except BaseException:  # a signal too may break it off
         give_back(run, begun=not events)
         raise
     loop.snap_distance = matcher.snap_distance

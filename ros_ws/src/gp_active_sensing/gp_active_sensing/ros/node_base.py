@@ -60,6 +60,8 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self.exit_code: int | None = None
         self.empty_overrides: set[str] = set()
         """Parameters given as an empty list, which ROS cannot declare: it has no type."""
+        self.is_configuring = False
+        """What takes long then (a large map) may be broken off: there is nothing to lose yet."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
@@ -150,7 +152,11 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Run `configure`."""
-        result = self._transition(self.configure, "configure")
+        self.is_configuring = True
+        try:
+            result = self._transition(self.configure, "configure")
+        finally:
+            self.is_configuring = False
         if result == TransitionCallbackReturn.FAILURE:
             self._transition(self.release, "clean up after a failed configure")
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_configure(state)

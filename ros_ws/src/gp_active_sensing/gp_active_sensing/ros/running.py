@@ -29,7 +29,8 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
     """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up.
 
     rclpy's own signal handlers tear the context down under a running ``spin()``; ours only leave
-    a note, so that the node can still publish and write its last words.
+    a note, so that the node can still publish and write its last words. A node that is being
+    configured has none: that is broken off, however long it would take.
 
     Args:
         factory: makes the node once rclpy is initialised.
@@ -40,14 +41,16 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         what it was given; `FAILED` when something broke.
     """
     words = sys.argv[1:] if args is None else list(args)
+    node: GuardedNode | None = None
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
+        if node is not None and node.is_configuring:
+            raise KeyboardInterrupt
 
     # Set explicitly: a shell starts background jobs with SIGINT ignored.
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    node: GuardedNode | None = None
     try:
         for path in given_files(words):
             check_parameter_file(path)

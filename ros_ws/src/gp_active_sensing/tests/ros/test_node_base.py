@@ -242,6 +242,24 @@ class Quiet(GuardedNode):
 
 sys.exit(run_node(Quiet))
 """
+CONFIGURING = """
+import sys, time
+from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.running import run_node
+
+class Slow(GuardedNode):
+    def __init__(self):
+        super().__init__("slow")
+        self.start_by_itself()
+    def configure(self):
+        print("up", flush=True)
+        while True:
+            time.sleep(0.01)
+    def release(self):
+        print("released", flush=True)
+
+sys.exit(run_node(Slow))
+"""
 IGNORING = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # as a shell's "&" does
 
 
@@ -307,6 +325,13 @@ def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
     )
     assert (done.returncode, done.stdout) == (0, "released\n"), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_breaks_off_what_takes_long_to_configure(number: int) -> None:
+    code, out, err = run_and_signal(CONFIGURING, number)
+    assert (code, out) == (0, "released\n"), err
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
