@@ -14,6 +14,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
@@ -219,10 +220,13 @@ def test_what_the_list_of_probes_cannot_become_is_refused(ros: Ros, scenario: Pa
 def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenario: Path) -> None:
     sensing = coordinator(ros, scenario, "probes:=[probe_1]")
     wait_active(sensing)
+    # As an operator does: in the executor's thread, where what is waited on may be destroyed.
+    setting = ros.node().create_client(SetParameters, "/active_sensing/set_parameters")
 
     def listed(*names: str) -> tuple[int, int, set[str]]:
         """Return how many topics and services there are, and which are watched."""
-        (answer,) = sensing.set_parameters([Parameter("probes", value=["probe_1", *names])])
+        message = Parameter("probes", value=["probe_1", *names]).to_parameter_msg()
+        (answer,) = ros.call(setting, SetParameters.Request(parameters=[message])).results
         assert answer.successful, answer.reason
         topics, services = len(list(sensing.subscriptions)), len(list(sensing.services))
         return topics, services, set(sensing.results.health.streams)
