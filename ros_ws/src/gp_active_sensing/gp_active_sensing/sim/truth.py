@@ -48,6 +48,10 @@ class Slotted(Truth):
         return values
 
 
+_LEAST = 1e-10
+"""Eigenvalues below this part of the largest are left out of a draw."""
+
+
 class _Rooted(Protocol):
     def times(self, white: FloatArray) -> FloatArray:
         """Return ``R w`` with ``R Rᵀ = K``."""
@@ -63,7 +67,8 @@ class _Root:
 
     def __init__(self, correlation: FloatArray) -> None:
         values, self._vectors = np.linalg.eigh(correlation)
-        self._roots = np.sqrt(np.maximum(values, 0.0))
+        # Of smaller ones little but rounding is left, which the root makes larger: 1e-15 to 3e-8.
+        self._roots = np.sqrt(np.where(values > _LEAST * values[-1], values, 0.0))
 
     def times(self, white: FloatArray) -> FloatArray:
         """Return ``K^(1/2) w``. O(n²)."""

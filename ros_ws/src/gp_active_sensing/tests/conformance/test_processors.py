@@ -67,3 +67,23 @@ def test_every_policy_goes_to_the_same_places_on_two_processors() -> None:
             assert a[:2] == b[:2], f"{name}: stage {stage}"
             for x, y in zip(a[2:], b[2:], strict=True):
                 assert math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-12), f"{name}: stage {stage}"
+
+
+FIELD = """
+from gp_active_sensing.sim.truth import _Root
+
+x = numpy.arange(14.0)
+square = (x[:, None] - x) ** 2
+square = square[:, None, :, None] + square[None, :, None, :]
+white = numpy.random.default_rng(0).standard_normal(14 * 14)
+said = [
+    _Root(numpy.exp(-0.5 * square.reshape(14 * 14, -1) / scale**2)).times(white).tolist()
+    for scale in (1.0, 3.0, 9.0)
+]
+"""
+
+
+def test_a_simulated_field_is_the_same_on_two_processors() -> None:
+    one, other = on_two_processors(FIELD)
+    for field, again in zip(one, other, strict=True):
+        assert max(abs(a - b) for a, b in zip(field, again, strict=True)) < 1e-9

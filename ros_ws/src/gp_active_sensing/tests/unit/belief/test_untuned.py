@@ -21,7 +21,8 @@ def draw(ell: float, seed: int, scale: float = 1.0, mean: float = 0.0) -> np.nda
     square = ((GRID[:, None] - GRID[None]) ** 2).sum(-1)
     values, vectors = np.linalg.eigh(np.exp(-0.5 * square / ell**2))
     white = np.random.default_rng([3, seed]).standard_normal(len(GRID))
-    return mean + scale * vectors @ (np.sqrt(np.maximum(values, 0.0)) * white)
+    # The symmetric root: the vectors are the library's, the field is not.
+    return mean + scale * vectors @ (np.sqrt(np.maximum(values, 0.0)) * (vectors.T @ white))
 
 
 def told(field: np.ndarray, count: int, seed: int = 0, noise: float = 0.1, adapt: bool = True):
