@@ -115,12 +115,12 @@ def _opened_at_once(path: str, flags: int) -> int:
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Open a file to append to, without a buffer; a link in its place is not followed.
+    """Open a file to append to (and read), without a buffer; a link in its place is not followed.
 
     Raises:
         OSError: it cannot be opened, or is a link.
     """
-    return open(path, "ab", buffering=0, opener=_opened_itself)
+    return open(path, "a+b", buffering=0, opener=_opened_itself)
 
 
 def _opened_itself(path: str, flags: int) -> int:

@@ -14,7 +14,7 @@ from typing import IO
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import cannot
 
-__all__ = ["LOCK", "InUse", "take_lock"]
+__all__ = ["LOCK", "InUse", "is_at", "take_lock"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def take_lock(folder: Path) -> IO[bytes]:
         stream = _opened(path)
         try:
             _lock(stream, folder)
-            if not _is_at(stream, path):  # removed between opening and locking: by its last holder
+            if not is_at(stream, path):  # removed between opening and locking: by its last holder
                 stream.close()
                 continue
             stream.truncate(0)
@@ -77,11 +77,11 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
         logger.warning("%s cannot be locked (%s): let one process write there", folder, error)
 
 
-def _is_at(stream: IO[bytes], path: Path) -> bool:
+def is_at(stream: IO[bytes], path: Path) -> bool:
     """Say whether a file still has its name."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)

@@ -13,25 +13,22 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import yaml
 
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.files import (
-    append_whole,
     cannot,
     drop_damage,
     json_ready,
-    open_to_append,
     read_lines,
-    sync_folder,
     write_whole,
 )
-from gp_active_sensing.locks import LOCK, take_lock
+from gp_active_sensing.held import HeldFiles
+from gp_active_sensing.locks import LOCK
 from gp_active_sensing.sealed import Journalled, mend_journal, read_journal, seal
 from gp_active_sensing.yaml_files import load_yaml
 
@@ -64,7 +61,7 @@ class RunDirectory:
         """Files whose last line was found half-written."""
         self.damage: list[str] = []
         """A sentence on each part of the journal that was found damaged."""
-        self._streams: dict[str, IO[bytes]] = {}
+        self._files = HeldFiles(path, (CONFIG, MODEL))
         self._number: int | None = None
         """Of the last event in the journal; None = not known yet."""
         self._journalled: Journalled | None = None
@@ -152,8 +149,7 @@ class RunDirectory:
         Raises:
             InUse: somebody else writes here already.
         """
-        if LOCK not in self._streams:
-            self._streams[LOCK] = take_lock(self.path)
+        self._files.lock()
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -163,32 +159,33 @@ class RunDirectory:
         if self._number is None:
             self._number = read_journal(self.path / JOURNAL).number
         self._journalled = None
-        self._append(JOURNAL, seal(json_ready(dict(event)), self._number + 1))
+        self._files.append(JOURNAL, seal(json_ready(dict(event)), self._number + 1))
         self._number += 1
 
     def append_record(self, record: Mapping[str, Any]) -> None:
         """Add the record of a stage. Raises RunError when it cannot be written."""
-        self._append(RECORDS, _line(record))
+        self._files.append(RECORDS, _line(record))
 
     def append_truth(self, item: Mapping[str, Any]) -> None:
         """Add the field as it was at the end of a stage: ``seconds``, ``values``. Raises RunError.
 
         Only for a truth that nothing else can give again (live traffic).
         """
-        self._append(TRUTH, _line(item))
+        self._files.append(TRUTH, _line(item))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write ``summary.json``, whole or not at all. Raises RunError."""
         self.lock()
+        self.check()
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
     def forget_records(self) -> None:
         """Empty ``records.jsonl`` (and ``truth.jsonl``); a resumed run writes them again."""
         self.lock()
-        self._close(RECORDS)
+        self._files.close(RECORDS)
         write_whole(self.path / RECORDS, "")
-        self._close(TRUTH)
+        self._files.close(TRUTH)
         if (self.path / TRUTH).exists():
             write_whole(self.path / TRUTH, "")
 
@@ -211,7 +208,7 @@ class RunDirectory:
         self.lock()
         for name in names:
             if name != LOCK:
-                self._close(name)
+                self._files.close(name)
             try:
                 (self.path / name).unlink(missing_ok=True)
             except OSError as error:
@@ -231,22 +228,30 @@ class RunDirectory:
             RunError: they cannot be read or written.
         """
         self.lock()
-        self._close(RECORDS)
+        self._files.close(RECORDS)
         drop_damage(self.path / RECORDS)
-        self._close(JOURNAL)
+        self._files.close(JOURNAL)
         self._journalled = mend_journal(self.path / JOURNAL, until_damage=until_damage)
         self._number = self._journalled.number
 
     def sync(self) -> None:
         """Have the journal on disk as far as it is written. Raises RunError."""
-        stream = self._streams.get(JOURNAL)
-        try:
-            if stream is not None and not stream.closed:
-                os.fsync(stream.fileno())
-        except ValueError:
-            pass  # closed meanwhile, which has flushed it
-        except OSError as error:
-            raise cannot(self.path / JOURNAL, "put on disk", error) from error
+        self.check()
+        self._files.sync(JOURNAL)
+
+    def hold(self) -> None:
+        """Hold what is there, so that `check` can write it again. Raises RunError."""
+        self.lock()
+        self._files.hold((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
+
+    def check(self) -> None:
+        """Write again what somebody has removed, renamed or replaced. Raises RunError."""
+        self._files.check()
+
+    @property
+    def trouble(self) -> str:
+        """What somebody did to the directory under way; "" = nothing."""
+        return self._files.trouble
 
     def close(self) -> None:
         """Close the files; writing again opens them again.
@@ -254,15 +259,11 @@ class RunDirectory:
         Raises:
             RunError: what was still to be written could not be; all files are closed all the same.
         """
-        failed: OSError | None = None
         self._number = self._journalled = None
-        for name in reversed(list(self._streams)):  # the lock last
-            try:
-                self._close(name)
-            except OSError as error:
-                failed = error
-        if failed is not None:
-            raise cannot(self.path, "write what was left when closing", failed) from failed
+        try:
+            self._files.close()
+        except OSError as error:
+            raise cannot(self.path, "write what was left when closing", error) from error
 
     def __enter__(self) -> RunDirectory:
         return self
@@ -318,23 +319,6 @@ class RunDirectory:
         return data
 
     # -- inside --------------------------------------------------------------------------------
-
-    def _append(self, name: str, line: bytes) -> None:
-        self.lock()
-        try:
-            stream = self._streams.get(name)
-            if stream is None:
-                stream = open_to_append(self.path / name)
-                self._streams[name] = stream
-                sync_folder(self.path)
-            append_whole(stream, line)
-        except OSError as error:
-            raise cannot(self.path / name, "write", error) from error
-
-    def _close(self, name: str) -> None:
-        stream = self._streams.pop(name, None)
-        if stream is not None:
-            stream.close()
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         items, cut_short = read_lines(self.path / name)

@@ -3,7 +3,8 @@
 A line is handed to the operating system before `append` returns: a process that is killed at any
 instant loses nothing. A thread then asks for the disk, all lines since the last time together, at
 least every `period` seconds: a power cut can lose the lines of that time, and of the time that the
-disk needs. A last line that was cut short is removed when the mission goes on.
+disk needs. A last line that was cut short is removed when the mission goes on. The thread also
+looks every second whether the files are still where they were, see `RunDirectory.check`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import Any
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.records import RunDirectory
 
-__all__ = ["SYNC_SECONDS", "Journal"]
+__all__ = ["LOOK_SECONDS", "SYNC_SECONDS", "Journal"]
 
 logger = logging.getLogger(__name__)
 
 SYNC_SECONDS = 0.1
 """Longest time until what was written is asked to be on disk [s]."""
+
+LOOK_SECONDS = 1.0
+"""Longest time until it is noticed that somebody removed or renamed the files [s]."""
 
 
 class Journal:
@@ -65,13 +69,16 @@ class Journal:
     def _keep_synced(self) -> None:
         failed = False
         while True:
-            self._dirty.wait()
-            if self._closing.wait(self._period):
+            dirty = self._dirty.wait(LOOK_SECONDS)
+            if self._closing.wait(self._period if dirty else 0.0):
                 return
             try:
-                self.sync()
+                if dirty:
+                    self.sync()
+                else:
+                    self._run.check()
                 failed = False
             except ActiveSensingError as error:
                 if not failed:  # once; appending will say so as well when the disk is gone
-                    logger.error("%s; a power cut may lose what follows", error)
+                    logger.error("%s; what follows may be lost", error)
                 failed = True

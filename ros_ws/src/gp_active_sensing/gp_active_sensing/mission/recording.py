@@ -65,6 +65,8 @@ class Recorder:
         self.driver = driver
         self.failures = 0
         self.records: list[dict[str, Any]] = [] if run is None else run.records()
+        if run is not None:
+            run.hold()
         self._config = config
         self._topology = topology
         self.truth = truth
@@ -235,6 +237,38 @@ class Recorder:
     def save(self, mission: Mission, status: str) -> bool:
         """Write the summary; say whether there is one now."""
         return self.run is not None and self._write("write_summary", self.summary(mission, status))
+
+    def conclude(self, mission: Mission) -> str:
+        """Have everything on disk, and write summary and report of a mission that is over.
+
+        Returns:
+            What could not be written, and why; "" when everything is there, or nothing is kept.
+        """
+        if self.run is None or self._journal is None:
+            return ""
+        problems = []
+        summary = partial(self.run.write_summary, self.summary(mission, "finished"))
+        for write in (self._journal.sync, summary):
+            try:
+                write()
+            except ActiveSensingError as error:
+                self.failures += 1
+                logger.error("%s", error)
+                problems.append(str(error))
+        if self._unwritten:
+            problems.append(f"{len(self._unwritten)} events are not in the journal")
+        if not problems and self.report() is None:
+            problems.append("no report page could be made; the log says why")
+        return "; ".join(problems)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the records of the mission; "" = nothing is known to be."""
+        if self.run is None:
+            return ""
+        if self._unwritten:
+            return f"{len(self._unwritten)} events could not be written to {self.run.path}"
+        return self.run.trouble
 
     def report(self) -> Path | None:
         """Write the report page; None when it cannot be made (logged)."""

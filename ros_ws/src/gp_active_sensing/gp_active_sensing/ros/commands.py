@@ -79,9 +79,10 @@ class Commands:
         else:
             mission.pause(FINISHING)
             worker.settle()
-            self._results.finish("asked to finish")
-            response.success = True
-            response.message = "finished; the last waypoint stands"
+            problem = self._results.finish("asked to finish")
+            response.success = not problem
+            kept = f", but not everything is kept: {problem}" if problem else ""
+            response.message = f"finished{kept}; the last waypoint stands"
         return response
 
     def _on_save(self, request: Any, response: Any) -> Any:

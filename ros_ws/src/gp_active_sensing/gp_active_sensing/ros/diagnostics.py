@@ -236,6 +236,8 @@ class Health:
             values["probes"] = f"{there} of {len(probes)}"
             if not there and mission.state == "running":
                 level, summary = WARN, "running, but no probe takes part"
+        if problem := self._parts.recorder.problem:
+            level, summary = ERROR, f"{summary}; records: {problem}"
         return self._status(MISSION_STATUS, level, summary, values)
 
     def _unheard(self) -> list[str]:

@@ -17,6 +17,7 @@ from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.jobs import PlanJob, Stage
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.telling import Telling
+from gp_active_sensing.records import PAGE
 from gp_active_sensing.ros import markers, outputs, qos
 from gp_active_sensing.ros.asking import Asking
 from gp_active_sensing.ros.diagnostics import Health
@@ -146,25 +147,32 @@ class Results:
         self.send_map(belief.observed)
         self._telling.budget()
 
-    def mission_ended(self) -> None:
-        """Write summary and report; the last waypoint stands."""
+    def mission_ended(self) -> str:
+        """Write summary and report; return what could not be kept. The last waypoint stands."""
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
         try:
-            if recorder.save(mission, "finished") and recorder.run is not None:
-                page = recorder.report()
-                logger.info(f"records: {page or recorder.run.path}")
+            problem = recorder.conclude(mission)
+            if problem:
+                logger.error(f"not everything is kept: {problem}")
+            elif recorder.run is not None:
+                logger.info(f"records: {recorder.run.path / PAGE}")
+            return problem
         finally:
             self.health.publish()  # so that listeners know before the process may end
             if mission.config.exit_at_end:
                 self._node.end(0)
 
-    def finish(self, reason: str) -> None:
-        """End a mission because somebody says that it is over; nothing plans beside this."""
+    def finish(self, reason: str) -> str:
+        """End a mission because somebody says that it is over; nothing plans beside this.
+
+        Returns:
+            What could not be kept of it, and why; "" when everything is.
+        """
         self._stop(reason)
         self.send_results(self._parts.mission.look())
-        self.mission_ended()
+        return self.mission_ended()
 
     def interrupted(self) -> None:
         """Write the last words of a mission that is not over; the threads have stopped."""

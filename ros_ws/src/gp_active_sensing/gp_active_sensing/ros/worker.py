@@ -52,7 +52,7 @@ class Outputs(Protocol):
         """Publish and record what the job's belief knows."""
         ...
 
-    def mission_ended(self) -> None:
+    def mission_ended(self) -> object:
         """Write the last words."""
         ...
 

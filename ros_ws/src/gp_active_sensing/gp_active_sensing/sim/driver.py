@@ -101,6 +101,7 @@ def run_scenario(
         else:
             run = stack.enter_context(RunDirectory.create(out_dir, scenario.to_mapping()))
             keep_model(scenario.belief, out_dir)
+        run.hold()
         records = _replay(run, mission) if again else []
         if not mission.ended:
             if not again:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -319,6 +320,35 @@ def test_finish_ends_the_mission_with_its_records(ros: Ros, tmp_path: Path) -> N
     assert "ended already (asked to finish)" in refused.message
     assert len(probe.waypoints) == 2, "the last waypoint stands"
     assert node.exit_code is None
+
+
+def test_finish_and_diagnostics_tell_the_truth_about_the_records(ros: Ros, tmp_path: Path) -> None:
+    """The run directory is removed under way, and a file lies in its place."""
+    run = tmp_path / "run"
+    _, probe = started(ros, f"run_dir:={run}")
+    probe.reading(7.0)
+    wait_until(lambda: len(probe.waypoints) == 2, "the second waypoint")
+    shutil.rmtree(run)
+    run.write_text("in the way")
+    heard: list[DiagnosticArray] = []
+    probe.node.create_subscription(DiagnosticArray, "/diagnostics", heard.append, qos.reliable())
+    wait_until(
+        lambda: any(
+            status.level in (2, b"\x02") and "cannot be written again" in status.message
+            for message in heard
+            for status in message.status
+            if status.name == "active_sensing: mission"
+        ),
+        "the error",
+    )
+    answer = probe.call("finish")
+    assert not answer.success
+    assert "finished, but not everything is kept: " in answer.message
+    assert "cannot write again what was removed" in answer.message
+    run.unlink()
+    assert probe.call("save").success
+    assert json.loads((run / "summary.json").read_text())["reason"] == "asked to finish"
+    assert '"end"' in (run / "journal.jsonl").read_text()
 
 
 def test_nothing_can_be_saved_without_a_directory(ros: Ros) -> None:

@@ -219,7 +219,7 @@ def test_a_full_disk_is_one_error_and_every_file_is_closed(tmp_path: Path) -> No
         name: Path("/dev/full").open("ab", buffering=0)
         for name in ("journal.jsonl", "records.jsonl")
     }
-    run._streams.update(streams)
+    run._files.streams.update(streams)
     with pytest.raises(RunError, match=r"journal\.jsonl: cannot write: No space"):
         run.append_event(start_event(seed=1))
     run.close()
