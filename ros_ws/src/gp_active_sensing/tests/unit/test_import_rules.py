@@ -19,7 +19,18 @@ NAME = "gp_active_sensing"
 # A part imports from its own line and the lines above it. What is not listed counts as a driver.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__version__", "errors", "types", "config", "registry", "resources", "ties"})
-    | {"cache", "events", "files", "lazy", "locks", "metrics", "records", "sealed", "versions"}
+    | {
+        "cache",
+        "events",
+        "files",
+        "held",
+        "lazy",
+        "locks",
+        "metrics",
+        "records",
+        "sealed",
+        "versions",
+    }
     | {"wording", "yaml_files"},
     frozenset({"topology", "kernels", "selection"}),
     frozenset({"belief"}),
