@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.registry import Registry
+from gp_active_sensing.topology.loaders.limits import check_file
 from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["load_roads", "loaders", "map_text"]
@@ -55,6 +56,7 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
             f"files ending in {end} have their own"
         )
         raise MapError(msg)
+    check_file(path)
     load = loaders.factory(end)
     road_map: object = load(path, crs=crs) if crs else load(path)
     if not isinstance(road_map, RoadMap):

@@ -11,7 +11,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, suggest
-from gp_active_sensing.topology.loaders.values import SHOWN_PROBLEMS, Values, fail
+from gp_active_sensing.topology.loaders.limits import MOST_NUMBER, crowded, is_text
+from gp_active_sensing.topology.loaders.values import SHOWN_PROBLEMS, Values, fail, shown
 from gp_active_sensing.topology.projection import place
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
 
@@ -104,6 +105,18 @@ class Drafts(Values):
 
     def add(self, draft: Draft) -> None:
         """Take a segment; an id that is taken is a problem."""
+        texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
+        if not all(map(is_text, texts)):
+            self.problems.append(
+                f"{draft.where}: {shown(next(t for t in texts if not is_text(t)))} holds half a "
+                "character (a lone surrogate)"
+            )
+            return
+        if any(abs(c) > MOST_NUMBER for point in draft.line for c in point):
+            self.problems.append(
+                f"{draft.where}: a coordinate is beyond {MOST_NUMBER:g}, where no road is"
+            )
+            return
         taken = self._taken(draft.id, draft.where)
         if draft.two_way:
             taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
@@ -144,6 +157,9 @@ class Drafts(Values):
             MapError: with every problem found (the first ten in words).
             MissingDependencyError: pyproj is needed and missing.
         """
+        for key, word in (("name", name), ("frame", frame)):
+            if not is_text(word):
+                self.problems.append(f"{key}: {shown(word)} holds half a character")
         fail(self.path, self.problems)
         if not self._drafts:
             msg = f"{self.path}: has no segments; {nothing}"
@@ -174,6 +190,8 @@ class Drafts(Values):
         if not segments:
             msg = f"{self.path}: has no segments of some length; {nothing}"
             raise MapError(msg)
+        self.problems += crowded(segments)
+        fail(self.path, self.problems)
         self._check_successors(segments)
         fail(self.path, self.problems)
         return RoadMap(

@@ -10,6 +10,7 @@ from typing import Any
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders import nav2
 from gp_active_sensing.topology.loaders.common import Draft, Drafts
+from gp_active_sensing.topology.loaders.limits import read_text
 from gp_active_sensing.topology.loaders.values import fail, is_number, shown
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
@@ -98,11 +99,7 @@ def _feature(segment: Segment) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise MapError(msg) from error
+    text = read_text(path)
     if not text.strip():
         msg = f"{path}: is empty; expected a GeoJSON FeatureCollection"
         raise MapError(msg)

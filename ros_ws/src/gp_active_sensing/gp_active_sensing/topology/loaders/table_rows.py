@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.loaders.limits import read_text
 
 __all__ = ["columns_of", "number_of", "plain_title", "read_table"]
 
@@ -24,11 +25,7 @@ def read_table(path: Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str
         MapError: a file that cannot be read or is no table; while the rows are taken, a row that
             is cut short.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise MapError(msg) from error
+    text = read_text(path)
     csv.field_size_limit(_FIELD)
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE
+from gp_active_sensing.topology.loaders.limits import MOST_NUMBER, is_text
 from gp_active_sensing.topology.segments import Point
 
 __all__ = ["RESERVED", "SHOWN_PROBLEMS", "Values", "fail", "is_number", "shown"]
@@ -60,8 +61,9 @@ class Values:
         if value is None:
             return None
         number = float(value) if is_number(value) else math.nan
-        if not (math.isfinite(number) and number > 0):
-            self.problems.append(f"{where}: {key}: expected a number above 0, got {shown(value)}")
+        if not 0 < number <= MOST_NUMBER:  # nor NaN
+            least = "a number above 0" + (f", at most {MOST_NUMBER:g}" if number > 0 else "")
+            self.problems.append(f"{where}: {key}: expected {least}, got {shown(value)}")
             return None
         return number
 
@@ -71,7 +73,9 @@ class Values:
         for key, value in values.items():
             if value is None:
                 continue
-            if not is_number(value):
+            if not is_text(key):
+                self.ignore(f"{key!r}, which holds half a character")
+            elif not is_number(value):
                 self.ignore(f"{key!r}, which is no number")
             elif not math.isfinite(value):
                 self.problems.append(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.loaders.limits import MOST_FLOOR, MOST_RATIO, MOST_TOKEN
 
 __all__ = ["MOST_BYTES", "elements", "tag_of"]
 
@@ -99,32 +100,40 @@ def _wanted(
 
 
 def _opened(path: Path) -> IO[bytes] | io.RawIOBase:
-    if path.name.lower().endswith(".gz"):
-        return _Limited(path)
-    return path.open("rb")
+    return _Limited(path, packed=path.name.lower().endswith(".gz"))
 
 
 class _Limited(io.RawIOBase):
-    """A gzip file that gives no more than `MOST_BYTES`."""
+    """A file that gives no more than it may, and no tag or text without end."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, packed: bool) -> None:
         self._path = path
-        self._file = gzip.open(path, "rb")
-        self._given = 0
+        self._file: Any = gzip.open(path, "rb") if packed else path.open("rb")
+        self._most = MOST_BYTES
+        if packed:
+            self._most = min(MOST_BYTES, MOST_FLOOR + MOST_RATIO * path.stat().st_size)
+        self._given = self._token = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes.
 
         Raises:
-            MapError: there are more than the limit.
+            MapError: there are more than the limits.
         """
         data = self._file.read(size)
         self._given += len(data)
-        if self._given > MOST_BYTES:
+        if self._given > self._most:
             msg = (
-                f"{self._path}: expands to more than {MOST_BYTES / (1 << 30):.3g} GiB; "
+                f"{self._path}: expands to more than {self._most >> 20} MiB, which is "
+                f"{MOST_FLOOR >> 20} MiB and {MOST_RATIO} times its size, or all that is read; "
                 "decompress it yourself if it is meant"
             )
+            raise MapError(msg)
+        # Parsing a tag piece by piece takes the square of its length.
+        last = data.rfind(b">")
+        self._token = self._token + len(data) if last < 0 else len(data) - last
+        if self._token > MOST_TOKEN:
+            msg = f"{self._path}: holds a tag or a text of more than {MOST_TOKEN >> 20} MiB"
             raise MapError(msg)
         return data
 

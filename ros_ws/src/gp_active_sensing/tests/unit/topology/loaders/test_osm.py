@@ -186,7 +186,7 @@ def test_broken_extracts(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MapError, match="cannot be read: no such file"):
+    with pytest.raises(MapError, match="cannot be read: No such file"):
         load_roads(tmp_path / "missing.osm.pbf")
 
 
