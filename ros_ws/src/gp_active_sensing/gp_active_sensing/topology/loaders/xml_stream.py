@@ -120,7 +120,7 @@ class _Limited(io.RawIOBase):
         Raises:
             MapError: there are more than the limits.
         """
-        data = self._file.read(size)
+        data: bytes = self._file.read(size)
         self._given += len(data)
         if self._given > self._most:
             msg = (
