@@ -1,16 +1,20 @@
-"""A million absurd messages and parameters for the node: none may be lost, none may end it."""
+"""A million absurd messages and parameters, and spoilt files: none is lost, none ends anything."""
 
 # ruff: noqa: TID251  it speaks to nodes
 from __future__ import annotations
 
+import json
 import logging
 import os
 import random
+import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +24,72 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
 MESSAGES = int(os.environ.get("GPAS_FUZZ_MESSAGES", "1000000"))
 LIVE = int(os.environ.get("GPAS_FUZZ_LIVE", "10000"))
-PARAMETERS = MESSAGES // 20
+FILES = int(os.environ.get("GPAS_FUZZ_FILES", "2000"))
+"""Spoilt files of each format."""
+PARTS = os.environ.get("GPAS_FUZZ_PARTS", "messages files").split()
 SHOWN = 12
+FILE_SECONDS = 1200.0
+"""When a format is given up [s]."""
 
 
-def run() -> Section:
+@dataclass
+class Sections:
+    """Parts of the report, one after the other."""
+
+    parts: list[Section]
+
+    def markdown(self) -> str:
+        return "\n".join(part.markdown() for part in self.parts)
+
+
+def run(*, smoke: bool = False) -> Sections:
+    kinds = {"messages": _messages, "files": _files}
+    return Sections([kinds[name](smoke=smoke) for name in PARTS])
+
+
+def _files(*, smoke: bool) -> Section:
+    from fuzz_files import FORMATS, HANG
+
+    count = 50 if smoke else FILES
+    section = Section(
+        "Spoilt files",
+        "GPAS_FUZZ_PARTS=files python benchmarks/run.py fuzz",
+        "Files of each format with bits flipped, pieces lost, doubled or made of zeros, words and "
+        "numbers swapped for others or for absurd ones; each is read, or refused with one error "
+        "of the package. A process for each format; memory is the most that it ever had. A hang "
+        f"is a file that takes more than {HANG:g} s of computing.",
+        ("format", "files", "read", "refused", "tracebacks", "hangs", "longest [s]", "peak [MB]"),
+    )
+    for name in FORMATS:
+        found = _of_format(name, count)
+        hangs = found.get("hang", 0) + found.get("given up", 0)
+        bad = found.get("traceback", 0) + found.get("refused without a word", 0)
+        for problem in found["problems"]:
+            sys.stderr.write(f"{name}, {problem}\n")
+        section.rows.append(
+            (name, count, found.get("read", 0), found.get("refused", 0), bad, hangs,
+             f"{found['longest_s']:.2f}", f"{found['peak_mb']:.0f}")
+        )  # fmt: skip
+    return section
+
+
+def _of_format(name: str, count: int) -> dict[str, Any]:
+    """Return what a process saw of spoilt files of one format."""
+    command = [sys.executable, str(Path(__file__).with_name("fuzz_files.py")), name, str(count)]
+    try:
+        done = subprocess.run(
+            [*command, "0"], capture_output=True, text=True, timeout=FILE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"given up": 1, "longest_s": FILE_SECONDS, "peak_mb": 0.0, "problems": []}
+    if done.returncode:
+        ended = [f"the process ended with {done.returncode}: {done.stderr[-2000:]}"]
+        return {"traceback": 1, "longest_s": 0.0, "peak_mb": 0.0, "problems": ended}
+    return dict(json.loads(done.stdout))
+
+
+def _messages(*, smoke: bool) -> Section:
+    messages, live = (4000, 400) if smoke else (MESSAGES, LIVE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("ROS_LOG_DIR", folder)
         os.environ.setdefault("ROS_DOMAIN_ID", "66")
@@ -48,12 +113,15 @@ def run() -> Section:
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         logging.disable(logging.CRITICAL)
         try:
-            section.rows += _callbacks(MESSAGES - PARAMETERS)
-            section.rows += _topics(LIVE)
-            section.rows += _parameters(PARAMETERS)
+            section.rows += _callbacks(messages - messages // 20)
+            section.rows += _topics(live)
+            section.rows += _answers(messages // 20)
+            section.rows += _parameters(messages // 20)
         finally:
             logging.disable(logging.NOTSET)
             rclpy.try_shutdown()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    section.rows.append(("all of it, in one process", "", "", f"peak memory {peak:.0f} MB"))
     return section
 
 
@@ -129,6 +197,43 @@ def _topics(count: int) -> list[Sequence[object]]:
     _close(node)
     tester.destroy_node()
     return rows
+
+
+def _answers(count: int) -> list[Sequence[object]]:
+    """Give a node that asks an expert absurd answers, which are point clouds."""
+    from rclpy.serialization import serialize_message
+    from std_msgs.msg import Header
+
+    from gp_active_sensing.messages.clouds import query_points
+    from gp_active_sensing.ros import outputs
+    from tests.fuzzing import mutated
+    from tests.ros.test_expert import ASKING, absurd
+    from tests.unit.expert.asking import registered
+
+    rng = random.Random("answers")
+    limits = ("expert.max_rate:=1.0e+9", "expert.max_bytes:=100000")
+    with registered():
+        node = _node(ASKING, "autostart:=false", "mission.begin:=false", *limits)
+        node.configure()
+        mission, asking = node.mission, node.results.asking
+        points = query_points(mission.loop.topology, [0, 1, 2])
+        query = outputs.values_cloud(points, Header(frame_id="map"))
+        stream = mutated(rng, {"answer": lambda: absurd(rng, query)}, serialize_message)
+        for number in range(count):
+            asking.on_bytes(next(stream)[1])
+            if number % 50 == 0:
+                mission.step(100_000_000_000 + number)
+        while len(mission.inbox):
+            mission.step(200_000_000_000)
+        assert not node.callback_errors, node.callback_errors
+        refused, rejected = mission.inbox.refused, Counter(mission.consulting.rejected)
+        used = mission.consulting.books.counts["used"]
+        values = mission.inbox.received["answers"] - refused.total()
+        assert refused.total() + asking.messages == count, (refused, asking.messages)
+        assert values == used + rejected.total(), (values, used, rejected)
+        _close(node)
+    counts = refused + rejected + Counter(used=used)
+    return [_row(f"callbacks: expert/answer ({count} messages; their values)", counts)]
 
 
 def _parameters(count: int) -> list[Sequence[object]]:
