@@ -57,6 +57,8 @@ class RunDirectory:
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.config = dict(config)
+        self.order = 0
+        """Number of the mission among those of its folder, in the order they began; 0 = none."""
         self.cut_short: list[str] = []
         """Files whose last line was found half-written."""
         self.damage: list[str] = []

@@ -93,7 +93,9 @@ class Recorder:
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
         say = resumed_event if earlier else start_event
         seed = self._config.get("seed", 0)
-        self.event(say(seed=seed, versions=versions(), driver=self.driver))
+        order = 0 if earlier or self.run is None else self.run.order
+        more = {"order": order} if order else {}
+        self.event(say(seed=seed, versions=versions(), driver=self.driver, **more))
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Add an event to the journal; it is there before anything follows from it."""

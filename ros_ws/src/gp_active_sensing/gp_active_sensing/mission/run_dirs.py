@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.files import differences, unused
 from gp_active_sensing.locks import InUse
 from gp_active_sensing.mission.resume import is_over, stopped_in_order
-from gp_active_sensing.records import RunDirectory, json_ready
+from gp_active_sensing.records import CONFIG, JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.sealed import unseal
 
 __all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
 
@@ -24,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 Events = list[dict[str, Any]]
+
+_END = 1 << 20
+"""Bytes at the end of a journal in which its last line is looked for."""
 
 
 def runs_folder() -> Path:
@@ -56,23 +61,78 @@ def choose_run(
     if run_dir != AUTO:
         return _named(Path(run_dir), config, resume=resume)
     folder = runs_folder()
-    earlier = sorted(path for path in folder.glob("*") if path.is_dir()) if resume else []
-    if earlier:
+    begun = _begun(folder)
+    for mission in begun if resume else ():
+        if mission.closed:
+            continue
         try:
-            run, events = _named(earlier[-1], config, resume=True)
-            if not stopped_in_order(events):
-                return run, events
-            run.close()
-            logger.info("a new mission is begun: the one in %s was stopped in order", run.path)
+            run, events = _named(mission.path, config, resume=True)
         except _AnotherMission as error:
-            logger.info("a new mission is begun: %s", error)
+            logger.info("passed over: %s", error)
+            continue
         except RunError as error:
             logger.warning(
-                "a new mission is begun, since the newest in %s cannot be gone on with: %s",
+                "a new mission is begun, since the newest in %s that is not over cannot be gone on "
+                "with: %s",
                 folder,
                 error,
             )
-    return _created(_new_name(folder, now), config), []
+            break
+        if not stopped_in_order(events):
+            return run, events
+        run.close()
+    new = _created(_new_name(folder, now), config)
+    new.order = 1 + max((mission.order for mission in begun), default=0)
+    return new, []
+
+
+@dataclass(frozen=True, order=True)
+class _Begun:
+    """A mission that was begun in a directory; the later one is greater.
+
+    Args:
+        order: number of its start among those there, which no clock can change; 0 = not known.
+        changed_ns: when its journal was written last [ns].
+        path: of the directory.
+        closed: its last process ended it, or was stopped in order.
+    """
+
+    order: int
+    changed_ns: int
+    path: Path
+    closed: bool = field(compare=False)
+
+
+def _begun(folder: Path) -> list[_Begun]:
+    """Return the missions that were begun in a folder, the newest first; what is none is left out.
+
+    Only the first and the last line of each journal are read.
+    """
+    found = []
+    for path in folder.glob("*"):
+        try:
+            if not (path / CONFIG).is_file() or not (path / JOURNAL).is_file():
+                continue
+            with (path / JOURNAL).open("rb") as stream:
+                first = _event(stream.readline())
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - _END))
+                *_, last, _ = [b"", *stream.read().split(b"\n")]
+            changed_ns = (path / JOURNAL).stat().st_mtime_ns
+        except (OSError, ValueError) as error:
+            logger.warning("%s is passed over: %s", path, error)
+            continue
+        if size:  # else killed before anything was written
+            order = first.get("order", 0)
+            closed = _event(last).get("event") in ("end", "stopped")
+            found.append(_Begun(order if isinstance(order, int) else 0, changed_ns, path, closed))
+    return sorted(found, reverse=True)
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return the event of a line; {} for a damaged one."""
+    found = unseal(line.rstrip(b"\n"))
+    return {} if found is None else found[0]
 
 
 def _new_name(folder: Path, now: datetime) -> Path:

@@ -1,0 +1,129 @@
+"""Which mission `run_dir: auto` goes on with: by what is in the directories, not by their names."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.events import end_event, start_event, stopped_event
+from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run
+from gp_active_sensing.records import RunDirectory
+
+CONFIG = {"name": "boat"}
+TODAY = datetime(2026, 11, 22, 12, 0, 0, tzinfo=timezone.utc)
+AT_1970 = datetime(1970, 1, 1, 0, 0, 30, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    return tmp_path / "gp_active_sensing"
+
+
+def choose(
+    now: datetime = TODAY, *, resume: bool = True, name: str = "boat"
+) -> tuple[Path, Events]:
+    """Choose as a node does, and leave what it would have left when it was killed."""
+    run, events = choose_run(AUTO, {"name": name}, now, resume=resume)
+    assert run is not None
+    if not events:
+        more = {"order": run.order}
+        run.append_event(start_event(seed=0, versions={}, **more))
+    run.close()
+    if now is AT_1970:
+        os.utime(run.path / "journal.jsonl", (30, 30))
+    return run.path, events
+
+
+def close(path: Path, event: dict[str, object]) -> None:
+    with RunDirectory.begin_again(path) as run:
+        run.append_event(event)
+
+
+def test_one_begun_at_1970_and_killed_is_gone_on_with(folder: Path) -> None:
+    first, _ = choose()
+    close(first, end_event("done"))
+    second, events = choose(AT_1970)
+    assert (second.name, events) == ("19700101T000030", [])
+    for now in (AT_1970, TODAY):
+        assert choose(now)[0] == second
+    close(second, end_event("done"))
+    third, events = choose(AT_1970)
+    assert events == []
+    assert len({first, second, third}) == 3
+    assert choose(TODAY)[0] == third
+
+
+def test_what_is_no_mission_is_left_alone(folder: Path) -> None:
+    mission, _ = choose()
+    for name in ("backup", "zzz", "99991231T000000"):
+        (folder / name).mkdir()
+    (folder / "zzz" / "photo.png").write_bytes(b"cat")
+    (folder / "zzzz").write_text("a file")
+    (folder / "y").mkdir()
+    (folder / "y" / "config.yaml").write_text("name: boat\n")  # nothing was begun
+    (folder / "x").mkdir()
+    (folder / "x" / "config.yaml").write_text("name: boat\n")
+    (folder / "x" / "journal.jsonl").mkdir()
+    assert choose()[0] == mission
+    close(mission, end_event("done"))
+    new, events = choose(AT_1970)
+    assert (new.name, events) == ("19700101T000030", [])
+    assert list((folder / "backup").iterdir()) == []
+    assert sorted(path.name for path in (folder / "y").iterdir()) == ["config.yaml"]
+    assert [path.name for path in (folder / "zzz").iterdir()] == ["photo.png"]
+
+
+def test_names_do_not_matter(folder: Path) -> None:
+    mission, _ = choose()
+    mission.rename(folder / "the bay, in spring")
+    other, _ = choose(name="car")  # of another configuration, and newer
+    assert choose()[0].name == "the bay, in spring"
+    assert choose(name="car")[0] == other
+
+
+def test_the_newest_of_several_that_were_cut_off(folder: Path) -> None:
+    first, _ = choose()
+    second, _ = choose(AT_1970, resume=False)
+    third, _ = choose(resume=False)
+    assert choose()[0] == third
+    close(third, end_event("done"))
+    assert choose()[0] == second
+    close(second, stopped_event("Ctrl-C"))
+    assert choose()[0] == first
+    close(first, end_event("done"))
+    assert choose()[1] == []
+
+
+def test_one_that_another_process_goes_on_with_is_passed_over(folder: Path) -> None:
+    first, _ = choose()
+    second, _ = choose(resume=False)
+    with RunDirectory.begin_again(second):
+        assert choose()[0] == first
+
+
+def test_journals_of_before_are_told_apart_by_their_times(folder: Path) -> None:
+    for name, when in (("a", 300), ("b", 100), ("c", 300), ("d", 200)):
+        with RunDirectory.create(folder / name, CONFIG) as run:
+            run.append_event(start_event(seed=0, versions={}))
+        os.utime(folder / name / "journal.jsonl", (when, when))
+    assert choose()[0].name == "c"  # a tie: by name
+    new, _ = choose(AT_1970, resume=False)
+    assert choose()[0] == new
+
+
+def test_one_with_a_damaged_beginning_or_end_is_found(folder: Path) -> None:
+    mission, _ = choose()
+    close(mission, {"event": "state", "state": "running"})
+    journal = mission / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    for number in (0, 1):
+        damaged = [*lines]
+        damaged[number] = b"\0" + damaged[number][1:]
+        journal.write_bytes(b"".join(damaged))
+        path, events = choose()
+        assert path == mission
+        assert events[number]["event"] == "gap"
