@@ -32,8 +32,8 @@ MOST_TEXT = 256 * 2**20
 """Bytes of a file of GeoJSON or of a table."""
 MOST_TOKEN = 4 * 2**20
 """Bytes of a tag of XML with its attributes, or of a text between two."""
-MOST_FLOOR = 64 * 2**20
-MOST_RATIO = 100
+MOST_FLOOR = 16 * 2**20
+MOST_RATIO = 30
 """A gzip file may expand to `MOST_FLOOR` bytes and so many times its own size."""
 MOST_NUMBER = 1e9
 """Of a length, a limit, a number of lanes or a coordinate [m, m/s, 1, m]."""
