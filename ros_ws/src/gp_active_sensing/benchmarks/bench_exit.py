@@ -25,7 +25,7 @@ DOMAIN = 61
 GRID = (
     "map.kind:=grid", "map.columns:=20", "map.rows:=20", "map.spacing:=10.0",
     "belief.length_scales:=[10.0, 20.0, 40.0, 80.0]", "belief.signal_std:=[3.0]",
-    "belief.noise_std:=[0.3]", "belief.mean_std:=50.0", "reading.variance_field:=variance",
+    "belief.noise_std:=[0.3]", "belief.mean_std:=50.0", "mission.wait_for_reading:=false",
 )  # fmt: skip
 LONG = ("policy.name:=bal", "policy.horizon:=6", "policy.alpha:=0.0", "limit.seconds:=100.0")
 """Decisions that take much longer than anybody waits."""
