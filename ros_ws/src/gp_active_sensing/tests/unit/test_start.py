@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import gp_active_sensing
 from gp_active_sensing.lazy import lazy_names
+from tests.pages import PACKAGE, REPOSITORY
 
 ROOT = Path(gp_active_sensing.__file__).parent
 NAME = "gp_active_sensing"
@@ -104,3 +106,22 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         AttributeError, match=r"module 'gp_active_sensing\.belief' has no .*'Belif'"
     ):
         load("Belif")
+
+
+def test_the_readme_says_what_was_measured() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    report = sorted((PACKAGE / "benchmarks" / "reports").glob("*-install.md"))[-1]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in report.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
+    head, plain = rows[0], next(row for row in rows if row[0].startswith('`pip install "'))
+    measured = dict(zip(head, plain, strict=True))
+    (whole, numpy, scipy) = re.findall(
+        r"takes about (\d+) MB of disk, of which numpy is (\d+) MB and\s+scipy (\d+) MB", readme
+    )[0]
+    assert (whole, numpy, scipy) == (measured["MB"], measured["numpy"], measured["scipy"])
+    (engine,) = re.findall(r"about (\d+) for the engine alone", readme)
+    ours = [name for name in loaded(f"import {NAME}.loop") if name.split(".")[0] == NAME]
+    assert abs(int(engine) - len(ours)) <= 5
