@@ -92,7 +92,9 @@ def _messages(*, smoke: bool) -> Section:
     messages, live = (4000, 400) if smoke else (MESSAGES, LIVE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("ROS_LOG_DIR", folder)
-        os.environ.setdefault("ROS_DOMAIN_ID", "66")
+        from tests.ros.conftest import domain_id
+
+        os.environ["ROS_DOMAIN_ID"] = str(domain_id())  # no other test run here has it
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 

@@ -35,7 +35,6 @@ DISK_MB = 256
 PATIENCE = 60.0
 """How long a node may choose nothing before that is a failure [s, real time]."""
 STEP_NS = 86_400_000_000_000
-DOMAIN = "67"
 PARAMETERS = (
     "map.kind:=grid", "belief.length_scales:=[20.0]", "belief.signal_std:=[3.0]",
     "belief.noise_std:=[0.3]", "belief.mean_value:=20.0", "policy.name:=variance_only", "seed:=16",
@@ -238,13 +237,15 @@ class Soak:
 
 def run(*, smoke: bool = False) -> Section:
     from gp_active_sensing.ros.launching import node_environment
-    from tests.ros.conftest import LOOPBACK
+    from tests.ros.conftest import LOOPBACK, domain_id
 
     decisions = SMOKE if smoke else DECISIONS
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing stays mounted
     with ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory())
         folder = Path(temporary)
-        os.environ.update({"ROS_DOMAIN_ID": DOMAIN, "ROS_LOG_DIR": temporary, **LOOPBACK})
+        domain = str(domain_id())  # no other test run on this machine has it
+        os.environ.update({"ROS_DOMAIN_ID": domain, "ROS_LOG_DIR": temporary, **LOOPBACK})
         os.environ.update(node_environment(dict(os.environ)))
         import rclpy
         from rclpy.signals import SignalHandlerOptions
