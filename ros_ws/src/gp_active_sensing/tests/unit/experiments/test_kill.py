@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.experiments import load_records, run_experiment
+from gp_active_sensing.locks import InUse
 from tests.unit.experiments.small import small, what_was_done, write
 from tests.waiting import LIMIT, wait_until
 
@@ -87,3 +88,21 @@ def test_interrupted_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, everyone
     assert process.returncode == 1
     assert errors == (f"Error: interrupted; the same command with --out {out} --resume goes on\n")
     assert load_records(out).notes[0].endswith("of 24 trials have no record.")
+
+
+def test_one_process_writes_to_an_experiment(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    refused: list[str] = []
+
+    def interfere(*_: object) -> None:
+        before = (out / "records.jsonl").read_bytes()
+        for resume in (True, False):
+            with pytest.raises(InUse, match=f"is in use by process {os.getpid()}") as caught:
+                run_experiment(small(), out, resume=resume, jobs=1)
+            refused.append(str(caught.value))
+        assert (out / "records.jsonl").read_bytes() == before
+
+    done = run_experiment(small(), out, jobs=1, on_trial=interfere)
+    assert len(refused) == 2 * len(done.records) > 0
+    assert done.missing == 0
+    assert run_experiment(small(), out, resume=True, jobs=1).records == done.records
