@@ -115,10 +115,14 @@ class Probe:
         """Take a waypoint, and go there at once when `obedient`."""
         self.waypoints.append(message)
         if self.obedient:
-            x, y = message.pose.position.x, message.pose.position.y
-            t = self.now_ns()
-            self.pose(x, y, t=t)
-            self.reading(self.field(x, y), t=t)
+            self.go()
+
+    def go(self) -> None:
+        """Go to the waypoint heard last, and read there."""
+        x, y = self.waypoints[-1].pose.position.x, self.waypoints[-1].pose.position.y
+        t = self.now_ns()
+        self.pose(x, y, t=t)
+        self.reading(self.field(x, y), t=t)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
