@@ -23,6 +23,7 @@ from tests.ros.probe import GRID
 
 __all__ = ["Case", "cases", "fuzz_callbacks", "fuzz_parameters", "fuzzed_parameters", "send"]
 
+_BEGUN_NS = 100_000_000_000
 STEP = 50
 """Messages between two steps of the mission."""
 
@@ -39,7 +40,8 @@ class Case:
         stamped: bool = True,
     ) -> None:
         kind, field, variance = reading
-        self._stamped = stamped
+        self.stamped = stamped
+        """Whether messages have stamps, of 100 s and on; the time of their arrival counts else."""
         self._rng = rng
         self._reading, self._field, self._pose = kind, field, pose
         self.parameters = (
@@ -64,7 +66,7 @@ class Case:
         usual = rng.random() < 0.8
         message.header.frame_id = frames[0] if usual else rng.choice(frames)
         stamp = message.header.stamp
-        if usual and not self._stamped:
+        if usual and not self.stamped:
             return message  # which then has the time of its arrival
         stamp.sec = rng.randrange(100, 130) if usual else rng.choice((0, -(2**31), 2**31 - 1, 5))
         stamp.nanosec = rng.choice((0, 5, 999_999_999, 2**32 - 1))
@@ -146,20 +148,24 @@ def fuzz_callbacks(
     streams = results.health.streams
     sent: Counter[str] = Counter()
     messages = mutated(rng, case.kinds, serialize_message)
+
+    def now_ns() -> int:
+        return _BEGUN_NS if case.stamped else int(node.get_clock().now().nanoseconds)
+
     for i in itertools.count():
         topic, data = next(messages)
         streams[topic].on_message(data)
         sent[topic] += 1
         if i % STEP:
             continue
-        _step(mission, i)
+        _step(mission, now_ns() + 1_000_000 * i)
         readings, poses = sums(mission)
         enough = min(readings["used"] + readings.get("gated", 0), poses["used"]) >= used
         if i >= count and enough:
             break
         assert i < 10 * count, f"hardly any can be used: {readings}, {poses}"
     while len(mission.inbox):
-        _step(mission, i)
+        _step(mission, now_ns() + 1_000_000 * i)
     readings, poses = sums(mission)
     assert sum(readings.values()) == sent["reading"], (readings, sent)
     assert sum(poses.values()) == sent["pose"], (poses, sent)
@@ -169,8 +175,8 @@ def fuzz_callbacks(
     return found
 
 
-def _step(mission: Any, i: int) -> None:
-    for step in mission.step(100_000_000_000 + 1_000_000 * i):
+def _step(mission: Any, now_ns: int) -> None:
+    for step in mission.step(now_ns):
         job = step.job
         if job is not None and getattr(job, "decide", False):
             mission.decided(job, job.ask())
