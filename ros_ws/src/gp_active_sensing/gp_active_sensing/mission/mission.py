@@ -22,6 +22,7 @@ from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, S
 from gp_active_sensing.mission.noticing import Noticing
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.roster import LEFT, OFF_LIST
 from gp_active_sensing.mission.sensor import speaks
 from gp_active_sensing.planning.base import READINGS_SPENT
 from gp_active_sensing.types import Plan
@@ -116,6 +117,8 @@ class Mission(Noticing):
     def _every_so_often(self) -> Iterator[Step]:
         for probe in self.probes.values():
             probe.take([])
+            if probe.gone == LEFT + OFF_LIST and len(probe.intake.track):
+                probe.forget_messages()  # of what was in the inbox when it left the list
             if self._decides:
                 yield from self._look_at(probe, None)
         self._note_status()

@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import numbered, probe_names
+from gp_active_sensing.mission.roster import OFF_LIST
 from tests.unit.mission.teams import Team
 
 
@@ -150,6 +151,16 @@ def test_readings_of_a_probe_that_has_left_are_used() -> None:
     team.step()
     assert 17 in team.observed
     assert team.probe("b").gone == "left: asked to leave"
+
+
+def test_what_was_in_the_inbox_of_a_probe_that_is_off_the_list_leaves_nothing() -> None:
+    team = begun()
+    team.put("b", 17)  # it is there when the list changes
+    assert team.mission.leave("b", OFF_LIST) == ""
+    team.step()
+    assert 17 in team.observed, "its reading is used"
+    assert len(team.probe("b").intake.track) == 0
+    assert team.probe("b").intake.waiting == 0
 
 
 # -- leaving, falling silent, coming back ----------------------------------------------------------
