@@ -244,6 +244,9 @@ def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenar
     robot = Robot(ros, "other_3")
     robot.wait_heard(mission)
     listed()
+    wait_until(lambda: not len(mission.inbox), "the poses that were under way")
+    listed("other_3")
+    listed()
     assert len(mission.probes["other_3"].intake.track) == 0
     assert mission.probes["other_3"].intake.poses > 0, "totals stay"
     assert not sensing.callback_errors
