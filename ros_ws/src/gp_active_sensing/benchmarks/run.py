@@ -35,6 +35,8 @@ BENCHMARKS = (
     "kill",
     "exit",
     "soak",
+    "moving",
+    "delay",
     "batches",
     "report",
     "sparq",

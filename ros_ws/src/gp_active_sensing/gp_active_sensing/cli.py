@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from gp_active_sensing import __version__
+from gp_active_sensing.cli_delay import delay
 from gp_active_sensing.cli_learn import learn
 from gp_active_sensing.cli_maps import maps
 from gp_active_sensing.cli_model import model
@@ -65,6 +66,7 @@ def _cli(debug: bool, verbose: bool) -> None:
     root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
 
 
+_cli.add_command(delay)
 _cli.add_command(learn)
 _cli.add_command(maps)
 _cli.add_command(model)

@@ -10,7 +10,8 @@ decision   a plan, with the expansions spent and the state the policy left; ``ag
            place was observed already, and is to be read once more; what was ``left`` of the budget
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop; an average says of how many (``count``) and since when
-           (``first_ns``), one that had been gated says why it counts after all (``taken_back``)
+           (``first_ns``), one that had been gated says why it counts after all (``taken_back``),
+           one that goes on with a stay what the belief holds of it from then on (``stay``)
 expert     of a simulated mission: where its expert was asked, how long was waited, the answers used
 query      where an expert is asked for values before the next decision
 answer     an answer of an expert, told to the loop; ``late``: its decision had been taken before
@@ -32,6 +33,7 @@ end        why the mission ended
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.errors import RunError
@@ -40,6 +42,7 @@ from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
 __all__ = [
     "answer_event",
     "asked_event",
+    "average_of",
     "blocked_event",
     "budget_event",
     "budget_of",
@@ -100,6 +103,32 @@ def reading_event(reading: Reading, **more: Any) -> dict[str, Any]:
         "source": reading.source,
         **more,
     }
+
+
+def average_of(event: Mapping[str, Any], reading: Reading) -> Reading | None:
+    """Return what the belief holds of the stay that a reading goes on with; None = it begins one.
+
+    Args:
+        event: of the reading.
+        reading: of the event.
+
+    Raises:
+        RunError: the event lacks something, or has the wrong type.
+    """
+    said = event.get("stay")
+    if said is None:
+        return None
+    try:
+        variance, off = said["noise_variance"], said["off"]
+        return replace(
+            reading,
+            value=float(said["value"]),
+            noise_variance=None if variance is None else float(variance),
+            off=None if off is None else float(off),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"journal: an event says nothing of a stay ({error!r}): {dict(event)}"
+        raise RunError(msg) from error
 
 
 def gated_event(reading: Reading, off: float) -> dict[str, Any]:

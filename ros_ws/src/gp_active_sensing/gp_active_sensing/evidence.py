@@ -79,15 +79,10 @@ class Evidence:
                 is_new = self.costs(location)
                 self._observe(location, reading)
             except ReadingError as error:
-                rejected.append(Rejection(reading, error.reason, str(error)))
-                self.counts[f"rejected_{error.reason}"] += 1
-                level = logging.DEBUG if error.reason == "budget_spent" else logging.WARNING
-                logger.log(level, "reading rejected: %s", error)
+                rejected.append(self._refused(reading, error))
                 continue
             accepted += 1
-            if self._newest_ns is not None and reading.stamp_ns < self._newest_ns:
-                late += 1
-            self._newest_ns = max(self._newest_ns or reading.stamp_ns, reading.stamp_ns)
+            late += self._is_late(reading)
             if is_new:
                 self.promises.pay(location)
                 self.remaining = self.remaining.minus(readings=1)
@@ -101,6 +96,42 @@ class Evidence:
         self.counts["accepted"] += accepted
         self.counts["late"] += late
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
+
+    def amend(self, before: Reading, reading: Reading) -> TellReport:
+        """Use a reading in the place of one that was told: both are of one stay at one place.
+
+        Args:
+            before: as it was told; of one that was itself amended, with the stamp of the first.
+            reading: what is to count instead.
+        """
+        try:
+            location = self.check(reading)
+            self.belief.amend(
+                location,
+                (float(before.value), before.noise_variance, 1e-9 * before.stamp_ns, before.off),
+                float(reading.value),
+                reading.noise_variance,
+                seconds=1e-9 * reading.stamp_ns,
+                off=reading.off,
+            )
+        except ReadingError as error:
+            return TellReport(rejected=(self._refused(reading, error),))
+        late = self._is_late(reading)
+        self.counts["accepted"] += 1
+        self.counts["late"] += late
+        return TellReport(1, late=int(late))
+
+    def _refused(self, reading: Reading, error: ReadingError) -> Rejection:
+        self.counts[f"rejected_{error.reason}"] += 1
+        level = logging.DEBUG if error.reason == "budget_spent" else logging.WARNING
+        logger.log(level, "reading rejected: %s", error)
+        return Rejection(reading, error.reason, str(error))
+
+    def _is_late(self, reading: Reading) -> bool:
+        """Say whether a reading is older than one used before, and take note of its time."""
+        newest_ns = reading.stamp_ns if self._newest_ns is None else self._newest_ns
+        self._newest_ns = max(newest_ns, reading.stamp_ns)
+        return reading.stamp_ns < newest_ns
 
     def _observe(self, location: int, reading: Reading, *, expert: bool = False) -> None:
         seconds = 1e-9 * reading.stamp_ns

@@ -55,6 +55,9 @@ class Reading:
     noise_variance: float | None = None
     source: str = ""
     position: tuple[float, float] | None = None
+    off: float | None = None
+    """Of an average over a stay at a place: how far its readings were off the place's point on
+    average [m]; None = it is a reading by itself."""
 
 
 class Cost(NamedTuple):

@@ -16,6 +16,7 @@ from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
 from gp_active_sensing.belief.drift.presence import Presence
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.steepness import Steepness
 from gp_active_sensing.belief.transform import IDENTITY, Transform
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
@@ -172,6 +173,10 @@ class Belief:
         other._data = self._data.copy()
         return other
 
+    def place_at(self, positions: FloatArray) -> None:
+        """Tell where the places are, (n, 2) [m]: a reading may be taken beside its point."""
+        self._data.steepness = Steepness(positions)
+
     # -- readings ------------------------------------------------------------------------------
 
     def observe(
@@ -188,7 +193,8 @@ class Belief:
         Args:
             location: place of the reading.
             value: in the sensor's unit.
-            noise_variance: of this reading; None = σ_n²(λ).
+            noise_variance: of this reading; None = σ_n²(λ). Where the scale is not known: what
+                comes on top of that, which is then what no reading says of itself.
             seconds: when it was taken, by the clock of `advance`; where the field does not change,
                 of no consequence. Time passes until then at least.
             expert: an expert's answer: it counts like any other, but its place is not observed by
@@ -204,10 +210,42 @@ class Belief:
             msg = f"expected the time of a reading in seconds, got {seconds}"
             raise ReadingError("bad_stamp", msg)
         if not self.scale_known:
-            self._without_scale(value, noise_variance)
-            noise_variance = None
+            noise_variance = self._without_scale(value, noise_variance)
         self._data.add(location, value, noise_variance, seconds, expert=expert)
         self._presence.see(location, seconds, expert=expert)
+
+    def amend(
+        self,
+        location: int,
+        before: tuple[float, float | None, float, float | None],
+        value: float,
+        noise_variance: float | None = None,
+        *,
+        seconds: float = 0.0,
+        off: float | None = None,
+    ) -> None:
+        """Put a reading of a probe in the place of one that was observed.
+
+        Args:
+            location: of both.
+            before: value, noise variance, `seconds` and `off` that the one that goes was observed
+                with; of one that was itself amended, the time of the first.
+            value: in the sensor's unit.
+            noise_variance: of the new one; None = σ_n²(λ).
+            seconds: when it was taken. Where the field changes it counts as taken at the time of
+                the one that goes.
+            off: of an average over a stay: how far its readings were off the place's point [m].
+
+        Raises:
+            ReadingError, IndexError: as `observe` does; nothing has changed then.
+        """
+        gone, gone_variance = self.check(location, *before[:2])
+        value, noise_variance = self.check(location, value, noise_variance)
+        if not self.scale_known and self._ageing is not None:
+            gone_variance = noise_variance = None
+        gone_as = (gone, gone_variance, before[2], before[3])
+        self._data.amend(location, gone_as, value, noise_variance, seconds, off)
+        self._presence.see(location, seconds, expert=False)
 
     @property
     def seconds(self) -> float:
@@ -247,16 +285,22 @@ class Belief:
         _check_size(value, noise_variance)
         return value, noise_variance
 
-    def _without_scale(self, value: float, noise_variance: float | None) -> None:
-        """Prepare for readings of unknown scale: a vague mean is vague about the first reading."""
+    def _without_scale(self, value: float, noise_variance: float | None) -> float | None:
+        """Prepare for readings of unknown scale: a vague mean is vague about the first reading.
+
+        Return the variance that the reading has of its own: none where the field changes.
+        """
         if not self._data.begun and self.mean.basis.shape[1]:
             self._data.centre_mean(value)
-        if noise_variance is not None and not self._variance_said:
+        if noise_variance is None or self._ageing is None:
+            return noise_variance
+        if not self._variance_said:
             self._variance_said = True
             logger.warning(
                 "readings bring a noise variance of their own, which cannot be used while the "
-                "scale of the field is unknown; give belief.signal_std (said once)"
+                "scale of a field that changes is unknown; give belief.signal_std (said once)"
             )
+        return None
 
     def adapt(self) -> str:
         """Let the candidates follow the readings, where they may; return why, "" if they stay.

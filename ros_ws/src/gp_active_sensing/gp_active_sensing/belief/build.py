@@ -68,7 +68,9 @@ def belief_on(
     if config.model is not None:
         from gp_active_sensing.belief.learned import learned_belief
 
-        return learned_belief(config, topology.features, topology.feature_names, run_dir)
+        learned = learned_belief(config, topology.features, topology.feature_names, run_dir)
+        learned.place_at(topology.positions)
+        return learned
     trend: FloatArray | None = None
     if config.mean == "linear":
         try:
@@ -78,7 +80,7 @@ def belief_on(
     # On a large map they take a second: where nothing asks for them they are not made.
     asked = config.kernel in graph_kernels or config.length_scales is None
     links = topology.links if asked else None
-    return build_belief(
+    belief = build_belief(
         config,
         topology.features,
         topology.feature_names,
@@ -86,6 +88,8 @@ def belief_on(
         trend=trend,
         places=topology.names,
     )
+    belief.place_at(topology.positions)
+    return belief
 
 
 def _with_drift(config: BeliefConfig, drift: DriftConfig) -> BeliefConfig:

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from gp_active_sensing.belief.covariance import LocationCovariance
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.places import Places
+from gp_active_sensing.belief.places import Beside, Places
 from gp_active_sensing.belief.projection import Projection
 from gp_active_sensing.belief.scale import integrate_scale
+from gp_active_sensing.belief.steepness import Steepness
+from gp_active_sensing.belief.unit_scale import unit_scale
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Conditioning"]
 
 _TAIL = 4
 """Rows from the end within which a place's row is rebuilt instead of doubled."""
+_NO_UNIT = 1e100
+"""Unit of variances while nothing is known of the scale: they are as good as nothing."""
 _NEGLIGIBLE = 1e-13
 """Share of a place's precision below which new readings cannot be told from rounding."""
+
+
+class Slots(Protocol):
+    """Readings by place and time."""
+
+    @property
+    def place(self) -> IntArray:
+        """(S,) place of each slot."""
+        ...
+
+    @property
+    def stats(self) -> Places:
+        """What the readings of each slot collapse to."""
+        ...
 
 
 class Conditioning:
@@ -55,6 +74,14 @@ class Conditioning:
         self.places = Places(covariance.n)
         self.order: list[int] = []
         self._stale: dict[int, None] = {}
+        self.steepness: Steepness | None = None
+        """How much the field varies about a place; None = that is not known."""
+        self._own = False
+        """Some readings have brought a variance of their own."""
+        self._unit: FloatArray | None = None
+        """(L,) see `Places.collapse`; None while the scale is known, or no reading brings any."""
+        self._amended: set[int] = set()
+        """Of the stale ones, those whose rows hold a reading that is not there any more."""
         self.begin(covariance)
         self.log_evidence: FloatArray = np.zeros(L)
         self.scales: FloatArray = np.ones(L)
@@ -71,6 +98,8 @@ class Conditioning:
         self.factor = Factor(covariance, self.basis, self.mean.offset)
         self._everywhere = Projection(covariance.n)
         self._stale = dict.fromkeys(self.order)
+        self._amended = set()
+        self._unit = None
 
     def copy(self) -> Conditioning:
         """Return an independent copy."""
@@ -85,7 +114,8 @@ class Conditioning:
         self.order = list(self.order)
         self.factor = self.factor.copy()
         self._everywhere = Projection(self.covariance.n)
-        self._stale = dict(self._stale)
+        self._stale, self._amended = dict(self._stale), set(self._amended)
+        self.steepness = None if self.steepness is None else self.steepness.copy()
 
     @property
     def begun(self) -> bool:
@@ -123,7 +153,33 @@ class Conditioning:
         if not self.places.count[location]:
             self.order.append(location)
         self.places.add(location, value, noise_variance)
+        self._own = self._own or noise_variance is not None
         self._stale[location] = None
+
+    def amend(
+        self,
+        location: int,
+        before: tuple[float, float | None, float, float | None],
+        value: float,
+        noise_variance: float | None,
+        seconds: float = 0.0,
+        off: float | None = None,
+    ) -> None:
+        """Put a reading in the place of one that was added; O(1).
+
+        Args:
+            location: of both.
+            before: value, noise variance, time [s] and `off` of the one that goes.
+            value: as the Gaussian process sees it.
+            noise_variance: of the new one; None = σ_n²(λ).
+            seconds: its time, of no consequence here.
+            off: see `Places.add`.
+        """
+        self.places.remove(location, before[0], before[1], before[3])
+        self.places.add(location, value, noise_variance, off)
+        self._own = self._own or noise_variance is not None
+        self._stale[location] = None
+        self._amended.add(location)
 
     def centre_mean(self, value: float) -> None:
         """Let a vague mean be vague about a value; only before the first reading."""
@@ -133,7 +189,8 @@ class Conditioning:
 
     def averages(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) average reading of places that have one."""
-        return self.places.collapse(locations, self.noise)[1]
+        self._find_unit()
+        return self._collapse(locations)[1]
 
     def solved(self, where: IntArray) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first."""
@@ -151,19 +208,23 @@ class Conditioning:
         """Bring factors, evidence and mean coefficients up to date with the readings."""
         if not self._stale:
             return
+        self._find_unit()
         factor = self.factor
         row_of: dict[int, int] = {}
         for row, place in enumerate(factor.place.tolist()):
             row_of.setdefault(place, row)
         stale = [place for place in self.order if place in self._stale]
         first = min((row_of.get(p, factor.rows) for p in stale), default=factor.rows)
+        if first < factor.rows - _TAIL:
+            first = self._first_amended()
         again: list[int] = []
-        if first >= factor.rows - _TAIL:
+        if first < factor.rows:
             again = list(dict.fromkeys(factor.place[first:].tolist()))
             self._truncate(first)
             # A place cut off may keep an earlier row; then it counts as an old place below.
             row_of = {p: r for p, r in row_of.items() if r < first}
-        fresh = list(dict.fromkeys([*again, *stale]))
+        # What was amended will be again while the probe stays: it goes last, to be cut off cheaply.
+        fresh = sorted(dict.fromkeys([*again, *stale]), key=self._amended.__contains__)
         old = [p for p in fresh if p in row_of]
         if factor.rows + len(fresh) - len(self.order) > max(8, len(self.order) // 4):
             self._truncate(0)
@@ -171,17 +232,62 @@ class Conditioning:
         new = [p for p in fresh if p not in set(old)]
         if new:
             where = np.array(new)
-            precision, mean, _, _ = self.places.collapse(where, self.noise)
+            precision, mean, _, _ = self._collapse(where)
             factor.append(where, precision, mean)
         if old:
             self._double(np.array(old))
         self._stale.clear()
+        self._amended.clear()
         self._summarise()
+
+    def _collapse(self, places: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        beside = self._beside(places) if self.places.has_stays else None
+        return self.places.collapse(places, self.noise, self._unit, beside)
+
+    def _collapse_slots(
+        self, history: Slots, slots: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Do the same for readings that are kept by place and time."""
+        beside = self._beside(history.place[slots]) if history.stats.has_stays else None
+        return history.stats.collapse(slots, self.noise, None, beside)
+
+    def _beside(self, places: IntArray) -> Beside:
+        """Return what averages over a stay at some places do not say of themselves."""
+        steepness = np.zeros((len(self.noise), len(places)))
+        if self.steepness is not None and len(places):
+            steepness = self.steepness.of(self.covariance, places)
+        # Where the noise of a reading is not known for certain the belief's comes on top.
+        noisy = not self.scale_known or len(set(self.noise.tolist())) > 1
+        return Beside(steepness, noisy)
+
+    def _find_unit(self) -> None:
+        """Set the readings' own variances against the scale of the field, where that is unknown.
+
+        What they come to may change by steps as the readings go on: then all rows are made anew.
+        """
+        if self.scale_known or not self._own or not self._stale:
+            return
+        places = np.array(self.order)
+        unit = unit_scale(self.covariance, self.basis, places, self.places.averages(places))
+        if unit is None:
+            unit = np.full(len(self.noise), _NO_UNIT)
+        if self._unit is None or not np.array_equal(unit, self._unit):
+            self._unit = unit
+            self._truncate(0)
+            self._stale = dict.fromkeys(self.order)
+
+    def _first_amended(self) -> int:
+        """Return the first row that holds a reading that is gone; the number of rows if none does.
+
+        Such a reading is in the last row of its place: those before it are of earlier readings.
+        """
+        last = {place: row for row, place in enumerate(self.factor.place.tolist())}
+        return min((last[p] for p in self._amended if p in last), default=self.factor.rows)
 
     def _double(self, places: IntArray) -> None:
         """Append second rows for the readings that came since the rows of `places` were made."""
         factor = self.factor
-        precision, mean, _, _ = self.places.collapse(places, self.noise)
+        precision, mean, _, _ = self._collapse(places)
         total = precision * mean
         position = {int(p): i for i, p in enumerate(places)}
         had, had_total = np.zeros_like(precision), np.zeros_like(total)
@@ -229,5 +335,5 @@ class Conditioning:
     ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray, float]:
         """Return all places with a reading, what they collapse to (`Places`), and how many."""
         places = np.array(self.order)
-        precision, mean, log_within, squares = self.places.collapse(places, self.noise)
+        precision, mean, log_within, squares = self._collapse(places)
         return places, precision, mean, log_within, squares, int(self.places.count.sum())

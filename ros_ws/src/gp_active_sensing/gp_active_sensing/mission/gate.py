@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,9 @@ class Gate:
         self.limit = limit
         self.places = places
         self.capacity = capacity
+        self.noise: Callable[[], float] = lambda: 0.0
+        """Least noise variance of a reading without one of its own, where more is known of it than
+        the belief has, which is told averages."""
         self.forgotten = 0
         """How many were not kept for longer, for lack of room."""
         self._loop = loop
@@ -101,7 +104,12 @@ class Gate:
             self._known[place] = mean[:, 0], variance[:, 0]
         mean, variance = self._known[place]
         value, own = belief.transform.forward(reading.value, reading.noise_variance)
-        std = np.sqrt(variance + (self._noise if own is None else own))
+        noise = self._noise
+        if own is not None:
+            noise = np.full_like(noise, own)
+        elif more := self.noise():
+            noise = np.maximum(noise, belief.transform.forward(reading.value, more)[1] or 0.0)
+        std = np.sqrt(variance + noise)
         z = (value - mean) / std
         if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together
             return None

@@ -11,13 +11,16 @@ from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.catch_up import CatchUp
+from gp_active_sensing.mission.dwelling import Dwelling
 from gp_active_sensing.mission.gate import Gate
 from gp_active_sensing.mission.inbox import Arrival, RawReading
 from gp_active_sensing.mission.known import Known
+from gp_active_sensing.mission.lag import LagWatch
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.matching import MapMatcher, Match
+from gp_active_sensing.mission.nearing import Nearing
 from gp_active_sensing.mission.pose_checks import PoseChecks
-from gp_active_sensing.mission.poses import Pose, PoseTrack, heading_between
+from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack
 from gp_active_sensing.mission.taking import PLAIN, Taking
 from gp_active_sensing.mission.uptake import Uptake
 from gp_active_sensing.mission.visits import Held, Visits
@@ -29,9 +32,6 @@ from gp_active_sensing.wording import moment
 __all__ = ["Intake"]
 
 logger = logging.getLogger(__name__)
-
-FARTHEST = 1e8
-"""Largest coordinate of a pose [m]; nothing on Earth is farther away."""
 
 
 class Intake:
@@ -62,10 +62,15 @@ class Intake:
         self.matcher = matcher
         self.track = track
         self.taking = taking
+        self.delay = taking.delay
+        """How much older readings are than their stamps [s]."""
         self.visits = Visits(coverage, self._follows)
         gate = Gate(loop, taking.gate, taking.gate_places, taking.gate_kept)
-        window = Window(taking.window)
+        window = None if taking.window is None else Window(taking.window)
+        self.nearing = None if taking.window is not None else Nearing(matcher.spacing)
+        """Where those of one stay are one reading, the first ones wait until it is near."""
         self.uptake = Uptake(loop, gate, window, clock=clock, journal=journal, unit=taking.unit)
+        self.uptake.stays.near = matcher.near
         self.here: Match | None = None
         self.off_map = False
         self.expected: Collection[int] = ()
@@ -82,7 +87,9 @@ class Intake:
         self._waiting = Waiting(track, taking.pose_wait, taking.waiting)
         self._late = 0.0
         """How long the newest pose had lain somewhere when it was used [s]."""
-        self._moved_from: Pose | None = None
+        self._headings = Headings()
+        self.dwelling = Dwelling()
+        self.lag = LagWatch(self._position_at)
         self._clock = clock
 
     @property
@@ -118,6 +125,11 @@ class Intake:
         """Readings that wait for a pose."""
         return len(self._waiting)
 
+    @property
+    def averaging(self) -> int:
+        """Readings in a window that is open, or that wait for the probe to come nearer."""
+        return len(self.uptake.window) + (0 if self.nearing is None else len(self.nearing))
+
     def set_out(self, path: Collection[int]) -> None:
         """Expect the probe on a way from here on."""
         self.expected = frozenset(path)
@@ -152,6 +164,8 @@ class Intake:
         """Use or reject the readings that wait for more poses; return those accepted."""
         told = self.take(self.catch_up.release()) if self.catch_up.going_on else []
         ready = self._placed(self._waiting.take_all())
+        if self.nearing is not None:
+            ready += self.nearing.take_all()
         self.visits.clear()
         self._reject_left("partial_visit", "too little of its road was driven")
         return told + self.uptake.take(ready) + self.uptake.close()
@@ -159,23 +173,33 @@ class Intake:
     def restart_clock(self) -> None:
         """Forget what belongs to a time before the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
-        for held in self._waiting.take_all():
+        waited = self._waiting.take_all()
+        if self.nearing is not None:
+            waited += self.nearing.take_all()
+        for held in waited:
             self._reject(reason, held.reading, why)
         self.visits.clear()
         self._reject_left(reason, why)
         for held in self.uptake.window.close():
             self.rejected[reason] += held.count
+        self.uptake.stays.clear()
         self.track.clear()
         self.checks.restart()
-        self._moved_from = self.counted = None
+        for forgets in (self._headings, self.dwelling, self.lag):
+            forgets.clear()
+        self.counted = None
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
         """Use the readings that were gated; return how many those are, and what was told."""
         return self.uptake.accept_gated()
 
-    def tell(self, reading: Reading, count: int = 1) -> bool:
-        """Tell the loop a reading that is in the journal; say whether it is used."""
-        return self.uptake.tell(reading, count)
+    def tell_again(self, event: Mapping[str, Any], reading: Reading) -> bool:
+        """Tell the loop the reading of an event of the journal; say whether it is used.
+
+        Raises:
+            RunError: it does not follow from the events before it.
+        """
+        return self.uptake.tell_again(event, reading)
 
     def restore(self, event: Mapping[str, Any]) -> None:
         """Take note of an event ``reading`` or ``gated`` from before a restart, besides telling it.
@@ -193,22 +217,12 @@ class Intake:
     # -- poses ---------------------------------------------------------------------------------
 
     def _take_pose(self, pose: Pose, received: float) -> list[Held]:
-        frame = self.loop.topology.frame
-        if pose.frame.lstrip("/") != frame:
-            self._count(
-                "wrong_frame",
-                f"pose in frame {pose.frame[:100]!r}, the map is in {frame!r} (publish the pose in "
-                "that frame, or set map.frame if the map is drawn in the pose's): it",
-            )
-            return []
-        if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
-            self._count("pose_not_finite", f"pose at ({pose.x}, {pose.y})")
-            return []
-        if far := self.checks.ahead(pose, self.loop.clock_ns):
-            self._count("pose_ahead", far)
+        why = self.checks.unusable(pose, self.loop.topology.frame, self.loop.clock_ns)
+        if why is not None:
+            self._count(*why)
             return []
         before = self.track.newest
-        pose = self._with_heading(pose, before)
+        pose = self._headings.filled(pose, before)
         added = self.track.add(pose)
         if added is None:
             self._count(
@@ -223,19 +237,37 @@ class Intake:
                 "wrong, or the clock was set back; what was before is forgotten",
                 moment(pose.stamp_ns),
             )  # fmt: skip
-            self._moved_from = self.counted = None
+            self._headings.clear()
+            self.counted = None
         elif added == "late":
             return []
         self._count_metres(pose)
+        self.lag.moved(pose.stamp_ns)
         match = self._match(pose)
         self.off_map = match is None
         if match is None:
             self._count("pose_off_map", f"pose at ({pose.x:.1f}, {pose.y:.1f})")
-            return []
+            return self._near(None, 0.0, pose, received)
         self.here = match
         if not self.matcher.is_line(match.place):
-            return []
+            return self._near(match.place, self._apart(match.place, pose), pose, received)
+        self.dwelling.drive(match.place, 0.0, pose.stamp_ns)
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+
+    def _near(self, place: int | None, apart: float, pose: Pose, received: float) -> list[Held]:
+        """Return the readings of points that count now that the probe is here."""
+        self.dwelling.drive(place, apart, pose.stamp_ns)
+        if self.nearing is None:
+            return []
+        return self.nearing.drive(place, apart, pose.stamp_ns, received)
+
+    def _position_at(self, stamp_ns: int) -> tuple[float, float] | None:
+        pose = self.track.at(stamp_ns)
+        return None if pose is None else (pose.x, pose.y)
+
+    def _apart(self, place: int, pose: Pose) -> float:
+        x, y = self.loop.topology.positions[place].tolist()
+        return math.hypot(pose.x - x, pose.y - y)
 
     def _lateness(self, received: float) -> float:
         """Return how long after it came a pose is used [s].
@@ -256,17 +288,6 @@ class Intake:
             self.metres += math.hypot(pose.x - counted.x, pose.y - counted.y)
         self.counted = pose
 
-    def _with_heading(self, pose: Pose, before: Pose | None) -> Pose:
-        """Fill in a heading that is not known from the movement."""
-        if math.isfinite(pose.heading):
-            return pose
-        heading = heading_between(self._moved_from, pose)
-        if math.isfinite(heading) or self._moved_from is None:
-            self._moved_from = pose
-        elif before is not None:
-            heading = before.heading
-        return Pose(pose.stamp_ns, pose.frame, pose.x, pose.y, heading)
-
     def _match(self, pose: Pose) -> Match | None:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
         return self.matcher.match(pose.x, pose.y, pose.heading, expected)
@@ -277,16 +298,18 @@ class Intake:
     # -- readings ------------------------------------------------------------------------------
 
     def _take_reading(self, raw: RawReading, received: float) -> list[Held]:
-        if self.known.holds(raw.stamp_ns, raw.value):
+        stamp_ns = raw.stamp_ns - round(1e9 * self.delay)
+        if self.known.holds(stamp_ns, raw.value):
             self.rejected["already_used"] += 1
             return []
-        reading = Reading(raw.stamp_ns, None, raw.value, raw.noise_variance, raw.source)
+        reading = Reading(stamp_ns, None, raw.value, raw.noise_variance, raw.source)
         held = Held(reading, received)
         bad_variance = raw.noise_variance is not None and not (
             math.isfinite(raw.noise_variance) and raw.noise_variance > 0
         )
         if not math.isfinite(raw.value) or bad_variance:
             return [held]  # the loop rejects it with the right word, wherever it was taken
+        self.lag.read(stamp_ns, raw.value)
         if self._waiting.has_pose(held, received):
             return self._place(held)
         if (oldest := self._waiting.add(held)) is not None:
@@ -307,13 +330,15 @@ class Intake:
         match = self._match(pose)
         location = None if match is None else match.place
         placed = replace(reading, location=location, position=(pose.x, pose.y))
-        if (
-            location is not None
-            and self.open
-            and self.matcher.is_line(location)
-            and self.loop.costs(location)
-        ):
-            return self.visits.hold(location, placed, held.received)
+        if location is not None and not self.dwelling.has_settled(location, reading.stamp_ns):
+            self.rejected["settling"] += 1
+            return []
+        if location is not None and self.open and self.loop.costs(location):
+            if self.matcher.is_line(location):
+                return self.visits.hold(location, placed, held.received)
+            if self.nearing is not None:
+                apart = self._apart(location, pose)
+                return self.nearing.hold(location, apart, Held(placed, held.received))
         return [Held(placed, held.received)]
 
     def _count(self, reason: str, what: str) -> None:

@@ -21,6 +21,7 @@ LIVE = (
     "budget.seconds",
     "reading.gate",
     "reading.gate_places",
+    "reading.delay",
     "plan_ahead",
     "plan_ahead_samples",
     "mission.arrival",
@@ -30,6 +31,7 @@ LIVE = (
     "mission.wait_for_reading",
     "mission.silent_places",
     "mission.first_leg",
+    "mission.settle",
     "mission.drive_timeout",
     "mission.block_seconds",
     "mission.lost_after",
@@ -62,6 +64,9 @@ def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) 
         for probe in mission.probes.values():
             gate = probe.intake.uptake.gate
             gate.limit, gate.places = now.reading.gate, now.reading.gate_places
+            if now.reading.delay != before.reading.delay:
+                probe.intake.delay = now.reading.delay
+                probe.intake.lag.clear()
         if mission.consulting is not None:
             mission.consulting.books.config = now.expert
         samples = now.plan_ahead_samples if now.plan_ahead else 0

@@ -17,6 +17,8 @@ from gp_active_sensing.topology.base import Topology
 
 __all__ = ["MapMatcher", "Match"]
 
+_NEAR = 0.125
+"""See `MapMatcher.near`, in distances between neighbouring places."""
 _PREFERENCE = 5.0
 """How much farther [m] a place may be than another and still be taken, when it is expected."""
 _WRONG_WAY = 40.0
@@ -60,6 +62,13 @@ class MapMatcher:
     def is_line(self, place: int) -> bool:
         """Say whether a place is driven along (a road segment) rather than stood on."""
         return bool(self._lengths[place] > 0.0)
+
+    def near(self, place: int) -> float:
+        """Return how far off a place's point a reading counts a quarter of one at it [m].
+
+        Infinite for what is driven along: its value is the average along it.
+        """
+        return math.inf if self.is_line(place) else _NEAR * self.spacing
 
     def match(
         self, x: float, y: float, heading: float = math.nan, expected: Collection[int] = ()

@@ -17,6 +17,7 @@ from gp_active_sensing.events import (
     unused_event,
 )
 from gp_active_sensing.foresight import Foresight
+from gp_active_sensing.mission.delays import say_delay
 from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, Step
 from gp_active_sensing.mission.noticing import Noticing
@@ -119,6 +120,8 @@ class Mission(Noticing):
             probe.take([])
             if probe.gone == LEFT + OFF_LIST and len(probe.intake.track):
                 probe.forget_messages()  # of what was in the inbox when it left the list
+            if probe.intake.lag.work():
+                say_delay(probe.intake.lag, probe.name, probe.intake.delay)
             if self._decides:
                 yield from self._look_at(probe, None)
         self._note_status()

@@ -12,6 +12,8 @@ __all__ = ["FASTEST", "PoseChecks"]
 
 logger = logging.getLogger(__name__)
 
+FARTHEST = 1e8
+"""Largest coordinate of a pose [m]; nothing on Earth is farther away."""
 FASTEST = 150.0
 """Faster than this nothing moves that is sent to waypoints [m/s]."""
 
@@ -36,6 +38,26 @@ class PoseChecks:
         self._before: Pose | None = None
         self.jumps = 0
         """Poses that a probe cannot have driven to from where the pose before them was."""
+
+    def unusable(self, pose: Pose, frame: str, now_ns: int | None) -> tuple[str, str] | None:
+        """Return why a pose cannot be used, as the word of the reason and in words; None = it can.
+
+        Args:
+            pose: as it came.
+            frame: of the map.
+            now_ns: time of the node's clock; None = there is none yet.
+        """
+        if pose.frame.lstrip("/") != frame:
+            why = (
+                f"pose in frame {pose.frame[:100]!r}, the map is in {frame!r} (publish the pose in "
+                "that frame, or set map.frame if the map is drawn in the pose's): it"
+            )
+            return "wrong_frame", why
+        if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
+            return "pose_not_finite", f"pose at ({pose.x}, {pose.y})"
+        if far := self.ahead(pose, now_ns):
+            return "pose_ahead", far
+        return None
 
     def ahead(self, pose: Pose, now_ns: int | None) -> str:
         """Return how far ahead of the clock a pose is, in words; "" when it may be used.

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Added", "Pose", "PoseTrack", "heading_between"]
+__all__ = ["Added", "Headings", "Pose", "PoseTrack", "heading_between"]
 
 Added = Literal["newest", "late", "restarted"]
 """What became of a pose."""
@@ -145,3 +145,30 @@ def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> flo
         return math.nan
     dx, dy = after.x - before.x, after.y - before.y
     return math.atan2(dy, dx) if math.hypot(dx, dy) >= least else math.nan
+
+
+class Headings:
+    """Fills in headings that are not known from the movement."""
+
+    def __init__(self) -> None:
+        self._moved_from: Pose | None = None
+
+    def clear(self) -> None:
+        """Forget where the probe came from."""
+        self._moved_from = None
+
+    def filled(self, pose: Pose, before: Pose | None) -> Pose:
+        """Return a pose with a heading, if there is any.
+
+        Args:
+            pose: the newest.
+            before: the one before it.
+        """
+        if math.isfinite(pose.heading):
+            return pose
+        heading = heading_between(self._moved_from, pose)
+        if math.isfinite(heading) or self._moved_from is None:
+            self._moved_from = pose
+        elif before is not None:
+            heading = before.heading
+        return Pose(pose.stamp_ns, pose.frame, pose.x, pose.y, heading)

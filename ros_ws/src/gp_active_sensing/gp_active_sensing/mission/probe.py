@@ -69,6 +69,7 @@ class Probe:
         self.arrival = Arrival(
             loop.topology, intake.track, radius=arrival_radius, timeout=config.reading_timeout
         )
+        self.set_config(config)
         self.progress = Progress(loop.topology, intake)
         self.stages = Stages()
         self.sensor = Sensor()
@@ -124,9 +125,11 @@ class Probe:
     def set_config(self, config: MissionConfig) -> None:
         """Go on with other distances and times."""
         self.config = config
-        self.arrival.timeout = config.reading_timeout
+        self.arrival.timeout = config.reading_timeout + config.settle
         if config.arrival_radius is not None:
             self.arrival.radius = config.arrival_radius
+        self.intake.dwelling.seconds = config.settle
+        self.intake.dwelling.radius = self.arrival.radius
 
     def snapshot(self) -> SensingLoop:
         """Return a copy of the engine with what is left for this probe."""

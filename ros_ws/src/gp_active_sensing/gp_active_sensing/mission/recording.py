@@ -17,6 +17,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.metrics import nlpd, rmspe
+from gp_active_sensing.mission.delays import delays_of
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
@@ -212,6 +213,8 @@ class Recorder:
             loop = mission.loop.snapshot()
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
             until_ns = mission.until_ns
+            probes = mission.probes.values()
+            delays = delays_of((p.name, p.intake.lag, p.intake.delay) for p in probes)
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
         return summarise(
@@ -230,6 +233,7 @@ class Recorder:
             dropped=dropped,
             latency=latencies(mission),
             expert=expert,
+            delays=delays,
         )
 
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:

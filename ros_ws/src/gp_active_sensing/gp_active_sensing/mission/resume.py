@@ -231,7 +231,7 @@ class Resumption:
 
     def _reading(self, event: Mapping[str, Any]) -> None:
         probe, reading = self._probe(event), reading_of(event)
-        if not probe.intake.tell(reading, int(event.get("count", 1))):
+        if not probe.intake.tell_again(event, reading):
             msg = "a reading that was used is refused now"
             raise ValueError(msg)
         probe.stages.note([reading])

@@ -8,6 +8,7 @@ from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import probe_names
 from gp_active_sensing.mission.stream_settings import (
     ExpertTopicsConfig,
@@ -51,6 +52,14 @@ class MissionConfig:
     )
     reading_timeout: float = param(
         10.0, help="how long to wait for a reading after arriving", unit="s", above=0.0
+    )
+    settle: float = param(
+        0.0,
+        help="how long the probe has to be at a place (within arrival_radius of its point, on its "
+        "road) before a reading of it counts, for a slow sensor; reading_timeout begins after it",
+        unit="s",
+        low=0.0,
+        high=3600.0,
     )
     retries: int = param(2, help="waits repeated before a place is set aside", low=0)
     wait_for_reading: bool = param(
@@ -219,3 +228,9 @@ class ActiveSensingConfig:
 
     def __post_init__(self) -> None:
         probe_names(self.probes)
+        if self.reading.delay >= self.pose.history:
+            msg = (
+                f"reading.delay: must be less than pose.history ({self.pose.history:g} s), or the "
+                f"poses of the readings are forgotten; got {self.reading.delay:g}"
+            )
+            raise ConfigError(msg)

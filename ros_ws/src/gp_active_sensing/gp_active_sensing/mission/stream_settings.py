@@ -44,6 +44,13 @@ class ReadingConfig:
     )
     scale: float = param(1.0, help="factor on the value (3.6 turns m/s into km/h)")
     offset: float = param(0.0, help="added after scaling", unit="unit of the readings")
+    delay: float = param(
+        0.0,
+        help="how much older a reading is than its stamp: it belongs where the probe was then",
+        unit="s",
+        low=0.0,
+        high=60.0,
+    )
     unit: str = param(
         "", help="unit of the readings after scaling, for log, records and report; empty = not said"
     )
@@ -57,10 +64,11 @@ class ReadingConfig:
     gate_places: int = param(
         10, help="places that must be observed before readings are set aside", low=1
     )
-    window: float = param(
-        0.0,
+    window: float | None = param(
+        None,
         help="readings of one place within so long become one, their average; 0 = each stays as it "
-        "is",
+        "is; unset = those of one stay at the place are one reading, which is no surer than a "
+        "place can be known that the probe moves in",
         unit="s",
         low=0.0,
         high=3600.0,

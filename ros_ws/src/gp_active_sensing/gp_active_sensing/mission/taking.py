@@ -31,8 +31,10 @@ class Taking:
         gate: how far off a reading may be [standard deviations]; 0 = any.
         gate_places: places that must be observed before readings are gated.
         gate_kept: most gated readings kept.
-        window: readings of a place within so long are averaged [s]; 0 = each stays as it is.
+        window: readings of a place within so long are averaged [s]; 0 = each stays as it is; None =
+            those of one stay at a place are one reading.
         unit: of the readings, for messages.
+        delay: how much older readings are than their stamps [s].
     """
 
     pose_wait: float = 0.0
@@ -42,8 +44,9 @@ class Taking:
     gate: float = 0.0
     gate_places: int = 10
     gate_kept: int = KEPT
-    window: float = 0.0
+    window: float | None = 0.0
     unit: str = ""
+    delay: float = 0.0
 
 
 PLAIN = Taking()
@@ -63,4 +66,5 @@ def taking_of(reading: ReadingConfig, pose: PoseConfig, unit: str = "") -> Takin
         gate_kept=max(KEPT, round(KEPT_SECONDS * fastest)),
         window=reading.window,
         unit=unit,
+        delay=reading.delay,
     )

@@ -1,4 +1,4 @@
-"""Readings with a place -> gate -> window -> journal -> loop: nothing is lost uncounted."""
+"""Readings with a place -> gate -> window or stay -> journal -> loop: nothing is lost uncounted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
-from gp_active_sensing.events import gated_event, reading_event
+from gp_active_sensing.events import average_of, gated_event, reading_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.gate import AGREEING, AGREEING_SECONDS, Gate
 from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.stays import Stays, Told
 from gp_active_sensing.mission.visits import Held
 from gp_active_sensing.mission.window import Window
 from gp_active_sensing.types import Clock, Reading
@@ -33,7 +34,7 @@ class Uptake:
     Args:
         loop: the engine.
         gate: sets readings aside.
-        window: averages them.
+        window: averages them; None = those of one stay at a place are one reading.
         clock: monotonic seconds.
         journal: takes an event for each reading that counts, before it does, or is set aside.
         unit: of the readings, for messages.
@@ -43,7 +44,7 @@ class Uptake:
         self,
         loop: SensingLoop,
         gate: Gate,
-        window: Window,
+        window: Window | None,
         *,
         clock: Clock,
         journal: Callable[[dict[str, Any]], None],
@@ -51,7 +52,12 @@ class Uptake:
     ) -> None:
         self.loop = loop
         self.gate = gate
-        self.window = window
+        self.window = Window(0.0) if window is None else window
+        self.by_stay = window is None
+        """Readings of one stay at a place are one."""
+        self.stays = Stays(self._noise_of_one, self._place_at, lambda: loop.belief.tick)
+        if self.by_stay:
+            gate.noise = lambda: self.stays.noise
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
@@ -168,9 +174,9 @@ class Uptake:
         return [held.reading for held in used]
 
     def _use(self, held: Held) -> bool:
-        reading = held.reading
+        reading, told = held.reading, None
         try:
-            self.loop.check(reading)
+            place = self.loop.check(reading)
         except ReadingError:
             pass  # `tell` says and counts why it cannot be used
         else:
@@ -179,12 +185,36 @@ class Uptake:
                 more |= {"first_ns": held.first_ns, "count": held.count}
             if held.taken_back:
                 more["taken_back"] = held.taken_back
+            if self.by_stay:
+                told = self.stays.take(reading, begins=self.loop.costs(place))
+                if told.before is not None:
+                    more["stay"] = told.to_mapping()
             self._journal(reading_event(reading, **more))
-        return self.tell(reading, held.count)
+        return self.tell(reading, held.count, told)
 
-    def tell(self, reading: Reading, count: int = 1) -> bool:
-        """Tell the loop a reading that is in the journal; say whether it is used."""
-        report = self.loop.tell([reading])
+    def tell_again(self, event: Mapping[str, Any], reading: Reading) -> bool:
+        """Tell the loop the reading of an event of the journal; say whether it is used.
+
+        Raises:
+            RunError: it does not follow from the events before it.
+        """
+        told = None
+        if reading.location is not None:
+            told = self.stays.take_again(reading, average_of(event, reading))
+        return self.tell(reading, int(event.get("count", 1)), told)
+
+    def tell(self, reading: Reading, count: int = 1, told: Told | None = None) -> bool:
+        """Tell the loop a reading that is in the journal; say whether it is used.
+
+        Args:
+            reading: as it came.
+            count: how many it is the average of.
+            told: of a stay: what the belief is to hold.
+        """
+        if told is None or told.before is None:
+            report = self.loop.tell([reading])
+        else:
+            report = self.loop.amend(told.before, told.reading)
         for rejection in report.rejected:
             self.rejected[rejection.reason] += count
         if report.new_places:
@@ -196,6 +226,24 @@ class Uptake:
         if report.new_places or self._repeats >= REPEATS:
             self._follow_up()
         return True
+
+    def _noise_of_one(self, reading: Reading) -> float | None:
+        """Return the variance of a reading without one of its own; 0 = it is not known."""
+        belief = self.loop.belief
+        if not belief.scale_known:
+            return None if belief.drift.changing else 0.0
+        noise = belief.noise_variance
+        if float(noise.max()) > float(noise.min()):
+            return 0.0
+        try:
+            own = belief.transform.forward(reading.value, 1.0)[1]
+        except ReadingError:
+            return None
+        return float(noise[0]) / own if own else None
+
+    def _place_at(self, place: int) -> tuple[float, float]:
+        x, y = self.loop.topology.positions[place].tolist()
+        return x, y
 
     def _follow_up(self) -> None:
         """Bring the belief up to date now, in small steps, rather than later in one large one.

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.events import home_of, plan_of, reading_of
+from gp_active_sensing.events import home_of, plan_of
 from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import FloatArray, Plan, Reading
+from gp_active_sensing.report.told import Read, Teller
+from gp_active_sensing.types import FloatArray, Plan
 
 __all__ = ["GROUPS", "Replay", "Step", "kernel_masses", "masses", "replay"]
 
@@ -108,8 +107,8 @@ class _Chunk:
     number: int
     plan: Plan | None = None
     at: int | None = None
-    readings: list[Reading] = field(default_factory=list)
-    answers: list[Reading] = field(default_factory=list)
+    readings: list[Read] = field(default_factory=list)
+    answers: list[Read] = field(default_factory=list)
     """Of an expert."""
     driven: float = 0.0
     metres: float = 0.0
@@ -118,11 +117,11 @@ class _Chunk:
 
     def take(self, event: Mapping[str, Any]) -> None:
         if event.get("event") == "reading":
-            self.readings.append(reading_of(event))
+            self.readings.append(Read.of(event))
         elif event.get("event") == "answer":
-            self.answers.append(reading_of(event))
+            self.answers.append(Read.of(event))
         elif event.get("event") == "expert":
-            self.answers += [reading_of(answer) for answer in event.get("answers") or ()]
+            self.answers += [Read.of(answer) for answer in event.get("answers") or ()]
         elif event.get("event") == "moved":
             self.driven += float(event.get("seconds") or 0.0)
             self.metres += float(event.get("metres") or 0.0)
@@ -177,12 +176,13 @@ class _Again:
         self.unused = 0
         self._topology, self._truth = data.topology, data.truth
         self._seconds = self._metres = 0.0
+        self._teller = Teller(self.belief, data.topology)
 
     def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> Step:
         went = record.get("went")
         expected = self._expected(chunk.plan, went if isinstance(went, int) else None)
-        used = list(_observe(self.belief, self._topology, chunk.readings))
-        told = list(_observe(self.belief, self._topology, chunk.answers, expert=True))
+        used = list(self._teller.tell(chunk.readings))
+        told = list(self._teller.tell(chunk.answers, expert=True))
         self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
         self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
@@ -248,12 +248,12 @@ def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
 
 def _groups(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
     """Yield the beginning, then groups of about equally many readings."""
-    told = [reading_of(event) for event in events if event.get("event") == "reading"]
+    told = [Read.of(event) for event in events if event.get("event") == "reading"]
     yield _Chunk(0)
     ends = np.unique(np.linspace(0, len(told), min(len(told), GROUPS) + 1).round().astype(int))
     for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         before = told[first - 1] if first else told[0]
-        elapsed = 1e-9 * (told[end - 1].stamp_ns - before.stamp_ns)
+        elapsed = 1e-9 * (told[end - 1].reading.stamp_ns - before.reading.stamp_ns)
         yield _Chunk(end, readings=told[first:end], driven=max(elapsed, 0.0))
 
 
@@ -261,29 +261,6 @@ def _shown(steps: int, n: int) -> set[int]:
     """Return the steps that get a map: all, or evenly spread ones, with the first and the last."""
     most = max(2, min(steps, VALUES // max(n, 1)))
     return set(np.linspace(0, steps - 1, most).round().astype(int).tolist())
-
-
-def _observe(
-    belief: Belief, topology: Topology, readings: Sequence[Reading], *, expert: bool = False
-) -> Iterator[tuple[int, float]]:
-    """Take in readings; yield (place, value) of those that could be used."""
-    for reading in readings:
-        place = reading.location
-        if place is None and reading.position is not None:
-            place = topology.snap(*reading.position, np.inf)
-        if place is None:
-            continue
-        try:
-            is_new = not expert and not belief.observed[place]
-            seconds = 1e-9 * reading.stamp_ns
-            belief.observe(
-                place, reading.value, reading.noise_variance, seconds=seconds, expert=expert
-            )
-        except (ReadingError, IndexError):
-            continue
-        if is_new:
-            belief.adapt()
-        yield place, reading.value
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:

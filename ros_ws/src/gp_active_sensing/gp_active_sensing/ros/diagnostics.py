@@ -12,6 +12,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 
 from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.delays import advice
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import latencies
@@ -276,6 +277,7 @@ class Health:
             "readings_used": sum(intake.uptake.used for intake in intakes),
             "poses_used": sum(intake.poses for intake in intakes),
             "pose_jumps": jumps,
+            "reading_delay_seconds": None,
             "inbox": len(mission.inbox),
             "waiting_for_pose": sum(intake.waiting for intake in intakes),
             "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
@@ -302,6 +304,11 @@ class Health:
                     f"{kind}s{whose} come {stream.rate:.0f} times a second and {stream.depth:.0f} "
                     f"are kept: set {kind}.rate to what is expected"
                 )
+        for one in mission.probes.values():
+            if (estimate := one.intake.lag.estimate) is not None:
+                whose = f"{one.name}: " if one.name else ""
+                problems.append(whose + advice(estimate, one.intake.delay))
+                values["reading_delay_seconds"] = one.intake.delay + estimate.seconds
         problems += streams.pose_problems(self.streams, jumps)
         if rejected:
             problems.append(f"{rejected.total()} rejected")

@@ -86,7 +86,7 @@ def buffer_levels(mission: Mission) -> dict[str, object]:
         "inbox_capacity": mission.inbox.capacity,
         "waiting_for_pose_capacity": one.taking.waiting,
         "waiting_for_coverage_capacity": MOST_HELD,
-        "averaging": sum(len(intake.uptake.window) for intake in intakes),
+        "averaging": sum(intake.averaging for intake in intakes),
         "gated_kept": sum(len(intake.uptake.gate) for intake in intakes),
         "gated_kept_capacity": one.uptake.gate.capacity,
         "poses_kept": sum(len(intake.track) for intake in intakes),

@@ -60,6 +60,8 @@ class RunSummary:
             over kernels each with its kernel.
         planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
             {} without a stage.
+        delays: by how much the stamps of the readings are too late, of each probe of which that was
+            found: `seconds`, standard `error`, `evidence` [nat], and what was `set`.
         expert: what the questions to an expert came to (places asked, answered and unanswered when
             the decision was taken, answers used, of these late, rejected by reason); {} without.
         latency: milliseconds from a message to what it brings about (median, p99, max); {} in
@@ -95,6 +97,7 @@ class RunSummary:
     regret: dict[str, Any]
     length_scales: tuple[dict[str, Any], ...]
     planning: dict[str, float]
+    delays: tuple[dict[str, Any], ...]
     expert: dict[str, Any]
     latency: dict[str, Any]
     versions: dict[str, str]
@@ -123,6 +126,7 @@ def summarise(
     dropouts: int | None = None,
     latency: Mapping[str, Any] | None = None,
     expert: Mapping[str, Any] | None = None,
+    delays: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     """Return the summary of a mission as far as it has come.
 
@@ -143,6 +147,7 @@ def summarise(
         dropouts: see `RunSummary`.
         latency: see `RunSummary`.
         expert: see `RunSummary`.
+        delays: see `RunSummary`.
     """
     belief, names = loop.belief, loop.topology.names
     observed = belief.observed
@@ -189,6 +194,7 @@ def summarise(
         regret=regret,
         length_scales=length_scale_weights(belief),
         planning=_planning(records),
+        delays=tuple(dict(delay) for delay in delays),
         expert=dict(expert or {}),
         latency=dict(latency or {}),
         versions=versions(),

@@ -37,7 +37,7 @@ GRID = (
     "belief.mean_std=20",
 )
 GIVEN = Given(
-    overrides=(*GRID, "policy.name=ie"),
+    overrides=(*GRID, "policy.name=ie", "reading.window=0"),
     reading_topic="/boat/temp",
     pose_topic="/boat/odom",
     expansions=50,

@@ -203,6 +203,17 @@ def test_a_sensor_that_lags_is_off(start: Callable[..., Drive]) -> None:
     assert np.abs(drive.off()).max() > 1.0, "the lag is felt"
 
 
+def test_a_lag_is_found_and_named(start: Callable[..., Drive]) -> None:
+    drive = start(robot={"lag": 1.5, "speed": 2.0}, given=("budget:=24",))
+    drive.wait(lambda: "set reading.delay" in drive.levels.get("inputs", (0, ""))[1], "a delay")
+    assert float(drive.values["reading_delay_seconds"]) == pytest.approx(1.5, abs=0.2)
+    assert "set reading.delay: 1." in drive.levels["inputs"][1]
+    assert drive.wait_end() == 0, drive.log.read_text()
+    assert drive.log.read_text().count("older than their stamps: set reading.delay: 1.") == 1
+    [found] = RunDirectory.open(drive.run).summary()["delays"]
+    assert found["seconds"] == pytest.approx(1.5, abs=0.2)
+
+
 def test_without_a_map_there_is_no_mission(start: Callable[..., Drive]) -> None:
     drive = start(map="")
     assert drive.wait_end() == REFUSED

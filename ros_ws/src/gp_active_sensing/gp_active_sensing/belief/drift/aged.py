@@ -127,6 +127,20 @@ class AgedConditioning(Conditioning):
         self._all[1] += delta / self._all[0]
         self._all[2] += delta * (value - self._all[1])
 
+    def amend(
+        self,
+        location: int,
+        before: tuple[float, float | None, float, float | None],
+        value: float,
+        noise_variance: float | None,
+        seconds: float = 0.0,
+        off: float | None = None,
+    ) -> None:
+        """Put a reading in the place of one that was added; it has that one's slot of time."""
+        self.history.amend(location, before, value, noise_variance, seconds, off)
+        self.advance(seconds)
+        self._fresh, self._counting = False, b""
+
     def averages(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) average of the readings that count, by what they are worth."""
         self.update()
@@ -152,7 +166,7 @@ class AgedConditioning(Conditioning):
         """Return what readings of some slots are worth now, by place."""
         history, ageing = self.history, self.ageing
         slots = slots[np.argsort(history.place[slots], kind="stable")]
-        precision, mean, within, squares = history.stats.collapse(slots, self.noise)
+        precision, mean, within, squares = self._collapse_slots(history, slots)
         age = np.maximum(self.now - history.time[slots], 0.0)
         share = ageing.shares(age)
         precision, within, squares = precision * share, within * share, squares * share

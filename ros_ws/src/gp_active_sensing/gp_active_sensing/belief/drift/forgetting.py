@@ -179,13 +179,32 @@ class ForgettingConditioning(Conditioning):
         self._stale[slot] = None
         self.advance(seconds)
 
+    def amend(
+        self,
+        location: int,
+        before: tuple[float, float | None, float, float | None],
+        value: float,
+        noise_variance: float | None,
+        seconds: float = 0.0,
+        off: float | None = None,
+    ) -> None:
+        """Put a reading in the place of one that was added; it has that one's slot of time."""
+        slot = self.history.amend(location, before, value, noise_variance, seconds, off)
+        self.advance(seconds)
+        if slot is not None:
+            self._stale[slot] = None
+            self._amended.add(slot)
+
     def centre_mean(self, value: float) -> None:
         """Let a vague mean be vague about a value; only before the first reading."""
         self.mean = replace(self.mean, offset=np.full(self.covariance.n, value))
 
     def averages(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) average of the latest readings of each place."""
-        return self.history.stats.collapse(self._latest[locations], self.noise)[1]
+        return self._collapse(self._latest[locations])[1]
+
+    def _collapse(self, places: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self._collapse_slots(self.history, places)
 
     def solved(self, where: IntArray) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first."""

@@ -83,14 +83,49 @@ class History:
         self.first, self.newest = min(self.first, seconds), max(self.newest, seconds)
         if not expert:
             self.newest_probe = max(self.newest_probe, seconds)
-        number = seconds / self.ageing.slot
-        key = place, math.floor(number) if abs(number) < _EXACT else number
+        key = self._key(place, seconds)
         slot = self._index.get(key)
         if slot is None:
             slot = self._index[key] = self._begin(place, seconds)
         self._time[1, slot] = max(self._time[1, slot], seconds)
         self.stats.add(slot, value, variance)
         return slot
+
+    def amend(
+        self,
+        place: int,
+        before: tuple[float, float | None, float, float | None],
+        value: float,
+        variance: float | None,
+        seconds: float,
+        off: float | None = None,
+    ) -> int | None:
+        """Put a reading of a probe in the place of one that was added, in that one's slot.
+
+        Args:
+            place: of both.
+            before: value, variance, time [s] and `off` of the one that goes.
+            value: of the new one.
+            variance: of the new one.
+            seconds: its time.
+            off: see `Places.add`.
+
+        Returns:
+            The slot; None when it is kept no more: then neither of them counts.
+        """
+        slot = self._index.get(self._key(place, before[2]))
+        self.newest = max(self.newest, seconds)
+        self.newest_probe = max(self.newest_probe, seconds)
+        if slot is None:
+            return None
+        self.stats.remove(slot, before[0], before[1], before[3])
+        self.stats.add(slot, value, variance, off)
+        self._time[1, slot] = max(self._time[1, slot], seconds)
+        return slot
+
+    def _key(self, place: int, seconds: float) -> tuple[int, float]:
+        number = seconds / self.ageing.slot
+        return place, math.floor(number) if abs(number) < _EXACT else number
 
     def _begin(self, place: int, seconds: float) -> int:
         slot = self.slots

@@ -231,10 +231,27 @@ def test_contradictions_are_clear_errors(config: dict, message: str) -> None:
         from_mapping(BeliefConfig, config)
 
 
-def test_variances_of_their_own_wait_for_a_scale(caplog: pytest.LogCaptureFixture) -> None:
-    belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
-    with caplog.at_level(logging.WARNING):
-        belief.observe(1, 3.0, 0.5)
-        belief.observe(2, 4.0, 0.5)
-    assert caplog.text.count("cannot be used while the scale") == 1
-    assert belief.observed.sum() == 2
+def test_a_variance_of_its_own_counts_in_a_field_of_unknown_scale() -> None:
+    """The larger it is, the less a reading that is far off counts."""
+    means = []
+    for variance in (1e-6, 100.0, 1e4):
+        belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
+        for place, value in enumerate((1.0, 2.0, 3.5, 2.5, 1.5, 4.0, 3.0)):
+            belief.observe(place, value)
+        belief.observe(7, 30.0, variance)
+        means.append(float(belief.predict(np.array([7]))[0][0]))
+    assert means[0] > means[1] + 1.0 > means[2] + 2.0
+    assert means[2] < 5.0
+
+
+def test_variances_have_the_unit_of_the_readings() -> None:
+    """In another unit the same readings give the same map."""
+    maps = []
+    for factor in (1.0, 1000.0):
+        belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
+        for place, value in enumerate((1.0, 2.0, 3.5, 2.5, 1.5, 4.0, 3.0, 1.0)):
+            belief.observe(place, factor * value, factor**2 * 0.3)
+        mean, variance = belief.predict()
+        maps.append((mean / factor, variance / factor**2, belief.weights))
+    for one, other in zip(*maps, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.2)

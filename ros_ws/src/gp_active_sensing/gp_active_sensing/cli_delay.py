@@ -1,0 +1,39 @@
+"""The command ``gp-active-sensing delay``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+__all__ = ["delay"]
+
+
+@click.command()
+@click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the estimates as JSON.")
+def delay(run_dir: Path, as_json: bool) -> None:
+    """Say by how much the stamps of the readings of the mission in RUN_DIR are too late.
+
+    Readings fit a field better where the probe was when they were taken. Nothing is found where it
+    drove straight on at one speed, or stood whenever it read.
+    """
+    from gp_active_sensing.mission.delays import advice
+    from gp_active_sensing.replay.delay import delays_in
+
+    found = delays_in(run_dir)
+    if as_json:
+        estimates = {n: w.estimate and asdict(w.estimate) for n, w in found.items()}
+        click.echo(json.dumps(estimates))
+        return
+    if not found:
+        click.echo("the journal has no readings with a position")
+    for name, watch in found.items():
+        whose, windows = f"{name}: " if name else "", watch.evidence.windows
+        if watch.estimate is None:
+            click.echo(f"{whose}no delay found in {windows} windows of readings")
+        else:
+            about = f"± {watch.estimate.error:.2f} s, evidence {watch.estimate.evidence:.0f} nat"
+            click.echo(f"{whose}{advice(watch.estimate)} more than it was ({about})")

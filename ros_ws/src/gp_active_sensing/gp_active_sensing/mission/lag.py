@@ -1,0 +1,273 @@
+r"""Are the stamps of the readings too late? Then they fit the field better where the probe was.
+
+A sensor that stamps its readings when it sends them, or that is slow, gives each value the place
+where the probe is a while after. On a straight way at one speed nobody can tell: the whole field is
+shifted. Where the probe turns, stops or changes its speed, and where it comes by again, readings of
+one point then disagree. So for each of some delays :math:`\tau` the readings are put where the
+probe was :math:`\tau` before their stamps, and a Gaussian process says how probable they are there,
+with its mean and scale integrated out and averaged over length-scales and noises:
+
+.. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
+
+Readings are looked at in windows, each by itself, so that this costs little and never grows; their
+log-likelihoods add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["CANDIDATES", "DelayEstimate", "DelayEvidence", "LagWatch", "Window", "log_likelihood"]
+
+CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
+"""Delays that are compared [s]."""
+SAMPLES = 60
+"""Readings of a window."""
+APART = 0.5
+"""Least time between two of them [s]."""
+STANDING = 3.0
+"""Readings of a probe that has stood for longer say nothing more [s]."""
+MOVING = 0.05
+"""A probe stands that has moved less between two samples [m]."""
+_LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+"""Length-scales, in parts of how far a window reaches."""
+_NOISES = (0.001, 0.01, 0.1, 1.0)
+"""Variances of the noise, in parts of that of the field."""
+EVIDENCE = 12.0
+"""Least log-likelihood ratio against no delay [nat]. One probe in a hundred may have a delay,
+and 25 are compared: log 2500 = 8; the rest is for fields that are not as any candidate has them."""
+WITHOUT_BEST = 4.0
+"""What has to be left of it without the window that says most [nat]."""
+LEAST = 0.2
+"""Delays below are not worth a word [s]."""
+WIDEST = 1.5
+"""How far apart delays may be that are hardly less probable than the best [s]."""
+_HARDLY = 4.0
+
+
+@dataclass(frozen=True)
+class DelayEstimate:
+    """A delay that the readings tell.
+
+    Args:
+        seconds: by which the stamps are too late, beyond `reading.delay`.
+        error: its standard error, as far as the likelihood says [s].
+        evidence: log-likelihood ratio against none [nat].
+        windows: of readings that say so together.
+    """
+
+    seconds: float
+    error: float
+    evidence: float
+    windows: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some readings, and where the probe was a while before each.
+
+    Args:
+        positions: (K, m, 2) at each reading's stamp less each of `CANDIDATES` [m].
+        values: (m,).
+    """
+
+    positions: FloatArray
+    values: FloatArray
+
+    @property
+    def reach(self) -> float:
+        """How far the window reaches [m]."""
+        flat = self.positions.reshape(-1, 2)
+        return float(np.hypot(*np.ptp(flat, axis=0)))
+
+
+def log_likelihood(positions: FloatArray, values: FloatArray, reach: float) -> float:
+    """Return ``log p(values | positions)`` up to a constant of the values.
+
+    Args:
+        positions: (m, 2) [m].
+        values: (m,).
+        reach: what the length-scales are parts of [m].
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    count = len(values)
+    z = values - values.mean()
+    apart = np.hypot(*(positions[:, None] - positions[None]).transpose(2, 0, 1))
+    right = np.column_stack([np.ones(count), z])
+    found = []
+    for length in _LENGTHS:
+        scaled = (math.sqrt(3.0) / (length * reach)) * apart
+        correlation = (1.0 + scaled) * np.exp(-scaled)
+        for noise in _NOISES:
+            K = correlation + noise * np.eye(count)
+            factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+            solved = cho_solve(factor, right, check_finite=False)
+            ones, both, square = solved[:, 0].sum(), solved[:, 1].sum(), z @ solved[:, 1]
+            Q = max(float(square - both**2 / ones), 1e-300)
+            half = float(np.log(np.diagonal(factor[0])).sum())
+            found.append(-half - 0.5 * math.log(ones) - 0.5 * (count - 1) * math.log(Q))
+    top = max(found)
+    return top + math.log(sum(math.exp(f - top) for f in found) / len(found))
+
+
+class DelayEvidence:
+    """Adds up what windows say about the delay; a little at a time."""
+
+    def __init__(self) -> None:
+        self._profiles: list[FloatArray] = []
+        """Of each window (K,): log-likelihood less that without a delay [nat]."""
+        self._window: Window | None = None
+        self._found: list[float] = []
+
+    @property
+    def busy(self) -> bool:
+        """A window is being looked at."""
+        return self._window is not None
+
+    @property
+    def windows(self) -> int:
+        """How many have been looked at."""
+        return len(self._profiles)
+
+    def begin(self, window: Window) -> None:
+        """Look at a window from now on; one after another."""
+        self._window, self._found = window, []
+
+    def work(self) -> bool:
+        """Look at one delay of the window, some milliseconds; say whether it is done with."""
+        window = self._window
+        if window is None:
+            return False
+        index = len(self._found)
+        self._found.append(log_likelihood(window.positions[index], window.values, window.reach))
+        if len(self._found) < len(CANDIDATES):
+            return False
+        profile = np.array(self._found)
+        self._profiles.append(profile - profile[np.argmin(np.abs(CANDIDATES))])
+        del self._profiles[:-_MOST_WINDOWS]
+        self._window = None
+        return True
+
+    def estimate(self) -> DelayEstimate | None:
+        """Return the delay that the windows tell; None while they tell none."""
+        if len(self._profiles) < 2:
+            return None
+        profiles = np.array(self._profiles)
+        total = profiles.sum(axis=0)
+        best = int(np.argmax(total))
+        without = float(total[best] - profiles[:, best].max())
+        near = CANDIDATES[total >= total[best] - _HARDLY]
+        if (
+            total[best] < EVIDENCE
+            or without < WITHOUT_BEST
+            or float(np.ptp(near)) > WIDEST
+            or abs(CANDIDATES[best]) < LEAST
+        ):
+            return None
+        seconds, error = _peak(total, best)
+        return DelayEstimate(seconds, error, float(total[best]), len(self._profiles))
+
+
+_MOST_WINDOWS = 60
+
+
+def _peak(total: FloatArray, best: int) -> tuple[float, float]:
+    """Return where a profile is highest between the candidates, and how wide it is there [s]."""
+    step = float(CANDIDATES[1] - CANDIDATES[0])
+    if not 0 < best < len(total) - 1:
+        return float(CANDIDATES[best]), step
+    before, at, after = total[best - 1 : best + 2].tolist()
+    bend = before - 2.0 * at + after
+    if bend >= 0.0:
+        return float(CANDIDATES[best]), step
+    shift = 0.5 * (before - after) / bend
+    return float(CANDIDATES[best] + shift * step), step / math.sqrt(-bend)
+
+
+class LagWatch:
+    """Takes samples of the readings of a mission and says when their stamps are too late.
+
+    Args:
+        position_at: (x, y) at a stamp [ns]; None = not known.
+    """
+
+    def __init__(self, position_at: Callable[[int], tuple[float, float] | None]) -> None:
+        self._position_at = position_at
+        self._pending: deque[tuple[int, float]] = deque(maxlen=1000)
+        """Readings for which poses may still come."""
+        self._ready: deque[Window] = deque(maxlen=2)
+        self._positions: list[FloatArray] = []
+        self._values: list[float] = []
+        self._sampled_ns: int | None = None
+        self._moved_ns = 0
+        self.evidence = DelayEvidence()
+        self.estimate: DelayEstimate | None = None
+        self.said = False
+        """Somebody was told of it."""
+
+    @property
+    def busy(self) -> bool:
+        """There is something to do."""
+        return self.evidence.busy or bool(self._ready)
+
+    def read(self, stamp_ns: int, value: float) -> None:
+        """Take note of a reading."""
+        newest = self._pending[-1][0] if self._pending else self._sampled_ns
+        if newest is None or stamp_ns - newest >= 1e9 * APART or stamp_ns < newest - 1e9 * 60.0:
+            self._pending.append((stamp_ns, value))
+
+    def moved(self, newest_ns: int) -> None:
+        """Take note of a new pose, the newest.
+
+        Args:
+            newest_ns: its stamp.
+        """
+        while self._pending and self._pending[0][0] - 1e9 * CANDIDATES[0] <= newest_ns:
+            self._sample(*self._pending.popleft())
+
+    def work(self) -> bool:
+        """Do a little of what there is to do; say whether the estimate is another one."""
+        if not self.evidence.busy:
+            if not self._ready:
+                return False
+            self.evidence.begin(self._ready.popleft())
+        if not self.evidence.work():
+            return False
+        before, self.estimate = self.estimate, self.evidence.estimate()
+        return before != self.estimate
+
+    def clear(self) -> None:
+        """Forget everything: the clock went back, or the delay was set."""
+        self.__init__(self._position_at)  # type: ignore[misc]
+
+    def _sample(self, stamp_ns: int, value: float) -> None:
+        self._sampled_ns = stamp_ns
+        where = [self._position_at(stamp_ns - round(1e9 * tau)) for tau in CANDIDATES.tolist()]
+        known = [position for position in where if position is not None]
+        if len(known) < len(where):
+            return
+        positions = np.array(known)
+        if not self._positions or self._has_moved(positions):
+            self._moved_ns = stamp_ns
+        elif stamp_ns - self._moved_ns > 1e9 * STANDING:
+            return
+        self._positions.append(positions)
+        self._values.append(value)
+        if len(self._values) < SAMPLES:
+            return
+        window = Window(np.array(self._positions).swapaxes(0, 1), np.array(self._values))
+        self._positions, self._values = [], []
+        if window.reach > 0.0 and float(np.ptp(window.values)) > 0.0:
+            self._ready.append(window)
+
+    def _has_moved(self, positions: FloatArray) -> bool:
+        zero = int(np.argmin(np.abs(CANDIDATES)))
+        return bool(np.hypot(*(positions[zero] - self._positions[-1][zero])) > MOVING)

@@ -1,0 +1,81 @@
+"""The delay of a sensor, from the journal of a mission."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.mission.lag import CANDIDATES, LagWatch
+from gp_active_sensing.records import RunDirectory
+
+__all__ = ["delays_in", "watches_of"]
+
+GAP = 2.5
+"""Longest time between two known positions, in between which the probe drove straight on [s]."""
+_KINDS = ("reading", "gated")
+
+
+def delays_in(run_dir: Path) -> dict[str, LagWatch]:
+    """Return what the journal of a run says about the delay, by probe.
+
+    Raises:
+        RunError: there is no run, or its journal is damaged.
+    """
+    return watches_of(RunDirectory.open(run_dir).events())
+
+
+def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, LagWatch]:
+    """Return what readings and positions of a journal's events say about the delay, by probe.
+
+    Positions are those of the readings, and where the probe was at each event of its status.
+    """
+    track: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
+    readings: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for event in events:
+        probe = str(event.get("probe", ""))
+        if event.get("event") in _KINDS and event.get("position") is not None:
+            stamp_ns = int(event["stamp_ns"])
+            x, y = event["position"]
+            track[probe][stamp_ns] = float(x), float(y)
+            if event.get("count") is None and not event.get("taken_back"):
+                readings[probe].append((stamp_ns, float(event["value"])))
+        elif event.get("event") == "status":
+            for name, status in dict(event.get("probes", {})).items():
+                if status.get("pose") is not None:
+                    stamp_ns, x, y = status["pose"]
+                    track[str(name)][int(stamp_ns)] = float(x), float(y)
+    return {name: _watched(track[name], found) for name, found in readings.items()}
+
+
+def _watched(
+    track: Mapping[int, tuple[float, float]], readings: Sequence[tuple[int, float]]
+) -> LagWatch:
+    stamps = np.array(sorted(track), dtype=np.int64)
+    positions = np.array([track[stamp] for stamp in stamps.tolist()])
+
+    def position_at(stamp_ns: int) -> tuple[float, float] | None:
+        after = int(np.searchsorted(stamps, stamp_ns))
+        if after < len(stamps) and stamps[after] == stamp_ns:
+            x, y = positions[after].tolist()
+            return x, y
+        if not 0 < after < len(stamps) or stamps[after] - stamps[after - 1] > 1e9 * GAP:
+            return None
+        part = (stamp_ns - stamps[after - 1]) / (stamps[after] - stamps[after - 1])
+        x, y = (positions[after - 1] + part * (positions[after] - positions[after - 1])).tolist()
+        return x, y
+
+    watch = LagWatch(position_at)
+    for stamp_ns, value in sorted(set(readings)):
+        watch.read(stamp_ns, value)
+        watch.moved(stamp_ns)
+        while watch.busy:
+            watch.work()
+    if len(stamps):
+        watch.moved(int(stamps[-1]) - round(1e9 * CANDIDATES[0]))
+    while watch.busy:
+        watch.work()
+    return watch

@@ -1,0 +1,126 @@
+"""A reading in the place of another: as if the other had never been."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ReadingError
+
+POINTS = np.stack(np.meshgrid(np.arange(6.0), np.arange(5.0), indexing="ij"), -1).reshape(-1, 2)
+ONE = {"length_scales": [1.5, 3.0], "signal_std": [2.0], "noise_std": [0.3], "mean_std": 10.0}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "known": ONE,
+    "noises": {**ONE, "noise_std": [0.1, 0.5]},
+    "nothing": {"length_scales": [1.5, 3.0]},
+    "window": {**ONE, "drift": {"kind": "window", "window": 50.0}},
+    "injection": {**ONE, "drift": {"kind": "injection", "rate": 0.1}},
+    "kernel": {**ONE, "drift": {"kind": "kernel", "time_scale": 50.0}},
+    "log": {**ONE, "transform": "log"},
+}
+
+
+def fresh(name: str) -> Belief:
+    belief = build_belief(from_mapping(BeliefConfig, CONFIGS[name]), POINTS, ("x", "y"))
+    belief.place_at(POINTS)
+    return belief
+
+
+def same(one: Belief, other: Belief) -> None:
+    for mine, theirs in zip(one.predict(), other.predict(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(one.readings, other.readings)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("seed", range(8))
+def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> None:
+    """Whatever is asked in between, in any order, with older readings of the same places."""
+    rng = np.random.default_rng([seed, 5])
+    drifting, scaled = "drift" in CONFIGS[name], name != "nothing"
+    amended, plain = fresh(name), fresh(name)
+    final: list[tuple[int, float, float | None, float | None, float]] = []
+    for step in range(40):
+        place, t = int(rng.integers(len(POINTS))), float(step)
+        value = float(rng.uniform(5.0, 9.0))
+        variance = 0.05 if scaled and rng.random() < 0.3 else None
+        amended.observe(place, value, variance, seconds=t)
+        before = (value, variance, t, None)
+        off = None
+        for _ in range(int(rng.integers(0, 4))):
+            value, variance = float(rng.uniform(5.0, 9.0)), float(rng.uniform(0.01, 0.5))
+            off = float(rng.uniform(0.0, 0.4))
+            amended.amend(place, before, value, variance, seconds=t, off=off)
+            before = (value, variance, t, off)
+            if rng.random() < 0.3:
+                assert np.isfinite(amended.weights).all()
+        if rng.random() < 0.5:
+            amended.predict()
+        final.append((place, value, variance, off, t))
+    first = fresh(name)
+    for place, value, variance, off, t in final:
+        first.observe(place, value, None if off is not None else variance, seconds=t)
+        if off is not None:
+            first.amend(place, (value, None, t, None), value, variance, seconds=t, off=off)
+        plain.observe(place, value, None, seconds=t)
+    if drifting:
+        amended.advance(40.0)
+        first.advance(40.0)
+    same(amended, first)
+    assert np.abs(amended.predict()[0] - plain.predict()[0]).max() > 1e-3  # variances do count
+
+
+def test_an_average_off_its_point_says_less_the_steeper_the_field() -> None:
+    stds = []
+    for off in (0.0, 0.3, 0.6):
+        belief = fresh("known")
+        belief.observe(7, 8.0)
+        belief.amend(7, (8.0, None, 0.0, None), 8.0, 1e-4, off=off)
+        stds.append(float(np.sqrt(belief.predict(np.array([7]))[1][0])))
+    assert stds[0] < 0.02
+    # A slope of two units on 1.5 or 3 m, over 0.3 m.
+    assert 0.15 < stds[1] < 0.45
+    assert stds[2] == pytest.approx(2.0 * stds[1], rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["known", "nothing"])
+def test_no_number_of_amendments_makes_it_surer_than_one_average(name: str) -> None:
+    """The precision of a stay is that of what it holds last, however often it was told."""
+    often, once = fresh(name), fresh(name)
+    for belief in (often, once):
+        for place in range(8):
+            belief.observe(place, float(place % 3))
+    before: tuple[float, float | None, float, float | None] = (1.0, None, 0.0, None)
+    often.observe(20, 1.0)
+    for _ in range(50):
+        often.amend(20, before, 2.0, 0.1, off=0.2)
+        before = (2.0, 0.1, 0.0, 0.2)
+    once.observe(20, 1.0)
+    once.amend(20, (1.0, None, 0.0, None), 2.0, 0.1, off=0.2)
+    same(often, once)
+
+
+def test_a_reading_that_cannot_be_used_changes_nothing() -> None:
+    belief = fresh("known")
+    belief.observe(3, 7.0)
+    mean = belief.predict()[0]
+    for value, variance in ((np.inf, 0.1), (7.0, -1.0), (7.0, np.nan)):
+        with pytest.raises(ReadingError):
+            belief.amend(3, (7.0, None, 0.0, None), value, variance)
+    np.testing.assert_array_equal(belief.predict()[0], mean)
+
+
+def test_a_copy_is_not_amended() -> None:
+    belief = fresh("known")
+    belief.observe(3, 7.0)
+    belief.amend(3, (7.0, None, 0.0, None), 8.0, 0.1, off=0.1)
+    copy = belief.copy()
+    mean = copy.predict()[0]
+    belief.amend(3, (8.0, 0.1, 0.0, 0.1), 5.0, 0.2, off=0.3)
+    np.testing.assert_array_equal(copy.predict()[0], mean)
+    assert belief.predict()[0][3] < 6.0

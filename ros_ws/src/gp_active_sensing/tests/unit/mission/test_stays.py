@@ -1,0 +1,242 @@
+"""Readings of one stay at a place are one, which is no surer than the place can be known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import average_of, reading_event
+from gp_active_sensing.mission.stays import Stays, noise_of
+from gp_active_sensing.types import Reading
+from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
+
+
+def read(
+    t: float, value: float, x: float = 0.0, at: int = 0, variance: float | None = None
+) -> Reading:
+    return Reading(round(t * SECOND), at, value, variance, position=(x, 0.0))
+
+
+def stays(noise: float | None = 0.0, near: float = math.inf) -> Stays:
+    found = Stays(lambda reading: noise, lambda place: (10.0 * place, 0.0))
+    found.near = lambda place: near
+    return found
+
+
+def test_the_first_reading_of_a_stay_is_told_as_it_is() -> None:
+    one = read(1.0, 5.0)
+    told = stays().take(one)
+    assert (told.reading, told.before, told.count) == (one, None, 1)
+
+
+def test_each_further_one_takes_the_place_of_what_was_told() -> None:
+    ours = stays()
+    first = ours.take(read(1.0, 4.0)).reading
+    second = ours.take(read(1.1, 6.0))
+    assert second.before == first
+    assert (second.reading.value, second.count) == (5.0, 2)
+    third = ours.take(read(1.2, 8.0))
+    # What goes is known by the stamp it was first told with.
+    assert third.before == replace(second.reading, stamp_ns=SECOND)
+    assert (third.reading.value, third.reading.stamp_ns) == (6.0, round(1.2 * SECOND))
+
+
+@pytest.mark.parametrize(("gap", "together"), [(0.1, True), (4.9, True), (5.0, False)])
+def test_a_stay_ends_when_its_place_is_left_for_long(gap: float, together: bool) -> None:
+    ours = stays()
+    ours.take(read(1.0, 4.0))
+    ours.take(read(1.0 + 0.5 * gap, 9.0, at=1))  # elsewhere in between: a pose jumped
+    assert (ours.take(read(1.0 + gap, 6.0)).before is not None) is together
+
+
+def test_where_the_field_changes_a_stay_is_as_short_as_what_ages() -> None:
+    ours = Stays(lambda reading: 0.0, lambda place: (0.0, 0.0), lambda: 1.0)
+    befores = [ours.take(read(0.25 * i, 1.0)).before is not None for i in range(9)]
+    assert befores == [False, True, True, True, False, True, True, True, False]
+
+
+def test_a_visit_that_is_to_be_paid_begins_a_stay() -> None:
+    ours = stays()
+    ours.take(read(1.0, 4.0))
+    assert ours.take(read(1.1, 6.0), begins=True).before is None
+
+
+def test_standing_at_the_point_white_noise_averages_out() -> None:
+    rng = np.random.default_rng(1)
+    for known in (0.25, 0.0):
+        ours = stays(known, near=1.0)
+        for i in range(400):
+            told = ours.take(read(0.1 * i, 20.0 + 0.5 * rng.standard_normal()))
+        assert told.reading.noise_variance == pytest.approx(0.25 / 400, rel=0.25)
+        assert told.reading.off == 0.0
+
+
+def test_off_the_point_no_number_of_readings_makes_it_sure_of_the_point() -> None:
+    ours = stays(0.25, near=1.0)
+    for i in range(400):
+        told = ours.take(read(0.1 * i, 20.0, x=3.0))
+    assert told.reading.off == pytest.approx(3.0)
+
+
+def test_crossing_a_place_the_readings_near_its_point_count() -> None:
+    """Of a slope of 1 per metre read from 5 m before the point to 5 m behind it, in any part."""
+    ours, whole = stays(0.01, near=1.25), []
+    for i, x in enumerate(np.arange(-5.0, 5.01, 0.2)):
+        told = ours.take(read(0.1 * i, 20.0 + float(x), x=float(x)))
+        whole.append(told.reading)
+    assert whole[-1].value == pytest.approx(20.0, abs=1e-6)
+    at_point = whole[25]
+    assert abs(at_point.value - 20.0) < 1.0  # a plain average is 2.5 off
+    assert at_point.off == pytest.approx(20.0 - at_point.value, rel=1e-3)
+
+
+def test_on_a_road_all_readings_count_alike() -> None:
+    ours = stays(0.01)
+    for i in range(11):
+        told = ours.take(read(0.1 * i, float(i), x=float(i)))
+    assert told.reading.value == pytest.approx(5.0)
+
+
+def test_what_a_field_varies_by_along_the_way_is_a_floor() -> None:
+    values = np.linspace(-1.0, 1.0, 200)
+    floor = noise_of(200, float(values.var(ddof=1)), 1e-4)
+    assert floor == pytest.approx(values.var(ddof=1), rel=0.01)
+
+
+def test_an_error_that_all_readings_share_does_not_average_out() -> None:
+    """A scale of whole degrees: noise 1/12, and a probe that stands reads the same all the time."""
+    assert noise_of(1000, 0.0, 1.0 / 12.0) == pytest.approx(1.0 / 12.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 1000])
+def test_the_variance_is_never_below_that_of_the_average(count: int) -> None:
+    rng = np.random.default_rng(count)
+    for _ in range(100):
+        sample, noise = rng.uniform(0.0, 2.0, 2)
+        assert noise_of(count, float(sample), float(noise)) >= 0.99999 * noise / count
+
+
+def test_equal_readings_of_unknown_noise_have_a_variance_above_zero() -> None:
+    ours = stays()
+    for i in range(3):
+        told = ours.take(read(0.1 * i, 7.0))
+    assert told.reading.noise_variance > 0.0
+
+
+def test_variances_of_the_messages_are_used() -> None:
+    ours = stays(5.0)
+    for i in range(4):
+        told = ours.take(read(0.1 * i, 1.0 + 0.2 * (-1) ** i, variance=0.04))
+    assert told.reading.noise_variance == pytest.approx(0.01, rel=0.4)
+
+
+def test_where_the_belief_takes_no_variance_an_average_is_a_reading_like_any_other() -> None:
+    ours = stays(None)
+    for i in range(4):
+        told = ours.take(read(0.1 * i, float(i)))
+    assert (told.reading.value, told.reading.noise_variance, told.reading.off) == (1.5, None, None)
+
+
+def test_large_values_do_not_overflow() -> None:
+    ours = stays(None)
+    for i in range(10):
+        told = ours.take(read(0.1 * i, 1e308))
+    assert told.reading.value == 1e308
+
+
+def test_from_the_journal_the_same_comes_out_and_goes_on() -> None:
+    rng = np.random.default_rng(3)
+    one, other = stays(0.04, near=1.0), stays(0.04, near=1.0)
+    for i in range(30):
+        reading = read(0.1 * i, float(rng.normal()), x=float(rng.normal()), at=int(i / 10))
+        told = one.take(reading)
+        event = reading_event(reading)
+        if told.before is not None:
+            event["stay"] = told.to_mapping()
+        assert other.take_again(reading, average_of(event, reading)) == told
+    more = read(3.0, 1.0, at=2)
+    assert one.take(more) == other.take(more)
+
+
+def test_a_journal_that_goes_on_with_a_stay_that_never_began_is_refused() -> None:
+    with pytest.raises(RunError, match="never began"):
+        stays().take_again(read(1.0, 2.0), read(1.0, 2.0))
+    with pytest.raises(RunError, match="says nothing of a stay"):
+        average_of({"stay": {"value": 1.0}}, read(1.0, 2.0))
+
+
+# -- in a mission ---------------------------------------------------------------------------------
+
+
+def drive(rig: Rig, y: float = 0.0) -> None:
+    """Drive past the points at 0, 10, 20 and 30 m at 2 m/s with ten readings a second."""
+    rng = np.random.default_rng(4)
+    for i in range(150):
+        t, x = 1.0 + 0.1 * i, 0.2 * i
+        rig.seconds = t
+        rig.pose(t, x, y)
+        rig.reading(t, 10.0 + 0.1 * x + 0.1 * rng.standard_normal())
+        rig.step(t)
+
+
+def test_a_probe_that_passes_is_one_reading_a_place_for_the_belief() -> None:
+    rig = Rig(grid(4), taking={"window": None})
+    drive(rig)
+    np.testing.assert_array_equal(rig.loop.belief.readings, [1, 1, 1, 1])
+    assert rig.intake.uptake.used == 150  # each of them counts
+    mean, variance = rig.loop.belief.predict()
+    truth = 10.0 + 0.1 * rig.topology.positions[:, 0]
+    assert np.abs(mean - truth).max() < 0.25
+    assert (np.abs(mean - truth) < 3.0 * np.sqrt(variance)).all()
+    plain = Rig(grid(4), taking={"window": 0.0})
+    drive(plain)
+    assert (np.sqrt(plain.loop.belief.predict()[1]) < np.sqrt(variance)).all()
+
+
+def test_off_the_points_the_map_is_less_sure() -> None:
+    at, beside = (Rig(grid(4), taking={"window": None}) for _ in range(2))
+    drive(at)
+    drive(beside, y=4.0)
+    assert (beside.loop.belief.predict()[1] > 1.5 * at.loop.belief.predict()[1]).all()
+
+
+def test_one_reading_a_place_is_what_it_was() -> None:
+    beliefs = []
+    for window in (None, 0.0):
+        rig = Rig(grid(4), taking={"window": window})
+        for i in range(4):
+            rig.pose(1.0 + i, 10.0 * i)
+            rig.reading(1.0 + i, float(i))
+            rig.step(1.0 + i)
+        beliefs.append(rig.loop.belief.predict())
+    np.testing.assert_array_equal(beliefs[0], beliefs[1])
+
+
+def test_after_a_restart_the_belief_is_the_same() -> None:
+    rig = Rig(grid(4), taking={"window": None})
+    drive(rig)
+    again = Rig(grid(4), taking={"window": None})
+    for event in rig.events:
+        if event["event"] == "reading":
+            position = tuple(event["position"])
+            reading = Reading(event["stamp_ns"], event["location"], event["value"],
+                              position=position)  # fmt: skip
+            assert again.intake.tell_again(event, reading)
+    for one, other in zip(rig.loop.belief.predict(), again.loop.belief.predict(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_a_road_is_one_reading_too() -> None:
+    rig = Rig(chain(), taking={"window": None})
+    for i in range(200):
+        t, x = 1.0 + 0.1 * i, 1.0 * i
+        rig.pose(t, x)
+        rig.reading(t, 0.01 * x)
+        rig.step(t)
+    road = place(rig.topology, "a1")
+    assert rig.loop.belief.readings[road] == 1
+    assert rig.loop.belief.averages(np.array([road]))[0, 0] == pytest.approx(0.5, abs=0.03)
