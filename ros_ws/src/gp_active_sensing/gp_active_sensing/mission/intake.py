@@ -64,7 +64,8 @@ class Intake:
         self.taking = taking
         self.delay = taking.delay
         """How much older readings are than their stamps [s]."""
-        self.visits = Visits(coverage, self._follows)
+        follows = loop.topology.neighbours
+        self.visits = Visits(coverage, lambda before, after: after in follows(before))
         gate = Gate(loop, taking.gate, taking.gate_places, taking.gate_kept)
         window = None if taking.window is None else Window(taking.window)
         self.nearing = None if taking.window is not None else Nearing(matcher.spacing)
@@ -292,9 +293,6 @@ class Intake:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
         return self.matcher.match(pose.x, pose.y, pose.heading, expected)
 
-    def _follows(self, before: int, after: int) -> bool:
-        return after in self.loop.topology.neighbours(before)
-
     # -- readings ------------------------------------------------------------------------------
 
     def _take_reading(self, raw: RawReading, received: float) -> list[Held]:
@@ -337,8 +335,8 @@ class Intake:
             if self.matcher.is_line(location):
                 return self.visits.hold(location, placed, held.received)
             if self.nearing is not None:
-                apart = self._apart(location, pose)
-                return self.nearing.hold(location, apart, Held(placed, held.received))
+                held = Held(placed, held.received)
+                return self.nearing.hold(location, self._apart(location, pose), held)
         return [Held(placed, held.received)]
 
     def _count(self, reason: str, what: str) -> None:

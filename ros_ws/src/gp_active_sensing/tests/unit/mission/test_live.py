@@ -35,6 +35,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
             "arrival": "radius",
             "arrival_radius": 0.2,
             "reading_timeout": 3.0,
+            "settle": 1.5,
             "retries": 7,
             "wait_for_reading": False,
             "silent_places": 5,
@@ -46,7 +47,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
             "exit_at_end": True,
         },
         waypoint={"rate": 2.0, "altitude": 5.0},
-        reading={"gate": 4.0, "gate_places": 3},
+        reading={"gate": 4.0, "gate_places": 3, "delay": 0.5},
         expert={"timeout": 1.5, "max_age": 60.0, "max_ahead": 2.0},
     )
     changed = {
@@ -65,7 +66,9 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     assert mission.budget == Budget(2, 60.0, 70.0)
     probe = mission.probe
     assert (probe.purse.metres, probe.purse.seconds) == (60.0, 70.0)
-    assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0)
+    assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0 + 1.5)
+    assert (probe.intake.dwelling.radius, probe.intake.dwelling.seconds) == (0.2, 1.5)
+    assert probe.intake.delay == 0.5
     assert probe.ahead.samples == 3
     assert (probe.intake.uptake.gate.limit, probe.intake.uptake.gate.places) == (4.0, 3)
     for part in (mission, mission.roster, mission.blocked, probe):
