@@ -25,8 +25,9 @@ __all__ = ["Resumption", "is_over", "stopped_in_order"]
 
 logger = logging.getLogger(__name__)
 
-_ONCE = ("start", "resumed", "decision", "moved", "miss", "home", "stopped", "end")
-"""Events of which two that are alike never follow each other."""
+_ONCE = ("start", "decision", "moved", "miss", "home", "stopped", "end")
+"""Events of which two that are alike never follow each other; a mission may be killed right after
+it was resumed."""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:

@@ -157,10 +157,12 @@ def test_a_run(tmp_path: Path) -> None:
     assert job.config == scenario.belief
     assert job.readings.notes == ()
     (journal,) = (tmp_path / "run").rglob("journal*.jsonl")
-    lines = journal.read_text("utf-8").splitlines(keepends=True)
-    read = next(line for line in lines if '"event":"reading"' in line.replace(" ", ""))
-    event = {**json.loads(read), "location": None}
-    journal.write_text("".join([*lines, json.dumps(event) + "\n"]), "utf-8")
+    events = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+    read = next(event for event in events if event["event"] == "reading")
+    events.append({**read, "location": None})
+    for event in events:  # as before the lines were numbered
+        del event["n"], event["crc"]
+    journal.write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
     again = gather(str(tmp_path / "run")).readings
     assert len(again.places) == len(job.readings.places)
     (note,) = again.notes
