@@ -42,7 +42,7 @@ def play(job: Job) -> dict[str, float]:
     return {
         **mission.scores(),
         "found": np.nan if found is None else found.seconds,
-        "windows": float(watch.evidence.windows),
+        "samples": float(watch.evidence.samples),
     }
 
 
@@ -67,8 +67,8 @@ def run() -> Section:
         f"{FIELDS} fields a row and {QUIET} without a lag; 14 × 10 cells of 5 m, length-scale 12, "
         "deviation 1.88 (a draw's own is near that), noise 0.2, readings at 10 Hz, the default "
         "belief, 60 places by `ie`. `found`: missions in which a delay was said; `error`: of that, "
-        "mean and largest [s]; `windows`: of 60 readings that were looked at.",
-        ("field", "m/s", "lag [s]", "reading.delay [s]", "RMSE", "z", "found", "error", "windows"),
+        "mean and largest [s]; `readings`: that were looked at.",
+        ("field", "m/s", "lag [s]", "reading.delay [s]", "RMSE", "z", "found", "error", "readings"),
     )
     rows: list[tuple[str, float, float, float, list[Job]]] = []
     for kind, lag, delay, speed in (

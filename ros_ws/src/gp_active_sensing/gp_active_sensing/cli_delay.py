@@ -31,9 +31,9 @@ def delay(run_dir: Path, as_json: bool) -> None:
     if not found:
         click.echo("the journal has no readings with a position")
     for name, watch in found.items():
-        whose, windows = f"{name}: " if name else "", watch.evidence.windows
+        whose, samples = f"{name}: " if name else "", watch.evidence.samples
         if watch.estimate is None:
-            click.echo(f"{whose}no delay found in {windows} windows of readings")
+            click.echo(f"{whose}no delay found in {samples} readings")
         else:
             about = f"± {watch.estimate.error:.2f} s, evidence {watch.estimate.evidence:.0f} nat"
             click.echo(f"{whose}{advice(watch.estimate)} more than it was ({about})")

@@ -37,11 +37,11 @@ def say_delay(watch: LagWatch, name: str, delay: float) -> None:
         return
     watch.said = True
     logger.warning(
-        "%s%s (%d windows of readings together are exp(%.0f) times as probable there; the map is "
-        "wrong where the probe moved)",
+        "%s%s (%d readings together are exp(%.0f) times as probable where the probe was then; as "
+        "it is the map is wrong where it moved)",
         f"{name}: " if name else "",
         advice(watch.estimate, delay),
-        watch.estimate.windows,
+        watch.estimate.samples,
         watch.estimate.evidence,
     )
 

@@ -9,27 +9,32 @@ with its mean and scale integrated out and averaged over length-scales and noise
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
-Readings are looked at in windows, each by itself, so that this costs little and never grows; their
-log-likelihoods add up.
+Readings are looked at in blocks, again and again while a block grows and for the last time when it
+is full, so that this costs little and never grows; the log-likelihoods of blocks add up.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["CANDIDATES", "DelayEstimate", "DelayEvidence", "LagWatch", "Window", "log_likelihood"]
+__all__ = ["CANDIDATES", "Block", "DelayEstimate", "DelayEvidence", "LagWatch", "log_likelihood"]
 
 CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
 """Delays that are compared [s]."""
-SAMPLES = 60
-"""Readings of a window."""
+_NONE = int(np.argmin(np.abs(CANDIDATES)))
+STEP = 50
+"""A block is looked at whenever so many readings have come."""
+FULL = 200
+"""Readings of a block."""
+FEWEST = 2 * STEP
+"""Readings that have to be looked at before anything is said."""
 APART = 0.5
 """Least time between two of them [s]."""
 STANDING = 3.0
@@ -40,14 +45,12 @@ _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Length-scales, in parts of how far a window reaches."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
 """Variances of the noise, in parts of that of the field."""
-EVIDENCE = 12.0
-"""Least log-likelihood ratio against no delay [nat]. One probe in a hundred may have a delay,
-and 25 are compared: log 2500 = 8; the rest is for fields that are not as any candidate has them."""
-WITHOUT_BEST = 4.0
-"""What has to be left of it without the window that says most [nat]."""
+EVIDENCE = 10.0
+"""Least log-likelihood ratio against no delay [nat]. Without one, a ratio of exp(10) for one of 25
+others has a probability of 25 exp(-10), a tenth of a percent, at most."""
 LEAST = 0.2
 """Delays below are not worth a word [s]."""
-WIDEST = 1.5
+WIDEST = 2.0
 """How far apart delays may be that are hardly less probable than the best [s]."""
 _HARDLY = 4.0
 
@@ -60,17 +63,17 @@ class DelayEstimate:
         seconds: by which the stamps are too late, beyond `reading.delay`.
         error: its standard error, as far as the likelihood says [s].
         evidence: log-likelihood ratio against none [nat].
-        windows: of readings that say so together.
+        samples: readings that say so together.
     """
 
     seconds: float
     error: float
     evidence: float
-    windows: int
+    samples: int
 
 
 @dataclass(frozen=True)
-class Window:
+class Block:
     """Some readings, and where the probe was a while before each.
 
     Args:
@@ -82,8 +85,13 @@ class Window:
     values: FloatArray
 
     @property
+    def full(self) -> bool:
+        """Nothing is added to it any more."""
+        return len(self.values) >= FULL
+
+    @property
     def reach(self) -> float:
-        """How far the window reaches [m]."""
+        """How far it reaches [m]."""
         flat = self.positions.reshape(-1, 2)
         return float(np.hypot(*np.ptp(flat, axis=0)))
 
@@ -96,87 +104,97 @@ def log_likelihood(positions: FloatArray, values: FloatArray, reach: float) -> f
         values: (m,).
         reach: what the length-scales are parts of [m].
     """
+    return _averaged([e for part in _LENGTHS for e in _evidence(positions, values, part * reach)])
+
+
+def _averaged(found: Sequence[float]) -> float:
+    top = max(found)
+    return top + math.log(sum(math.exp(f - top) for f in found) / len(found))
+
+
+def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[float]:
+    """Return ``log p(values | positions, length, noise)`` for each of `_NOISES`."""
     from scipy.linalg import cho_factor, cho_solve
 
     count = len(values)
     z = values - values.mean()
     apart = np.hypot(*(positions[:, None] - positions[None]).transpose(2, 0, 1))
+    scaled = (math.sqrt(3.0) / length) * apart
+    correlation = (1.0 + scaled) * np.exp(-scaled)
     right = np.column_stack([np.ones(count), z])
     found = []
-    for length in _LENGTHS:
-        scaled = (math.sqrt(3.0) / (length * reach)) * apart
-        correlation = (1.0 + scaled) * np.exp(-scaled)
-        for noise in _NOISES:
-            K = correlation + noise * np.eye(count)
-            factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-            solved = cho_solve(factor, right, check_finite=False)
-            ones, both, square = solved[:, 0].sum(), solved[:, 1].sum(), z @ solved[:, 1]
-            Q = max(float(square - both**2 / ones), 1e-300)
-            half = float(np.log(np.diagonal(factor[0])).sum())
-            found.append(-half - 0.5 * math.log(ones) - 0.5 * (count - 1) * math.log(Q))
-    top = max(found)
-    return top + math.log(sum(math.exp(f - top) for f in found) / len(found))
+    for noise in _NOISES:
+        K = correlation + noise * np.eye(count)
+        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        solved = cho_solve(factor, right, check_finite=False)
+        ones, both, square = solved[:, 0].sum(), solved[:, 1].sum(), z @ solved[:, 1]
+        Q = max(float(square - both**2 / ones), 1e-300)
+        half = float(np.log(np.diagonal(factor[0])).sum())
+        found.append(-half - 0.5 * math.log(ones) - 0.5 * (count - 1) * math.log(Q))
+    return found
 
 
 class DelayEvidence:
-    """Adds up what windows say about the delay; a little at a time."""
+    """Adds up what blocks say about the delay; a little at a time."""
 
     def __init__(self) -> None:
-        self._profiles: list[FloatArray] = []
-        """Of each window (K,): log-likelihood less that without a delay [nat]."""
-        self._window: Window | None = None
+        self.samples = 0
+        """Readings that have been looked at."""
+        self._full: FloatArray = np.zeros(len(CANDIDATES))
+        """(K,) of the full blocks: log-likelihood less that without a delay [nat]."""
+        self._kept = 0
+        """Readings of the full blocks."""
+        self._last: FloatArray = np.zeros(len(CANDIDATES))
+        """(K,) of the block that grows, when it was looked at last."""
+        self._block: Block | None = None
         self._found: list[float] = []
+        self._parts: list[float] = []
 
     @property
     def busy(self) -> bool:
-        """A window is being looked at."""
-        return self._window is not None
+        """A block is being looked at."""
+        return self._block is not None
 
-    @property
-    def windows(self) -> int:
-        """How many have been looked at."""
-        return len(self._profiles)
-
-    def begin(self, window: Window) -> None:
-        """Look at a window from now on; one after another."""
-        self._window, self._found = window, []
+    def begin(self, block: Block) -> None:
+        """Look at a block from now on: one that has grown, or the next one after a full one."""
+        self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
-        """Look at one delay of the window, some milliseconds; say whether it is done with."""
-        window = self._window
-        if window is None:
+        """Look at one length-scale and delay, some milliseconds; say whether a block is done."""
+        block = self._block
+        if block is None:
             return False
-        index = len(self._found)
-        self._found.append(log_likelihood(window.positions[index], window.values, window.reach))
+        positions, reach = block.positions[len(self._found)], block.reach
+        part = _LENGTHS[len(self._parts) // len(_NOISES)]
+        self._parts += _evidence(positions, block.values, part * reach)
+        if len(self._parts) < len(_LENGTHS) * len(_NOISES):
+            return False
+        self._found.append(_averaged(self._parts))
+        self._parts = []
         if len(self._found) < len(CANDIDATES):
             return False
-        profile = np.array(self._found)
-        self._profiles.append(profile - profile[np.argmin(np.abs(CANDIDATES))])
-        del self._profiles[:-_MOST_WINDOWS]
-        self._window = None
+        self._add(np.array(self._found) - self._found[_NONE], block)
+        self._block = None
         return True
 
+    def _add(self, profile: FloatArray, block: Block) -> None:
+        self.samples = self._kept + len(block.values)
+        self._last = profile
+        if block.full:
+            self._full, self._kept = self._full + profile, self.samples
+            self._last = np.zeros(len(CANDIDATES))
+
     def estimate(self) -> DelayEstimate | None:
-        """Return the delay that the windows tell; None while they tell none."""
-        if len(self._profiles) < 2:
+        """Return the delay that the readings tell; None while they tell none."""
+        if self.samples < FEWEST:
             return None
-        profiles = np.array(self._profiles)
-        total = profiles.sum(axis=0)
+        total = self._full + self._last
         best = int(np.argmax(total))
-        without = float(total[best] - profiles[:, best].max())
         near = CANDIDATES[total >= total[best] - _HARDLY]
-        if (
-            total[best] < EVIDENCE
-            or without < WITHOUT_BEST
-            or float(np.ptp(near)) > WIDEST
-            or abs(CANDIDATES[best]) < LEAST
-        ):
+        if total[best] < EVIDENCE or float(np.ptp(near)) > WIDEST or abs(CANDIDATES[best]) < LEAST:
             return None
         seconds, error = _peak(total, best)
-        return DelayEstimate(seconds, error, float(total[best]), len(self._profiles))
-
-
-_MOST_WINDOWS = 60
+        return DelayEstimate(seconds, error, float(total[best]), self.samples)
 
 
 def _peak(total: FloatArray, best: int) -> tuple[float, float]:
@@ -203,7 +221,7 @@ class LagWatch:
         self._position_at = position_at
         self._pending: deque[tuple[int, float]] = deque(maxlen=1000)
         """Readings for which poses may still come."""
-        self._ready: deque[Window] = deque(maxlen=2)
+        self._ready: deque[Block] = deque(maxlen=4)
         self._positions: list[FloatArray] = []
         self._values: list[float] = []
         self._sampled_ns: int | None = None
@@ -261,13 +279,13 @@ class LagWatch:
             return
         self._positions.append(positions)
         self._values.append(value)
-        if len(self._values) < SAMPLES:
+        if len(self._values) % STEP:
             return
-        window = Window(np.array(self._positions).swapaxes(0, 1), np.array(self._values))
-        self._positions, self._values = [], []
-        if window.reach > 0.0 and float(np.ptp(window.values)) > 0.0:
-            self._ready.append(window)
+        block = Block(np.array(self._positions).swapaxes(0, 1), np.array(self._values))
+        if block.full:
+            self._positions, self._values = [], []
+        if block.reach > 0.0 and float(np.ptp(block.values)) > 0.0:
+            self._ready.append(block)
 
     def _has_moved(self, positions: FloatArray) -> bool:
-        zero = int(np.argmin(np.abs(CANDIDATES)))
-        return bool(np.hypot(*(positions[zero] - self._positions[-1][zero])) > MOVING)
+        return bool(np.hypot(*(positions[_NONE] - self._positions[-1][_NONE])) > MOVING)
