@@ -51,6 +51,7 @@ def directory(path: Path, skip: int = 0, **changes: Any) -> Path:
             "stages": [{**stage} for stage in stages],
         }
         made.append("records.jsonl", record)
+    made.close()
     return path
 
 
@@ -110,7 +111,9 @@ def test_missing_trials_are_said(tmp_path: Path) -> None:
 
 
 def test_nothing_yet(tmp_path: Path) -> None:
-    out = ExperimentDirectory.create(tmp_path / "none", read_experiment(EXPERIMENT)).path
+    made = ExperimentDirectory.create(tmp_path / "none", read_experiment(EXPERIMENT))
+    made.close()
+    out = made.path
     text = check(write_comparison(out))
     assert "0 of 12 trials" in text
     assert data_of(out / "report.html")["charts"] == []
