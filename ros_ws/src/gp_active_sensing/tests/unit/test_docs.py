@@ -176,6 +176,7 @@ def test_every_reason_of_a_refused_reading_is_explained() -> None:
         r"rejected\[\"(\w+)\"\]",
         r"reason, why = \"(\w+)\"",
         r"\{\"(\w+)\": self\.strangers",
+        r"return \"(pose_\w+)\", ",
     ):
         words = set(re.findall(pattern, text))
         assert words, f"{pattern} finds nothing; the code has changed"
