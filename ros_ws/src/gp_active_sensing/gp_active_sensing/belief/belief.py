@@ -110,7 +110,12 @@ class Belief:
             return candidates
         factors = np.sqrt(self._updated.scales).tolist()
         return tuple(
-            replace(h, signal_std=h.signal_std * f, noise_std=h.noise_std * f)
+            replace(
+                h,
+                signal_std=h.signal_std * f,
+                noise_std=h.noise_std * f,
+                place_std=h.place_std * f,
+            )
             for h, f in zip(candidates, factors, strict=True)
         )
 
@@ -187,6 +192,7 @@ class Belief:
         *,
         seconds: float = 0.0,
         expert: bool = False,
+        off: float | None = None,
     ) -> None:
         """Take in one reading; O(1), the factors follow when something is asked.
 
@@ -199,6 +205,8 @@ class Belief:
                 of no consequence. Time passes until then at least.
             expert: an expert's answer: it counts like any other, but its place is not observed by
                 it.
+            off: how far off the place's point it was taken [m], where it has a variance: what the
+                field varies by from there comes on top; None = at the point.
 
         Raises:
             ReadingError: the value is not finite, too large, or outside the transform's domain, or
@@ -211,7 +219,7 @@ class Belief:
             raise ReadingError("bad_stamp", msg)
         if not self.scale_known:
             noise_variance = self._without_scale(value, noise_variance)
-        self._data.add(location, value, noise_variance, seconds, expert=expert)
+        self._data.add(location, value, noise_variance, seconds, expert=expert, off=off)
         self._presence.see(location, seconds, expert=expert)
 
     def amend(

@@ -13,15 +13,18 @@ import numpy as np
 
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import EMPIRICAL, FLAT, VAGUE, BeliefConfig
-from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance, HyperParameters
+from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.grid import (
     CandidateGrid,
+    KernelGrid,
     LengthScaleGrid,
     default_grid,
     grid_between,
 )
+from gp_active_sensing.belief.joined_covariance import joined
 from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.place_covariance import with_places
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
@@ -49,6 +52,7 @@ def belief_on(
     drift: DriftConfig | None = None,
     *,
     run_dir: Path | None = None,
+    quiet: bool = False,
 ) -> Belief:
     """Return the belief described by `config` over the places of a map.
 
@@ -57,6 +61,7 @@ def belief_on(
         topology: the map.
         drift: what the policy brings of its own, None = that of `config`.
         run_dir: of a run that has a copy of its model.
+        quiet: say nothing of length-scales from the map, for a belief that was there before.
 
     Raises:
         ConfigError: something that the map does not have or that does not fit it; a policy with
@@ -78,7 +83,8 @@ def belief_on(
         except ConfigError as error:
             raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
     # On a large map they take a second: where nothing asks for them they are not made.
-    asked = config.kernel in graph_kernels or config.length_scales is None
+    graph = any(name in graph_kernels for name in config.kernel_names)
+    asked = graph or config.length_scales is None
     links = topology.links if asked else None
     belief = build_belief(
         config,
@@ -87,6 +93,7 @@ def belief_on(
         links=links,
         trend=trend,
         places=topology.names,
+        quiet=quiet,
     )
     belief.place_at(topology.positions)
     return belief
@@ -111,6 +118,7 @@ def build_belief(
     links: Links | None = None,
     trend: FloatArray | None = None,
     places: Sequence[str] | None = None,
+    quiet: bool = False,
 ) -> Belief:
     """Return the belief described by `config` over locations with `features` (n, p).
 
@@ -121,6 +129,7 @@ def build_belief(
         links: how the places are joined, for a graph kernel.
         trend: (n, q) columns that a linear mean is linear in; None = the features.
         places: (n,) names of the places, for a history of readings.
+        quiet: say nothing of length-scales from the map.
 
     Raises:
         ConfigError: features that are not finite, length-scales that do not fit them, a graph
@@ -133,26 +142,37 @@ def build_belief(
         return learned_belief(config, features, names)
     if config.kernel == EMPIRICAL:
         return _of_history(config, places)
+    kernels = config.kernel_names
     try:
-        family, suggested = covariance_family(config, features, names, links)
+        made = [covariance_family(config, name, features, names, links) for name in kernels]
         candidates: CandidateGrid | None = None
         weights: FloatArray | None = None if config.weights is None else np.array(config.weights)
         if config.length_scales is None:
-            grid = suggested(max(3, CANDIDATES // len(config.pairs())))
-            candidates = CandidateGrid(grid, config.pairs(), family)
-            covariance, weights = candidates.build()
-            logger.info(
-                "length-scales from the map: %s", ", ".join(f"{p:.3g}" for p in grid.points)
+            parts = config.parts()
+            count = max(3, CANDIDATES // (len(parts) * len(kernels)))
+            candidates = CandidateGrid(
+                tuple(
+                    KernelGrid(suggested(count), parts, family, name if len(kernels) > 1 else "")
+                    for name, (family, suggested) in zip(kernels, made, strict=True)
+                )
             )
+            covariance, weights = candidates.build()
+            if not quiet:
+                _say_scales(candidates)
         else:
-            covariance = family(config.hyperparameters())
-            _warn_of_scales(config.length_scales, suggested(3))
+            given = config.hyperparameters()
+            each = len(given) // len(kernels)
+            shares = [given[i : i + each] for i in range(0, len(given), each)]
+            covariance = joined(
+                [family(share) for (family, _), share in zip(made, shares, strict=True)]
+            )
+            _warn_of_scales(config.length_scales, made[0][1](3))
     except ValueError as error:
         msg = f"belief: {error}"
         raise ConfigError(msg) from error
     std = config.mean_std
     if std is None:
-        std = VAGUE * max(signal for signal, _ in config.pairs())
+        std = VAGUE * max(parts.signal_std for parts in config.parts())
         if not config.scale_known:
             std = FLAT
     if config.mean == "linear":
@@ -192,11 +212,11 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
         msg = f"belief.history: {error}"
         raise ConfigError(msg) from error
     typical = float(np.sqrt(history.covariance.diagonal().mean()))
-    candidates = [HyperParameters((1.0,), *pair) for pair in config.pairs(typical)]
+    candidates = [parts.candidate((1.0,)) for parts in config.parts(typical)]
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
     return Belief(
-        GivenCovariance(history.covariance, candidates),
+        with_places(partial(GivenCovariance, history.covariance))(candidates),
         PriorMean(history.mean, basis, std),
         None,
         transform,
@@ -204,25 +224,44 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     )
 
 
+def _say_scales(candidates: CandidateGrid) -> None:
+    """Say the length-scales from the map, once for all kernels that have the same."""
+    said: dict[str, list[str]] = {}
+    for kernel in candidates.kernels:
+        scales = ", ".join(f"{point:.3g}" for point in kernel.scales.points)
+        said.setdefault(scales, []).append(kernel.kernel)
+    for scales, names in said.items():
+        of = f" of {', '.join(names)}" if len(said) > 1 else ""
+        logger.info("length-scales%s from the map: %s", of, scales)
+
+
 def covariance_family(
     config: BeliefConfig,
+    name: str,
     features: FloatArray,
     names: Sequence[str] | None,
     links: Links | None,
 ) -> tuple[CovarianceFamily, Callable[[int], LengthScaleGrid]]:
     """Return what makes the covariance of candidates, and so many length-scales from the map.
 
+    Args:
+        config: smoothness of a graph kernel.
+        name: of the kernel.
+        features: (n, p) of the places.
+        names: (p,) of the features.
+        links: how the places are joined.
+
     Raises:
         ValueError: a graph kernel without links, or no kernel but a history; from the second,
             features that are not finite.
     """
-    if config.kernel == EMPIRICAL:
+    if name == EMPIRICAL:
         msg = "kernel: empirical is a history of readings, it has no length-scale to be found"
         raise ValueError(msg)
-    if config.kernel in graph_kernels:
+    if name in graph_kernels:
         if links is None:
             msg = (
-                f"kernel {config.kernel!r} needs a map with moves from place to place, on this one "
+                f"kernel {name!r} needs a map with moves from place to place, on this one "
                 "any place may be next; take a kernel of the features"
             )
             raise ValueError(msg)
@@ -230,9 +269,10 @@ def covariance_family(
         from gp_active_sensing.belief.spectrum import laplacian_spectrum
 
         spectrum = laplacian_spectrum(links)
-        kernel = build_graph_kernel(config.kernel, config.smoothness)
-        return partial(GraphCovariance, kernel, spectrum), partial(_graph_grid, spectrum)
-    family = partial(FeatureCovariance, build_kernel(config.kernel), features)
+        kernel = build_graph_kernel(name, config.smoothness)
+        family = with_places(partial(GraphCovariance, kernel, spectrum))
+        return family, partial(_graph_grid, spectrum)
+    family = with_places(partial(FeatureCovariance, build_kernel(name), features))
     return family, partial(_feature_grid, features, tuple(names or ()), links)
 
 

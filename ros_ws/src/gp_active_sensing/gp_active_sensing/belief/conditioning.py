@@ -25,6 +25,8 @@ _NO_UNIT = 1e100
 """Unit of variances while nothing is known of the scale: they are as good as nothing."""
 _NEGLIGIBLE = 1e-13
 """Share of a place's precision below which new readings cannot be told from rounding."""
+_EXACT = 1e-6
+"""Share of a place's precision from which a second row says exactly what an amended one lacks."""
 
 
 class Slots(Protocol):
@@ -92,7 +94,7 @@ class Conditioning:
         """Take another covariance under as many λ; the readings stay."""
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
-        least = LEAST_NOISE * np.array([h.signal_std**2 for h in candidates])
+        least = LEAST_NOISE * np.array([h.variance for h in candidates])
         self.floored_noise: FloatArray = np.maximum(self.noise, least)
         self.covariance = covariance
         self.factor = Factor(covariance, self.basis, self.mean.offset)
@@ -148,11 +150,12 @@ class Conditioning:
         seconds: float = 0.0,
         *,
         expert: bool = False,
+        off: float | None = None,
     ) -> None:
         """Take in one reading, as the Gaussian process sees it; O(1). Times do not count here."""
         if not self.places.count[location]:
             self.order.append(location)
-        self.places.add(location, value, noise_variance)
+        self.places.add(location, value, noise_variance, off)
         self._own = self._own or noise_variance is not None
         self._stale[location] = None
 
@@ -231,11 +234,10 @@ class Conditioning:
             fresh, old = list(self.order), []
         new = [p for p in fresh if p not in set(old)]
         if new:
-            where = np.array(new)
-            precision, mean, _, _ = self._collapse(where)
-            factor.append(where, precision, mean)
-        if old:
-            self._double(np.array(old))
+            self._append(np.array(new))
+        if old and not self._double(np.array(old)):
+            self._truncate(0)
+            self._append(np.array(sorted(self.order, key=self._amended.__contains__)))
         self._stale.clear()
         self._amended.clear()
         self._summarise()
@@ -263,7 +265,7 @@ class Conditioning:
     def _find_unit(self) -> None:
         """Set the readings' own variances against the scale of the field, where that is unknown.
 
-        What they come to may change by steps as the readings go on: then all rows are made anew.
+        What they come to may change by steps as the readings go on: then all rows are made again.
         """
         if self.scale_known or not self._own or not self._stale:
             return
@@ -279,13 +281,24 @@ class Conditioning:
     def _first_amended(self) -> int:
         """Return the first row that holds a reading that is gone; the number of rows if none does.
 
-        Such a reading is in the last row of its place: those before it are of earlier readings.
+        Such a reading is in the last row of its place, as a rule: those before it are of earlier
+        readings. Where two probes are at one place it may be in another; see `_double`.
         """
         last = {place: row for row, place in enumerate(self.factor.place.tolist())}
         return min((last[p] for p in self._amended if p in last), default=self.factor.rows)
 
-    def _double(self, places: IntArray) -> None:
-        """Append second rows for the readings that came since the rows of `places` were made."""
+    def _append(self, places: IntArray) -> None:
+        """Append the first rows of places."""
+        precision, mean, _, _ = self._collapse(places)
+        self.factor.append(places, precision, mean)
+
+    def _double(self, places: IntArray) -> bool:
+        """Append second rows for the readings that came since the rows of `places` were made.
+
+        Returns:
+            False when no row can say it: one of `places` has rows of a reading that was amended to
+            say less than they do. Nothing has changed then.
+        """
         factor = self.factor
         precision, mean, _, _ = self._collapse(places)
         total = precision * mean
@@ -296,10 +309,14 @@ class Conditioning:
                 had[:, position[place]] += factor.precision[:, row]
                 had_total[:, position[place]] += factor.precision[:, row] * factor.value[:, row]
         extra = precision - had
+        amended = [p in self._amended for p in places.tolist()]
+        if (extra < _EXACT * precision)[:, amended].any():
+            return False
         # A reading of enormous variance vanishes in the sum: the difference is zero or rounding.
         least = _NEGLIGIBLE * precision
         value = np.where(extra < least, mean, (total - had_total) / np.maximum(extra, least))
         factor.append(places, np.maximum(extra, least), value)
+        return True
 
     def _summarise(self) -> None:
         """Log-evidence and posterior mean coefficients from the factor's rows."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from gp_active_sensing.belief.covariance import HyperParameters
+from gp_active_sensing.belief.covariance import HyperParameters, Parts
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernels import SMOOTHNESS, graph_kernels, kernel_problems
+from gp_active_sensing.kernels import SMOOTHNESS, graph_kernels, kernel_problems, kernels
 
 __all__ = ["BeliefConfig"]
 
@@ -26,15 +26,15 @@ EMPIRICAL = "empirical"
 NOISE_SHARES = (0.03, 0.12, 0.5)
 """Noise as a share of the signal, where one of them is not known."""
 _OF_MODEL = (
-    *("kernel", "length_scales", "signal_std", "noise_std", "weights", "smoothness", "mean"),
-    *("mean_features", "mean_value", "history", "shrinkage"),
+    *("kernel", "length_scales", "signal_std", "noise_std", "place_std", "weights", "smoothness"),
+    *("mean", "mean_features", "mean_value", "history", "shrinkage"),
 )
 """Keys that a model says itself."""
 
 
 @dataclass(frozen=True)
 class BeliefConfig:
-    """Prior belief: the candidates Λ are all combinations of the three lists.
+    """Prior belief: the candidates Λ are all combinations of the four lists.
 
     What is not given is not known: length-scales then come from the map and follow the readings,
     the signal's scale is integrated out, noise is a few shares of the signal.
@@ -48,10 +48,11 @@ class BeliefConfig:
         above=0.0,
         min_items=1,
     )
-    kernel: str = param(
+    kernel: str | tuple[str, ...] = param(
         "se",
         help="covariance function: of the features, graph_matern, of how places are joined, or "
-        "empirical, of earlier readings (history)",
+        "empirical, of earlier readings (history); a list = any of these, each as probable",
+        min_items=1,
     )
     model: str | None = param(
         None,
@@ -107,9 +108,18 @@ class BeliefConfig:
         above=0.0,
         min_items=1,
     )
+    place_std: tuple[float, ...] | None = param(
+        None,
+        help="candidate standard deviations of what belongs to each place alone, part of the field "
+        "that no other place tells of; null = nothing does, or as in the history",
+        unit="unit of the readings",
+        low=0.0,
+        min_items=1,
+    )
     weights: tuple[float, ...] | None = param(
         None,
-        help="prior weights, one per combination (length-scale slowest); default uniform",
+        help="prior weights, one per combination (kernel slowest, then length-scale); default "
+        "uniform",
         low=0.0,
     )
     mean: str = param(
@@ -145,19 +155,19 @@ class BeliefConfig:
     def __post_init__(self) -> None:
         problems = self._history_problems() + self._model_problems()
         if self.kernel != EMPIRICAL:
-            problems += kernel_problems(self.kernel, self.smoothness)
+            problems += self._kernel_problems()
         if self.mean_features is not None and self.mean != "linear":
             problems.append(f"mean_features: are for mean: linear, the mean is {self.mean!r}")
-        if self.kernel in graph_kernels and any(
-            isinstance(v, tuple) and len(v) > 1 for v in self.length_scales or ()
-        ):
-            problems.append(
-                f"length_scales: {self.kernel} has one length-scale [m], not one per feature"
-            )
+        per_feature = any(isinstance(v, tuple) and len(v) > 1 for v in self.length_scales or ())
+        problems += [
+            f"length_scales: {name} has one length-scale [m], not one per feature"
+            for name in self.kernel_names
+            if per_feature and name in graph_kernels
+        ]
         if self.weights is not None:
             if self.length_scales is None or (self.signal_std is None and self.noise_std is None):
                 problems.append("weights: need length_scales, and signal_std or noise_std, given")
-            elif len(self.weights) != (L := len(self.length_scales) * len(self.pairs())):
+            elif len(self.weights) != (L := len(self.hyperparameters())):
                 problems.append(
                     f"weights: expected {L} (one per combination), got {len(self.weights)}"
                 )
@@ -167,6 +177,11 @@ class BeliefConfig:
             problems.append(
                 "mean_std: has no unit to be in while signal_std and noise_std are not given; give "
                 "signal_std, or mean_std: 0 (the mean is mean_value), or null (not known)"
+            )
+        if self.place_std is not None and any(self.place_std) and not self.scale_known:
+            problems.append(
+                "place_std: has no unit to be in while signal_std and noise_std are not given; "
+                "give signal_std, or leave place_std out"
             )
         if not self.scale_known and self.drift.rate is not None:
             problems.append(
@@ -215,20 +230,42 @@ class BeliefConfig:
             )
         return problems
 
+    def _kernel_problems(self) -> list[str]:
+        names = self.kernel_names
+        if EMPIRICAL in names:
+            return [f"kernel: {EMPIRICAL} is a history of readings and stands alone"]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        problems = [f"kernel: {name} is in the list more than once" for name in doubled]
+        for name in dict.fromkeys(names):
+            # In a list ν is that of those that have one.
+            known = name in graph_kernels or name in kernels
+            shared = len(names) > 1 and known and any(n in graph_kernels for n in names)
+            problems += kernel_problems(name, SMOOTHNESS if shared else self.smoothness)
+        return problems
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The kernels that are held for possible."""
+        return (self.kernel,) if isinstance(self.kernel, str) else self.kernel
+
     @property
     def scale_known(self) -> bool:
         """Signal, noise, history or model is given, so that the readings' unit means something."""
         given = self.signal_std is not None or self.noise_std is not None
         return given or self.kernel == EMPIRICAL or self.model is not None
 
-    def pairs(self, typical: float = 1.0) -> tuple[tuple[float, float], ...]:
-        """Return the (signal_std, noise_std) that every length-scale is combined with.
+    def parts(self, typical: float = 1.0) -> tuple[Parts, ...]:
+        """Return the standard deviations that every length-scale is combined with.
 
-        With neither given the signal is 1, times the scale that is integrated out.
+        With nothing given the signal is 1, times the scale that is integrated out.
 
         Args:
             typical: standard deviation of the field in a history.
         """
+        pairs = self._signals_and_noises(typical)
+        return tuple(Parts(*pair, own) for pair in pairs for own in self.place_std or (0.0,))
+
+    def _signals_and_noises(self, typical: float) -> tuple[tuple[float, float], ...]:
         if self.kernel == EMPIRICAL:
             signals = self.signal_std or (typical,)
             if self.noise_std is not None:
@@ -242,7 +279,7 @@ class BeliefConfig:
         return tuple((signal, signal * r) for signal in signals for r in NOISE_SHARES)
 
     def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """Return the candidates Λ, length-scale slowest.
+        """Return the candidates Λ, kernel slowest, then the length-scale.
 
         Raises:
             ValueError: the length-scales are to come from a map or a model.
@@ -251,8 +288,9 @@ class BeliefConfig:
             msg = "length_scales is null: the candidates depend on map or model, see build_belief"
             raise ValueError(msg)
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales]
+        names = self.kernel_names if len(self.kernel_names) > 1 else ("",)
         return tuple(
-            HyperParameters(ell, signal, noise) for ell in scales for signal, noise in self.pairs()
+            parts.candidate(ell, name) for name in names for ell in scales for parts in self.parts()
         )
 
 

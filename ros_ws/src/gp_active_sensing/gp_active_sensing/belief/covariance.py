@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.kernels import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["CovarianceFamily", "FeatureCovariance", "HyperParameters", "LocationCovariance"]
+__all__ = [
+    "CovarianceFamily",
+    "FeatureCovariance",
+    "HyperParameters",
+    "LocationCovariance",
+    "Parts",
+    "length_scales_of",
+]
 
 
 @dataclass(frozen=True)
@@ -20,16 +27,25 @@ class HyperParameters:
 
     Args:
         length_scales: one for all features or one per feature, in feature units.
-        signal_std: standard deviation of the field about its mean, in the reading's unit.
+        signal_std: standard deviation of the field about its mean, in the reading's unit; of its
+            smooth part, where each place has a part of its own.
         noise_std: standard deviation of the noise of a reading, in the reading's unit.
         kernel: its name in the grammar where candidates may have different ones, else "". The
             length-scale is then a typical one, and the signal a root mean square over the places.
+        place_std: standard deviation of what belongs to each place alone, in the reading's unit;
+            0 = nothing does.
     """
 
     length_scales: tuple[float, ...]
     signal_std: float
     noise_std: float
     kernel: str = ""
+    place_std: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Of the field about its mean, at a place: that of both parts."""
+        return self.signal_std**2 + self.place_std**2
 
     def __post_init__(self) -> None:
         for name in ("signal_std", "noise_std"):
@@ -37,9 +53,32 @@ class HyperParameters:
             if not (np.isfinite(value) and value > 0):
                 msg = f"{name} must be a finite number above 0, got {value!r}"
                 raise ValueError(msg)
+        if not (np.isfinite(self.place_std) and self.place_std >= 0):
+            msg = f"place_std must be a finite number, not below 0, got {self.place_std!r}"
+            raise ValueError(msg)
         if not self.length_scales or not all(np.isfinite(v) and v > 0 for v in self.length_scales):
             msg = f"length_scales must be finite numbers above 0, got {self.length_scales!r}"
             raise ValueError(msg)
+
+
+class Parts(NamedTuple):
+    """What the field and its readings are made of, as standard deviations in the reading's unit.
+
+    Args:
+        signal_std: of the smooth part.
+        noise_std: of the noise of a reading.
+        place_std: of what belongs to each place alone.
+    """
+
+    signal_std: float
+    noise_std: float
+    place_std: float = 0.0
+
+    def candidate(self, length_scales: tuple[float, ...], kernel: str = "") -> HyperParameters:
+        """Return the candidate with these length-scales."""
+        return HyperParameters(
+            length_scales, self.signal_std, self.noise_std, kernel, self.place_std
+        )
 
 
 class LocationCovariance(Protocol):
@@ -66,6 +105,12 @@ class LocationCovariance(Protocol):
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         ...
+
+
+def length_scales_of(candidates: Sequence[HyperParameters]) -> FloatArray:
+    """Return (L, p) length-scales; one that is for all features stands in every column."""
+    width = max(len(h.length_scales) for h in candidates)
+    return np.array([h.length_scales * (width // len(h.length_scales)) for h in candidates])
 
 
 CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCovariance]

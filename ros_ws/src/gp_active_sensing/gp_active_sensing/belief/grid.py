@@ -9,13 +9,14 @@ import numpy as np
 
 from gp_active_sensing.belief.covariance import (
     CovarianceFamily,
-    HyperParameters,
     LocationCovariance,
+    Parts,
 )
+from gp_active_sensing.belief.joined_covariance import joined
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["CandidateGrid", "LengthScaleGrid", "default_grid", "grid_between"]
+__all__ = ["CandidateGrid", "KernelGrid", "LengthScaleGrid", "default_grid", "grid_between"]
 
 _EDGE = 0.15
 """Mass of the smallest or largest length-scale from which the grid grows beyond it."""
@@ -25,6 +26,8 @@ _FINE = 1.15
 """Neighbours closer than this ratio are not resolved further."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Where the grid begins, in spacings of the places and in extents of the map."""
+_LITTLE = 0.1
+"""Share of the belief below which the length-scales of a kernel do not follow the readings."""
 _SAME = 1e-6
 """Places that are closer, in extents of the map, are one place but for rounding."""
 _LEAST, _MOST = 0.25, 4.0
@@ -165,31 +168,71 @@ def grid_between(
 
 
 @dataclass(frozen=True)
-class CandidateGrid:
-    """Candidates Λ that may follow the readings: a grid of length-scales times fixed pairs.
+class KernelGrid:
+    """The candidates of one kernel: a grid of length-scales times fixed parts.
 
     Args:
         scales: the length-scales.
-        pairs: (signal_std, noise_std) that each length-scale is combined with.
+        parts: what each length-scale is combined with.
         family: makes the covariance of candidates.
+        kernel: its name, where there are others; else "".
     """
 
     scales: LengthScaleGrid
-    pairs: tuple[tuple[float, float], ...]
+    parts: tuple[Parts, ...]
     family: CovarianceFamily
+    kernel: str = ""
+
+    def __len__(self) -> int:
+        return len(self.scales.points) * len(self.parts)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
         candidates = [
-            HyperParameters(ell, signal, noise)
+            parts.candidate(ell, self.kernel)
             for ell in self.scales.length_scales()
-            for signal, noise in self.pairs
+            for parts in self.parts
         ]
-        prior = np.repeat(self.scales.prior() / len(self.pairs), len(self.pairs))
+        prior = np.repeat(self.scales.prior() / len(self.parts), len(self.parts))
         return self.family(candidates), prior
 
+    def mass(self, weights: FloatArray) -> FloatArray:
+        """Return the (K,) mass of each length-scale, of weights (L,)."""
+        return np.asarray(weights.reshape(len(self.scales.points), len(self.parts)).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class CandidateGrid:
+    """Candidates Λ that may follow the readings, one kernel after the other.
+
+    Args:
+        kernels: each with the same prior mass.
+    """
+
+    kernels: tuple[KernelGrid, ...]
+
+    def build(self) -> tuple[LocationCovariance, FloatArray]:
+        """Return the covariance under every candidate, kernel slowest, and the prior (L,)."""
+        made = [kernel.build() for kernel in self.kernels]
+        prior = np.concatenate([prior for _, prior in made]) / len(made)
+        return joined([covariance for covariance, _ in made]), prior
+
     def adapted(self, weights: FloatArray) -> tuple[CandidateGrid, str]:
-        """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`."""
-        mass = weights.reshape(len(self.scales.points), len(self.pairs)).sum(axis=1)
-        scales, why = self.scales.adapted(mass)
-        return (replace(self, scales=scales), why) if why else (self, "")
+        """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.
+
+        The most probable kernel whose length-scales do not fit follows; the others keep theirs.
+        Those that hold little of the belief stay where they are: what they say hardly counts.
+        """
+        ends = np.cumsum([len(kernel) for kernel in self.kernels])[:-1]
+        shares = np.split(weights, ends)
+        for i in sorted(range(len(shares)), key=lambda i: -float(shares[i].sum())):
+            kernel, share = self.kernels[i], float(shares[i].sum())
+            if share < _LITTLE:
+                break
+            scales, why = kernel.scales.adapted(kernel.mass(shares[i]) / share)
+            if why:
+                kernels = list(self.kernels)
+                kernels[i] = replace(kernel, scales=scales)
+                word = f"{kernel.kernel}: " if kernel.kernel else ""
+                return CandidateGrid(tuple(kernels)), word + why
+        return self, ""

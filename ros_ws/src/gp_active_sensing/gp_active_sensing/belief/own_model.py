@@ -14,7 +14,7 @@ from typing import Any
 
 from gp_active_sensing.belief.config import BeliefConfig
 from gp_active_sensing.errors import ConfigError, ResourceError
-from gp_active_sensing.files import write_whole
+from gp_active_sensing.files import read_whole, write_whole
 from gp_active_sensing.records import MODEL
 from gp_active_sensing.resources import find_resource
 
@@ -112,7 +112,7 @@ def keep_model(config: BeliefConfig, run_dir: Path) -> None:
         return
     path = model_path(config)
     try:
-        data = path.read_bytes()
+        data = read_whole(path)
     except OSError as error:
         raise _unreadable(path, error) from error
     write_whole(copy, data)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gp_active_sensing.belief.covariance import LocationCovariance
+from gp_active_sensing.belief.place_covariance import smooth_part
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["Steepness"]
@@ -57,7 +58,8 @@ class Steepness:
         if not elsewhere.size:
             return np.zeros(len(covariance.hyperparameters))
         near = elsewhere[np.argsort(apart[elsewhere], kind="stable")[:_NEAREST]]
-        joint = covariance.between(np.append(place, near), np.append(place, near))
+        # What belongs to each place alone is the same everywhere within it.
+        joint = smooth_part(covariance).between(np.append(place, near), np.append(place, near))
         own = np.diagonal(joint, axis1=1, axis2=2)
         steps = own[:, :1] + own[:, 1:] - 2.0 * joint[:, 0, 1:]
         return np.asarray((np.maximum(steps, 0.0) / apart[near] ** 2).mean(axis=1))

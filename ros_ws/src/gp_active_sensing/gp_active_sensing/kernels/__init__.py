@@ -10,13 +10,21 @@ from gp_active_sensing.lazy import lazy_names
 from gp_active_sensing.registry import Registry
 
 if TYPE_CHECKING:
-    from gp_active_sensing.kernels.graph_matern import GraphMatern
+    from gp_active_sensing.kernels.graph_matern import (
+        GraphMatern,
+        GraphMatern12,
+        GraphMatern32,
+        GraphMatern52,
+    )
     from gp_active_sensing.kernels.matern import Matern12, Matern32, Matern52
     from gp_active_sensing.kernels.squared_exponential import SquaredExponential
 
 __all__ = [
     "GraphKernel",
     "GraphMatern",
+    "GraphMatern12",
+    "GraphMatern32",
+    "GraphMatern52",
     "Kernel",
     "Matern12",
     "Matern32",
@@ -33,7 +41,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "graph_matern": ("GraphMatern",),
+        "graph_matern": ("GraphMatern", "GraphMatern12", "GraphMatern32", "GraphMatern52"),
         "matern": ("Matern12", "Matern32", "Matern52"),
         "squared_exponential": ("SquaredExponential",),
     },
@@ -68,14 +76,19 @@ graph_kernels: Registry[GraphKernel] = Registry(
 )
 """Kernels of how places are joined; each is made with the keyword `smoothness`."""
 graph_kernels.add("graph_matern", "gp_active_sensing.kernels.graph_matern:GraphMatern")
+_OWN_SMOOTHNESS = {f"graph_matern{nu}": f"GraphMatern{nu}" for nu in (12, 32, 52)}
+"""Graph kernels whose name says their ν."""
+for _name, _class in _OWN_SMOOTHNESS.items():
+    graph_kernels.add(_name, f"gp_active_sensing.kernels.graph_matern:{_class}")
 
 
 def kernel_problems(name: str, smoothness: float) -> list[str]:
     """Return what is wrong with the keys `kernel` and `smoothness` of a configuration."""
-    if name in kernels:
+    if name in kernels or name in _OWN_SMOOTHNESS:
         if smoothness == SMOOTHNESS:
             return []
-        return [f"smoothness: is for {', '.join(graph_kernels.names())}, the kernel is {name!r}"]
+        given = [kind for kind in graph_kernels.names() if kind not in _OWN_SMOOTHNESS]
+        return [f"smoothness: is for {', '.join(given)}, the kernel is {name!r}"]
     if name in graph_kernels:
         return []
     known = [*kernels.names(), *graph_kernels.names()]

@@ -8,7 +8,7 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["GraphMatern"]
+__all__ = ["GraphMatern", "GraphMatern12", "GraphMatern32", "GraphMatern52"]
 
 
 @dataclass(frozen=True)
@@ -30,3 +30,24 @@ class GraphMatern:
         """Return the spectral densities, 1 at eigenvalue 0."""
         scaled = eigenvalues * (length_scale**2 / (2.0 * self.smoothness))
         return np.asarray((1.0 + scaled) ** -(self.smoothness + 0.5))
+
+
+class GraphMatern12(GraphMatern):
+    """The same with ν = 0.5: rough, as matern12 on a road."""
+
+    def __init__(self, smoothness: float = 0.5) -> None:
+        super().__init__(0.5)
+
+
+class GraphMatern32(GraphMatern):
+    """The same with ν = 1.5: with a slope, as matern32 on a road."""
+
+    def __init__(self, smoothness: float = 1.5) -> None:
+        super().__init__(1.5)
+
+
+class GraphMatern52(GraphMatern):
+    """The same with ν = 2.5: with a curvature, as matern52 on a road."""
+
+    def __init__(self, smoothness: float = 2.5) -> None:
+        super().__init__(2.5)

@@ -33,7 +33,8 @@ class DirectBelief:
             self.features[rows], self.features[columns], np.array(hyper.length_scales)
         )
         mean = (self.basis[rows] * self.basis_std**2) @ self.basis[columns].T
-        return hyper.signal_std**2 * k + mean
+        own = hyper.place_std**2 * (np.asarray(rows)[:, None] == columns)
+        return hyper.signal_std**2 * k + own + mean
 
     def posterior(self, hyper: HyperParameters, where: np.ndarray):
         """Return mean (m,), covariance (m, m) of the latent field and the log-evidence."""

@@ -88,6 +88,7 @@ def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> 
     assert truth[chosen] == pytest.approx(truth.max(), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["gap", "published"])
 @pytest.mark.seeds
 def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -> None:
@@ -122,6 +123,7 @@ class WithoutSome:
         return self.topology.candidates(at, observed, self.unavailable)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["gap", "published"])
 @pytest.mark.seeds(0.5)
 def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:

@@ -49,6 +49,7 @@ def direct_scores(name: str, mean: np.ndarray, std: np.ndarray, t: int) -> np.nd
 KEYS = {"gp_ucb": {"scale": 5.0}, "pi": {"margin": 0.3}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", ["gp_ucb", "ei", "pi", "mean_only", "variance_only", "est"])
 def test_choices_are_those_of_plain_bayes(name: str, seed: int) -> None:

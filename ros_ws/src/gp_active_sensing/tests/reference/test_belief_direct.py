@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
+from gp_active_sensing.belief.place_covariance import with_places
 from gp_active_sensing.kernels import build_kernel, kernels
 
 from .direct_bayes import DirectBelief
@@ -22,6 +25,7 @@ def random_case(seed: int):
             tuple(float(v) for v in rng.uniform(0.5, 8.0, size=width)),
             float(rng.uniform(0.5, 5.0)),
             float(rng.uniform(0.2, 1.5)),
+            place_std=float(rng.choice([0.0, 0.3, 4.0])),
         )
         for _ in range(int(rng.integers(1, 6)))
     )
@@ -34,7 +38,8 @@ def random_case(seed: int):
         else PriorMean.constant(n, value, std)
     )
     prior = rng.dirichlet(np.ones(len(hyper)))
-    belief = Belief(FeatureCovariance(kernel, features, hyper), mean, prior)
+    family = with_places(partial(FeatureCovariance, kernel, features))
+    belief = Belief(family(hyper), mean, prior)
     direct = DirectBelief(kernel, features, hyper, mean.basis, mean.std, mean.offset, prior)
     readings = [
         (

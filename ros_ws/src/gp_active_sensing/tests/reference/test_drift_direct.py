@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import norm
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.belief.place_covariance import with_places
 from gp_active_sensing.kernels import build_kernel, kernels
 
 from .direct_drift import DirectDrift
@@ -36,6 +38,7 @@ def random_case(drift: DriftConfig, seed: int):
             (float(rng.uniform(0.5, 8.0)),),
             float(rng.uniform(0.5, 5.0)),
             float(rng.uniform(0.2, 1.5)),
+            place_std=float(rng.choice([0.0, 0.3, 4.0])),
         )
         for _ in range(int(rng.integers(1, 5)))
     )
@@ -47,7 +50,8 @@ def random_case(drift: DriftConfig, seed: int):
         else PriorMean.constant(n, value, std)
     )
     prior = rng.dirichlet(np.ones(len(hyper)))
-    belief = Belief(FeatureCovariance(kernel, features, hyper), mean, prior, drift=drift)
+    family = with_places(partial(FeatureCovariance, kernel, features))
+    belief = Belief(family(hyper), mean, prior, drift=drift)
     direct = DirectDrift(kernel, features, hyper, mean.basis, mean.std, mean.offset, prior)
     direct.drift = drift
     # Apart by more than what is collapsed: several readings at one time are tested below.

@@ -116,10 +116,11 @@ class AgedConditioning(Conditioning):
         seconds: float = 0.0,
         *,
         expert: bool = False,
+        off: float | None = None,
     ) -> None:
         """Take in one reading, as the Gaussian process sees it; O(1), amortised."""
         self.history.prune()
-        self.history.add(location, value, noise_variance, seconds, expert=expert)
+        self.history.add(location, value, noise_variance, seconds, expert=expert, off=off)
         self.advance(seconds)
         self._fresh, self._counting = False, b""
         self._all[0] += 1.0

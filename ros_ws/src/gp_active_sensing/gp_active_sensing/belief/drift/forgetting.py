@@ -162,6 +162,7 @@ class ForgettingConditioning(Conditioning):
         seconds: float = 0.0,
         *,
         expert: bool = False,
+        off: float | None = None,
     ) -> None:
         """Take in one reading, as the Gaussian process sees it; O(1), amortised."""
         if self.history.prune():
@@ -170,7 +171,7 @@ class ForgettingConditioning(Conditioning):
             order = np.argsort(self.history.last, kind="stable")
             self._latest[self.history.place[order]] = order
         before = self.history.slots
-        slot = self.history.add(location, value, noise_variance, seconds, expert=expert)
+        slot = self.history.add(location, value, noise_variance, seconds, expert=expert, off=off)
         if self.history.slots > before:
             self.order.append(slot)
         latest = self._latest[location]

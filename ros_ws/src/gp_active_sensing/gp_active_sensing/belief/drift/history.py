@@ -76,7 +76,14 @@ class History:
         return other
 
     def add(
-        self, place: int, value: float, variance: float | None, seconds: float, *, expert: bool
+        self,
+        place: int,
+        value: float,
+        variance: float | None,
+        seconds: float,
+        *,
+        expert: bool,
+        off: float | None = None,
     ) -> int:
         """Add one reading; return its slot. O(1), amortised."""
         self.count[place] += 1
@@ -88,7 +95,7 @@ class History:
         if slot is None:
             slot = self._index[key] = self._begin(place, seconds)
         self._time[1, slot] = max(self._time[1, slot], seconds)
-        self.stats.add(slot, value, variance)
+        self.stats.add(slot, value, variance, off)
         return slot
 
     def amend(

@@ -37,6 +37,7 @@ def same(one: Belief, other: Belief) -> None:
     np.testing.assert_array_equal(one.readings, other.readings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("seed", range(8))
 def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> None:
@@ -73,6 +74,60 @@ def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> Non
         first.advance(40.0)
     same(amended, first)
     assert np.abs(amended.predict()[0] - plain.predict()[0]).max() > 1e-3  # variances do count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("seed", range(4))
+def test_two_stays_at_one_place_are_amended_in_turn(name: str, seed: int) -> None:
+    """Two probes at each of a few places: what was amended need not be in a place's last row."""
+    rng = np.random.default_rng([seed, 6])
+    amended, plain = fresh(name), fresh(name)
+    held: dict[tuple[int, int], tuple[float, float | None, float, float | None]] = {}
+    for step in range(120):
+        probe, place = int(rng.integers(2)), int(rng.integers(14))
+        value, variance = float(rng.uniform(5.0, 9.0)), float(10.0 ** rng.uniform(-3.0, 1.0))
+        before, t = held.get((probe, place)), 0.01 * step
+        if before is None:
+            amended.observe(place, value, None, seconds=t)
+            held[probe, place] = value, None, t, None
+        else:
+            amended.amend(place, before, value, variance, seconds=t, off=0.1)
+            held[probe, place] = value, variance, before[2], 0.1
+        if rng.random() < 0.7:
+            assert np.isfinite(amended.weights).all()
+    for (_, place), (value, variance, t, off) in held.items():
+        plain.observe(place, value, None, seconds=t)
+        if off is not None:
+            plain.amend(place, (value, None, t, None), value, variance, seconds=t, off=off)
+    if "drift" in CONFIGS[name]:
+        amended.advance(2.0)
+        plain.advance(2.0)
+    same(amended, plain)
+
+
+@pytest.mark.parametrize(("value", "variance"), [(5.0, 4.0), (9.0, 0.01), (5.0, 1e-6)])
+def test_what_is_amended_may_be_in_the_first_of_two_rows(value: float, variance: float) -> None:
+    """Another reading of the place came since; the amended one is now less sure, another, surer."""
+    amended, plain = (
+        build_belief(
+            BeliefConfig(length_scales=(1.5,), signal_std=(2.0,), noise_std=(0.1,), mean_std=10.0),
+            POINTS,
+            ("x", "y"),
+        )
+        for _ in range(2)
+    )
+    for belief in (amended, plain):
+        belief.observe(0, 5.0)
+        if belief is plain:
+            belief.amend(0, (5.0, None, 0.0, None), value, variance, off=0.0)
+        for place in range(20, 28):
+            belief.observe(place, 5.0)
+        assert np.isfinite(belief.weights).all()
+        belief.observe(0, 5.2, 1.0)
+        assert np.isfinite(belief.weights).all()
+    amended.amend(0, (5.0, None, 0.0, None), value, variance, off=0.0)
+    same(amended, plain)
 
 
 def test_an_average_off_its_point_says_less_the_steeper_the_field() -> None:

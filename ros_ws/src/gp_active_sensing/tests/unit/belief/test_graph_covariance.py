@@ -49,6 +49,7 @@ def test_on_a_long_row_it_is_the_matern_kernel(smoothness: float, name: str) -> 
     )
 
 
+@pytest.mark.slow
 def test_on_a_plane_it_is_isotropic() -> None:
     grid = make_grid(41, 41, 10.0)
     covariance = GraphCovariance(GraphMatern(1.5), laplacian_spectrum(grid.links), candidates(60.0))

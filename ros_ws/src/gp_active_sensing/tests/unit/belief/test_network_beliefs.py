@@ -49,12 +49,15 @@ def test_the_same_as_bayes_rule(town: Topology) -> None:
         np.testing.assert_allclose(variance[k], expected, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"kernel": "se"}, {"kernel": "matern12"}, GRAPH])
 def test_nothing_configured(town: Topology, settings: dict[str, Any]) -> None:
     """Length-scales come from the map and follow the readings; the scale is integrated out."""
     made = belief(town, **settings)
     assert len(made.hyperparameters) == 24
-    truth = belief(town, **settings, **(KNOWN | {"length_scales": [made.grid.scales.median]}))
+    truth = belief(
+        town, **settings, **(KNOWN | {"length_scales": [made.grid.kernels[0].scales.median]})
+    )
     everything = np.arange(town.n)
     K = truth.covariance.between(everything, everything)[0]
     values, vectors = np.linalg.eigh(K)
@@ -62,7 +65,7 @@ def test_nothing_configured(town: Topology, settings: dict[str, Any]) -> None:
         np.sqrt(np.maximum(values, 0.0)) * np.random.default_rng(3).normal(size=town.n)
     )
     rng = np.random.default_rng(4)
-    median = made.grid.scales.median
+    median = made.grid.kernels[0].scales.median
     for place in rng.permutation(town.n)[:150].tolist():
         made.observe(place, 40.0 + float(field[place]) + 0.3 * float(rng.normal()))
         made.adapt()
@@ -74,28 +77,29 @@ def test_nothing_configured(town: Topology, settings: dict[str, Any]) -> None:
     assert best.length_scales[0] == pytest.approx(median, rel=1.5)
 
 
+@pytest.mark.slow
 def test_length_scales_of_a_graph_follow_the_readings(town: Topology) -> None:
     made = belief(town, **GRAPH)
-    first = made.grid.scales.points
+    first = made.grid.kernels[0].scales.points
     rng = np.random.default_rng(6)
     for place in rng.permutation(town.n)[:90].tolist():
         made.observe(place, float(rng.normal()) + (50.0 if town.positions[place, 0] < 900 else 0.0))
         made.adapt()
-    assert made.grid.scales.points != first
+    assert made.grid.kernels[0].scales.points != first
     assert isinstance(made.covariance, GraphCovariance)
     assert len(made.hyperparameters) == 24
 
 
 def test_the_grid_of_a_graph_is_in_metres() -> None:
     grid = make_grid(12, 8, 25.0)
-    scales = belief(grid, **GRAPH).grid.scales
+    scales = belief(grid, **GRAPH).grid.kernels[0].scales
     assert scales.points[0] == pytest.approx(0.7 * 25.0)
     assert scales.points[-1] == pytest.approx(18 * 25.0)  # corner to corner
     assert scales.shape == ()
 
 
 def test_an_embedding_has_one_length_scale(town: Topology) -> None:
-    assert belief(town).grid.scales.shape == ()
+    assert belief(town).grid.kernels[0].scales.shape == ()
     assert all(len(h.length_scales) == 1 for h in belief(town).hyperparameters)
 
 
@@ -104,7 +108,7 @@ def test_twins_that_coincide_but_for_rounding_are_no_spacing() -> None:
     roads = MapConfig(
         kind="roads", file="town", features=("relational",), relational=("road_distance",)
     )
-    scales = belief(build_topology(roads)).grid.scales
+    scales = belief(build_topology(roads)).grid.kernels[0].scales
     assert 50.0 < scales.points[0] < 300.0  # m; segments are 70 to 286 m long
     assert scales.points[-1] > 2000.0
 

@@ -68,7 +68,7 @@ def test_the_scale_is_integrated_out() -> None:
         belief.observe(place, float(value))
     logs = []
     for ell in config.length_scales:
-        for signal, noise in config.pairs():
+        for signal, noise, _ in config.parts():
             square = ((GRID[places][:, None] - GRID[places][None]) ** 2).sum(-1)
             K = signal**2 * np.exp(-0.5 * square / ell**2) + noise**2 * np.eye(len(places))
 

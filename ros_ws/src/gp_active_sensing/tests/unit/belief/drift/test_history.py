@@ -30,6 +30,7 @@ def belief_with(drift: DriftConfig, n: int = 6):
     return build_belief(config, np.arange(float(n))[:, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
     """200 readings a time constant, for 250 time constants."""
@@ -45,6 +46,7 @@ def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
     assert most <= {"kernel": 26, "weights": 140}.get(name, 24) * FRACTION
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_dropped_and_merged_makes_no_difference(name: str) -> None:
     """A belief that keeps every slot for ever says the same, as far as it is to be noticed."""

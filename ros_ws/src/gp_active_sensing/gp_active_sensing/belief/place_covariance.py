@@ -1,0 +1,71 @@
+"""What belongs to each place alone, beside what it shares with its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gp_active_sensing.belief.covariance import (
+    CovarianceFamily,
+    HyperParameters,
+    LocationCovariance,
+)
+from gp_active_sensing.belief.joined_covariance import JoinedCovariance
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["PlaceCovariance", "smooth_part", "with_places"]
+
+
+class PlaceCovariance:
+    """``K_g + σ_u² I``: a field of a smooth part g and of a part u of each place's own.
+
+    What makes this road segment or this cell itself is part of the field, not of the sensor: it
+    is predicted, it is uncertain where nothing was read, and readings of the place remove it.
+
+    Args:
+        smooth: covariance of g; `place_std` of its candidates is σ_u.
+    """
+
+    def __init__(self, smooth: LocationCovariance) -> None:
+        self.smooth = smooth
+        self._own = np.array([h.place_std**2 for h in smooth.hyperparameters])
+
+    @property
+    def n(self) -> int:
+        """Number of locations."""
+        return self.smooth.n
+
+    @property
+    def hyperparameters(self) -> tuple[HyperParameters, ...]:
+        """(L,) the candidates Λ."""
+        return self.smooth.hyperparameters
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the latent field."""
+        rows, columns = np.asarray(rows), np.asarray(columns)
+        found = self.smooth.between(rows, columns)
+        at, to = np.nonzero(rows[:, None] == columns)
+        found[:, at, to] += self._own[:, None]
+        return found
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        return np.asarray(self.smooth.variance(locations) + self._own[:, None])
+
+
+def with_places(family: CovarianceFamily) -> CovarianceFamily:
+    """Return the family whose candidates have a `place_std`, where any of them has."""
+
+    def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
+        smooth = family(candidates)
+        return PlaceCovariance(smooth) if any(h.place_std for h in candidates) else smooth
+
+    return made
+
+
+def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
+    """Return the covariance of what places share; all of it where none has a part of its own."""
+    if isinstance(covariance, JoinedCovariance):
+        return JoinedCovariance([smooth_part(part) for part in covariance.parts])
+    return covariance.smooth if isinstance(covariance, PlaceCovariance) else covariance

@@ -1,0 +1,70 @@
+"""What belongs to each place alone is part of the field; readings of the place remove it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.errors import ConfigError
+
+GRID = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), -1).reshape(-1, 2)
+KNOWN = {"length_scales": (3.0,), "signal_std": (2.0,), "noise_std": (0.5,), "mean_std": 0.0}
+
+
+def believed(**more: object):
+    return build_belief(BeliefConfig(**(KNOWN | more)), GRID)  # type: ignore[arg-type]
+
+
+def test_it_is_uncertain_where_nothing_was_read() -> None:
+    belief = believed(place_std=(1.5,))
+    assert belief.predict()[1] == pytest.approx(2.0**2 + 1.5**2)
+    for place in range(64):
+        if place != 27:
+            belief.observe(place, 0.3)
+    assert belief.predict(np.array([27]))[1] > 1.5**2, "its neighbours say nothing of it"
+
+
+def test_a_place_that_is_read_often_is_known_down_to_the_sensor() -> None:
+    """Were its own part noise, the place could never be known better than that."""
+    own, noise = believed(place_std=(1.5,)), believed(noise_std=((0.5**2 + 1.5**2) ** 0.5,))
+    for belief in (own, noise):
+        for _ in range(100):
+            belief.observe(27, 4.0)
+    mean, variance = own.predict(np.array([27]))
+    assert mean == pytest.approx(4.0, abs=0.01)
+    assert variance == pytest.approx(0.5**2 / 100, rel=0.01)
+    assert noise.predict(np.array([27]))[1] > 5.0 * variance
+    beside = np.array([28])
+    assert own.predict(beside)[0] < 0.8 * own.predict(np.array([27]))[0], "a part of it is its own"
+
+
+def test_repeated_readings_tell_it_from_the_sensor_s_noise() -> None:
+    rng = np.random.default_rng(17)
+    belief = believed(place_std=(0.0, 1.5), noise_std=(0.5, (0.5**2 + 1.5**2) ** 0.5))
+    field = 1.5 * rng.standard_normal(64)
+    for place in rng.choice(64, 20, replace=False).tolist():
+        for _ in range(3):
+            belief.observe(place, float(field[place] + 0.5 * rng.standard_normal()))
+    candidates = [(h.place_std, h.noise_std) for h in belief.hyperparameters]
+    found = dict(zip(candidates, belief.weights, strict=True))
+    assert found[1.5, 0.5] > 0.99
+
+
+def test_one_reading_of_each_place_cannot_tell_them_apart() -> None:
+    total = (0.5**2 + 1.5**2) ** 0.5
+    one, other = believed(place_std=(1.5,)), believed(noise_std=(total,))
+    for place, value in ((3, 1.0), (17, -2.0), (40, 0.7)):
+        one.observe(place, value)
+        other.observe(place, value)
+    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-12)
+    left = ~one.observed
+    assert one.predict()[0][left] == pytest.approx(other.predict()[0][left], abs=1e-12)
+    more = one.predict()[1] - other.predict()[1]
+    assert more[left] == pytest.approx(1.5**2), "it is part of the field where nothing was read"
+
+
+def test_without_a_unit_it_has_no_size() -> None:
+    with pytest.raises(ConfigError, match="place_std: has no unit to be in while signal_std"):
+        BeliefConfig(place_std=(1.0,))
+    assert BeliefConfig(place_std=(0.0,)).parts() == BeliefConfig().parts()

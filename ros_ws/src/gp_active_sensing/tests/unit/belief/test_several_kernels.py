@@ -1,0 +1,125 @@
+"""Several kernels in one belief: the mixture is that of the beliefs with one kernel each."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.planning.frozen import freeze, thaw
+from gp_active_sensing.topology import MapConfig, build_topology
+
+GRID = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), -1).reshape(-1, 2)
+KNOWN = {"length_scales": (1.5, 4.0), "signal_std": (2.0,), "noise_std": (0.3,), "mean_std": 0.0}
+BOTH = ("matern12", "se")
+
+
+def told(belief: Belief, seed: int = 1, count: int = 25) -> Belief:
+    rng = np.random.default_rng(seed)
+    field = 2.0 * np.sin(GRID[:, 0] / 2.0) * np.cos(GRID[:, 1] / 3.0)
+    for place in rng.choice(len(GRID), count, replace=False).tolist():
+        belief.observe(place, float(field[place] + 0.3 * rng.standard_normal()))
+    return belief
+
+
+@pytest.mark.parametrize("own", [None, (0.0, 1.0)])
+def test_it_is_the_mixture_of_one_kernel_each(own: tuple[float, ...] | None) -> None:
+    def made(kernel: str | tuple[str, ...]) -> Belief:
+        return told(build_belief(BeliefConfig(kernel=kernel, place_std=own, **KNOWN), GRID))
+
+    both, single = made(BOTH), [made(kernel) for kernel in BOTH]
+    assert [h.kernel for h in both.hyperparameters] == [
+        kernel for kernel, one in zip(BOTH, single, strict=True) for _ in one.hyperparameters
+    ]
+    evidence = np.concatenate([belief.log_evidence for belief in single])
+    assert both.log_evidence == pytest.approx(evidence, rel=1e-12)
+    mean = np.concatenate([belief.marginals()[0] for belief in single])
+    weights = np.exp(evidence - evidence.max())
+    assert both.predict()[0] == pytest.approx(weights / weights.sum() @ mean, abs=1e-10)
+
+
+def test_the_kernel_of_the_field_is_found() -> None:
+    rng = np.random.default_rng(3)
+    apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
+    for true, K in (("matern12", np.exp(-apart / 4.0)), ("se", np.exp(-0.5 * apart**2 / 16.0))):
+        field = 2.0 * np.linalg.cholesky(K + 1e-9 * np.eye(81)) @ rng.standard_normal(81)
+        belief = build_belief(BeliefConfig(kernel=BOTH, **KNOWN), GRID)
+        for place in range(81):
+            belief.observe(place, float(field[place] + 0.3 * rng.standard_normal()))
+        held = sum(
+            weight
+            for weight, h in zip(belief.weights, belief.hyperparameters, strict=True)
+            if h.kernel == true
+        )
+        assert held > 0.9
+
+
+def test_the_length_scales_of_a_kernel_follow_where_it_is_believed_in(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO):
+        belief = build_belief(BeliefConfig(kernel=BOTH), GRID)
+    assert caplog.text.count("length-scales from the map") == 1, "the same for both: said once"
+    before = {kernel.kernel: kernel.scales.points for kernel in belief.grid.kernels}
+    told(belief, count=60)
+    whys = []
+    for _ in range(20):
+        if why := belief.adapt():
+            whys.append(why)
+    after = {kernel.kernel: kernel.scales.points for kernel in belief.grid.kernels}
+    moved = [name for name in BOTH if before[name] != after[name]]
+    assert moved
+    assert all(why.startswith(tuple(f"{name}: " for name in moved)) for why in whys)
+    assert belief.prior_weights.sum() == pytest.approx(1.0)
+    each = len(belief.prior_weights) // 2
+    assert belief.prior_weights[:each].sum() == pytest.approx(0.5)
+
+
+def test_what_a_policy_keeps_goes_to_the_same_kernel() -> None:
+    belief = build_belief(BeliefConfig(kernel=BOTH), GRID)
+    weights = np.zeros(len(belief.weights))
+    weights[2] = 1.0
+    frozen = freeze(belief, weights)
+    told(belief, count=60)
+    for _ in range(5):
+        belief.adapt()
+    kept = thaw(frozen, belief)
+    assert kept.sum() == pytest.approx(1.0)
+    assert belief.hyperparameters[int(kept.argmax())].kernel == "matern12"
+
+
+def test_graph_and_straight_kernels_go_together_on_roads() -> None:
+    town = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town"}))
+    config = BeliefConfig(kernel=("graph_matern12", "graph_matern32", "matern12"))
+    belief = belief_on(config, town)
+    rng = np.random.default_rng(0)
+    for place in rng.choice(town.n, 30, replace=False).tolist():
+        belief.observe(place, float(rng.normal(30.0, 5.0)))
+    mean, variance = belief.predict()
+    assert np.isfinite(mean).all()
+    assert (variance > 0.0).all()
+    assert {h.kernel for h in belief.hyperparameters} == set(config.kernel_names)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text"),
+    [
+        (("se", "se"), "kernel: se is in the list more than once"),
+        (("se", "empirical"), "kernel: empirical is a history of readings and stands alone"),
+        (("se", "matern23"), "unknown kernel 'matern23'"),
+        ((), "kernel: expected text"),
+    ],
+)
+def test_lists_that_cannot_be(kernel: tuple[str, ...], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        from_mapping(BeliefConfig, {"kernel": list(kernel)})
+
+
+def test_smoothness_is_of_those_that_have_one() -> None:
+    assert BeliefConfig(kernel=("graph_matern", "matern12"), smoothness=0.5).smoothness == 0.5
+    with pytest.raises(ConfigError, match="smoothness: is for graph_matern, the kernel is"):
+        BeliefConfig(kernel=("graph_matern12",), smoothness=2.5)
