@@ -9,7 +9,9 @@ HEAVY := requirements/heavy.txt
 # Test files at a time. Those that start nodes wait for two thirds of their time, so that three keep
 # two cores busy; the quick ones compute.
 WORKERS ?= 3
-PYTEST = cd $(PKG) && $(PY) -m pytest --timeout=300 --numprocesses=$(WORKERS)
+# Each computes with one thread: more of them than cores wait for each other.
+PYTEST = cd $(PKG) && OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} \
+  $(PY) -m pytest --timeout=600 --numprocesses=$(WORKERS)
 
 # The ROS wheels and a sourced ROS must never meet in one process: each has its own environment.
 SOURCED := $(findstring /opt/ros,$(AMENT_PREFIX_PATH):$(PYTHONPATH))$(and $(ROS_DISTRO),$(AMENT_PREFIX_PATH))
@@ -41,8 +43,8 @@ demo: $(STAMP) ## run the main job on the town map: simulator and planner, then 
 	@$(PY) -m gp_active_sensing.demo $(ARGS)
 
 quick: WORKERS = 2
-quick: $(STAMP) ## run the tests that are quick and start no nodes, for the working day
-	@$(PYTEST) -m "not slow and not ros" $(ARGS)
+quick: $(STAMP) ## run the tests that are quick, start no nodes and need no torch or SUMO, for the working day
+	@$(PYTEST) -m "not slow and not ros and not heavy" $(ARGS)
 
 test: $(STAMP) ## run the whole test suite
 	@$(PYTEST) $(ARGS)

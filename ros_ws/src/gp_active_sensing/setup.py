@@ -126,7 +126,14 @@ setup(
     ],
     extras_require={
         # colcon runs no test, and says so nowhere, when an extra of this name is missing.
-        "test": ["pytest>=7.4", "pytest-timeout", "pytest-xdist", "hypothesis", "joblib"],
+        "test": [
+            "pytest>=7.4",
+            "pytest-timeout",
+            "pytest-xdist",
+            "hypothesis",
+            "joblib",
+            "click>=8.2",
+        ],
         "ros": [f"{wheel} ; {HAS_ROS_WHEELS}" for wheel in ROS_WHEELS],
         "bag": ["rosbags==0.11.9", "mcap"],
         "learn": ["torch==2.13.0", "gpytorch"],

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from common import Section
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+
 from gp_active_sensing.foresight import Foresight, foresee, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.sim.mission import Mission
@@ -100,6 +102,8 @@ def _compare(
 
 
 def _nodes(speed: int, ahead: str) -> dict[str, dict[str, dict[str, float]]]:
+    from tests.ros.conftest import domain_id
+
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         subprocess.run(
@@ -109,6 +113,6 @@ def _nodes(speed: int, ahead: str) -> dict[str, dict[str, dict[str, float]]]:
                 f"run_dir:={out}", "exit_at_end:=true",
             ],
             check=True, capture_output=True,
-            env={**os.environ, "ROS_DOMAIN_ID": str(1 + os.getpid() % 100)},
+            env={**os.environ, "ROS_DOMAIN_ID": str(domain_id())},
         )  # fmt: skip
         return dict(json.loads((out / "summary.json").read_text(encoding="utf-8")))

@@ -17,11 +17,12 @@ from typing import Any
 
 from common import Section, quantiles
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
+
 TIMES = int(os.environ.get("GPAS_EXIT_TIMES", "20"))
 STATES = os.environ.get("GPAS_EXIT_STATES", "idle planning driving recording probes").split()
 PATIENCE = 120.0
 """How long a node may take to come to what it should be doing, and to end [s]."""
-DOMAIN = 61
 GRID = (
     "map.kind:=grid", "map.columns:=20", "map.rows:=20", "map.spacing:=10.0",
     "belief.length_scales:=[10.0, 20.0, 40.0, 80.0]", "belief.signal_std:=[3.0]",
@@ -48,7 +49,7 @@ def publisher(names: tuple[str, ...]) -> Iterator[None]:
 
     from gp_active_sensing.ros import qos
 
-    rclpy.init(domain_id=DOMAIN)
+    rclpy.init()
     node = rclpy.create_node("exit_bench")
     topics = [node.create_publisher(Odometry, f"{name}pose", qos.reliable(10)) for name in names]
     over = threading.Event()
@@ -113,6 +114,7 @@ def one(state: str, folder: Path, environment: dict[str, str]) -> tuple[float, i
 
 def run() -> Section:
     from gp_active_sensing.ros.launching import node_environment
+    from tests.ros.conftest import domain_id
 
     section = Section(
         "From SIGINT to the end",
@@ -125,9 +127,9 @@ def run() -> Section:
         ("state", "median [s]", "99 % [s]", "longest [s]", "exit codes"),
     )
     with tempfile.TemporaryDirectory() as temporary:
-        variables = {**os.environ, "ROS_LOG_DIR": temporary, "ROS_DOMAIN_ID": str(DOMAIN)}
-        environment = variables | node_environment(variables)
-        os.environ.update(node_environment(variables))
+        os.environ |= {"ROS_LOG_DIR": temporary, "ROS_DOMAIN_ID": str(domain_id())}
+        os.environ |= node_environment(dict(os.environ))
+        environment = dict(os.environ)
         with publisher(("", "probe_0/")):
             for state in STATES:
                 found = []

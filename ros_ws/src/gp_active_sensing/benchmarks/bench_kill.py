@@ -21,6 +21,7 @@ SCENARIOS = 4
 
 def run() -> Section:
     from gp_active_sensing.ros.launching import node_environment
+    from tests.ros.conftest import domain_id
     from tests.ros.killing import (
         Outcome,
         compare,
@@ -29,6 +30,7 @@ def run() -> Section:
         write_scenario,
     )
 
+    domains = [str(domain_id()) for _ in range(2)]
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
@@ -36,7 +38,7 @@ def run() -> Section:
         def environment(number: int) -> dict[str, str]:
             variables = {**os.environ, "ROS_LOG_DIR": str(root / "ros_logs")}
             variables |= node_environment(variables)
-            return variables | {"ROS_DOMAIN_ID": str(1 + number % 2 + 40)}
+            return variables | {"ROS_DOMAIN_ID": domains[number % 2]}
 
         scenarios = [
             write_scenario(root / f"{i}.yaml", seed=i, dropout=0.2 * (i % 2), budget=12)

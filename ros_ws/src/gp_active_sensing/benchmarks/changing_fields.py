@@ -87,7 +87,7 @@ class World:
     def variation(self) -> float:
         """A lower bound on B_T: ``Σ_t sup |f_{t+1} - f_t| / σ_s``, which no RKHS norm is below."""
         jumps = np.abs(np.diff(self.field[1:], axis=0)).max(axis=1)
-        return float(jumps.sum() / self.belief.pairs()[0][0])
+        return float(jumps.sum() / self.belief.parts()[0][0])
 
     @cached_property
     def norm(self) -> float:

@@ -139,6 +139,25 @@ def _journal(folder: Path) -> Try:
     return attempt
 
 
+def _kept(name: str, folder: Path) -> Try:
+    """A file of a run directory, of which the report page is made."""
+    from gp_active_sensing.report import write_report
+    from gp_active_sensing.sim import load_scenario, run_scenario
+
+    run = folder / "run"
+    run_scenario(load_scenario("line", overrides=["budget.readings=4"]), run)
+    path = run / name
+    data = path.read_bytes()
+
+    def attempt(rng: random.Random) -> None:
+        for left in run.glob(f"{path.stem}.*-*"):
+            left.unlink()
+        path.write_bytes(spoilt(data, rng))
+        write_report(run)
+
+    return attempt
+
+
 def _model(folder: Path) -> Try:
     from gp_active_sensing.selection.model_file import read_model, write_model
     from tests.kernel_models import make_model, rows
@@ -206,6 +225,10 @@ FORMATS: dict[str, Callable[[Path], Try]] = {
     "scenario (YAML)": _yaml,
     "--set": _overrides,
     "journal, gone on with": _journal,
+    **{
+        f"{name}, to a report": (lambda folder, name=name: _kept(name, folder))
+        for name in ("journal.jsonl", "records.jsonl", "summary.json", "config.yaml")
+    },
     "model of a belief over kernels": _model,
     "cache": _cache,
     **{

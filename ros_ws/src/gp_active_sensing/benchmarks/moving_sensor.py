@@ -27,6 +27,8 @@ Field = Callable[[FloatArray], FloatArray]
 """(m, 2) positions [m] to (m,) values."""
 POSE_PERIOD_NS = 50_000_000
 READING_PERIOD_NS = 100_000_000
+GPS_SECONDS = 10.0
+"""How long the errors of a GPS last."""
 
 
 def drawn_field(seed: int, length_scale: float, std: float = 1.88, kind: str = "se") -> Field:
@@ -144,6 +146,7 @@ class MovingMission:
         noise_std: of the sensor.
         lag: how much later than its moment a reading is stamped [s].
         step: of the sensor's scale; 0 = continuous.
+        gps: standard deviation of each coordinate of a pose, an error that lasts for 10 s [m].
         seed: key of the noise.
     """
 
@@ -157,6 +160,7 @@ class MovingMission:
         noise_std: float,
         lag: float = 0.0,
         step: float = 0.0,
+        gps: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.now_ns = 1_000_000_000
@@ -170,6 +174,8 @@ class MovingMission:
         self._noise_std, self._lag_ns, self._scale = noise_std, round(1e9 * lag), step
         self._rng = np.random.default_rng([seed, 72])
         self._late: list[tuple[int, float]] = []
+        self._gps, self._gps_rng = gps, np.random.default_rng([seed, 74])
+        self._gps_off = gps * self._gps_rng.standard_normal(2)
         self.truth = self._truth()
 
     def _truth(self) -> FloatArray:
@@ -194,7 +200,11 @@ class MovingMission:
         self.now_ns += POSE_PERIOD_NS
         self.robot.step(1e-9 * POSE_PERIOD_NS)
         now, robot, inbox = 1e-9 * self.now_ns, self.robot, self.mission.inbox
-        inbox.put(Pose(self.now_ns, self.topology.frame, robot.x, robot.y, robot.heading), now, "")
+        x, y = robot.x + self._gps_off[0], robot.y + self._gps_off[1]
+        inbox.put(Pose(self.now_ns, self.topology.frame, x, y, robot.heading), now, "")
+        keeps = math.exp(-1e-9 * POSE_PERIOD_NS / GPS_SECONDS)
+        change = self._gps * math.sqrt(1.0 - keeps**2) * self._gps_rng.standard_normal(2)
+        self._gps_off = keeps * self._gps_off + change
         if self.now_ns % READING_PERIOD_NS == 0:
             exact = float(self.field(np.array([[robot.x, robot.y]]))[0])
             value = exact + self._noise_std * self._rng.standard_normal()

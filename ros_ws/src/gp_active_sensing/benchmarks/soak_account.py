@@ -23,7 +23,8 @@ class Account:
         used: readings that the journal says are in the belief; an average counts all of its.
         unused: stamps of those of `sent` that are in no event.
         doubled: how often a reading is in an event besides the first.
-        wrong: events whose number or average is not that of the readings sent in their time.
+        wrong: events whose number or average is not that of the readings sent in their time, less
+            those set aside.
         foreign: readings in the journal that the probe did not send.
         gated: readings set aside at the end.
     """
@@ -51,18 +52,18 @@ def account(
     order = np.argsort(np.asarray(stamps, dtype=np.int64), kind="stable")
     stamp = np.asarray(stamps, dtype=np.int64)[order]
     value = np.asarray(values, dtype=float)[order]
+    gated = _set_aside(events)
+    # What is set aside is in no average of its time.
+    aside = np.isin(stamp, [stamp_ns for stamp_ns, _ in gated])
+    sent_order = order
+    stamp, value, order = stamp[~aside], value[~aside], order[~aside]
     times = np.zeros(len(stamp), dtype=np.int64)
     used = wrong = foreign = 0
     last = -1
-    gated: Counter[tuple[int, float]] = Counter()
     for event in events:
-        if event["event"] == "gated":
-            gated[int(event["stamp_ns"]), float(event["value"])] += 1
         if event["event"] != "reading":
             continue
         count = int(event.get("count", 1))
-        if count == 1 and event.get("taken_back"):
-            gated[int(event["stamp_ns"]), float(event["value"])] -= 1
         until = int(event["stamp_ns"])
         since = int(event["first_ns"]) if count > 1 else until
         low, high = np.searchsorted(stamp, since), np.searchsorted(stamp, until, side="right")
@@ -76,13 +77,25 @@ def account(
         wrong += count != high - low or not math.isclose(off, 0.0, abs_tol=1e-6)
     over = any(event["event"] == "end" for event in events)
     counted = order <= last if over else np.ones(len(order), dtype=bool)
+    sent = int((sent_order <= last).sum()) if over else len(sent_order)
     return Account(
-        sent=int(counted.sum()),
-        after=int((~counted).sum()),
+        sent=sent,
+        after=len(sent_order) - sent,
         used=used,
         unused=tuple(stamp[counted & (times == 0)].tolist()),
         doubled=int(np.clip(times - 1, 0, None).sum()),
         wrong=wrong,
         foreign=foreign,
-        gated=sum(max(0, n) for n in gated.values()),
+        gated=sum(gated.values()),
     )
+
+
+def _set_aside(events: Sequence[Mapping[str, Any]]) -> Counter[tuple[int, float]]:
+    """Return the readings, by stamp and value, that are set aside at the end."""
+    gated: Counter[tuple[int, float]] = Counter()
+    for event in events:
+        if event["event"] == "gated":
+            gated[int(event["stamp_ns"]), float(event["value"])] += 1
+        elif event.get("taken_back") and int(event.get("count", 1)) == 1:
+            gated[int(event["stamp_ns"]), float(event["value"])] -= 1
+    return +gated

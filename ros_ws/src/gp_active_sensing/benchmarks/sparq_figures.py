@@ -71,7 +71,7 @@ def settings(world: World) -> str:
     belief = world.belief
     return (
         f"{len(world.points)} places, T = {world.steps}, readings' noise {world.noise_std:g}; "
-        f"length-scales {belief.length_scales}, signal {belief.pairs()[0][0]:g}, mean "
+        f"length-scales {belief.length_scales}, signal {belief.parts()[0][0]:g}, mean "
         f"{belief.mean_value:g}, ε = {world.epsilon:g}; γ_T ≤ {world.gain:.3g} nat, B_T ≥ "
         f"{world.variation:.3g}, norm {world.norm:.3g}"
     )

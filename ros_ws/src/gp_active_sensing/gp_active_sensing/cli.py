@@ -126,7 +126,8 @@ def run(
     directory = out or unused(Path("runs") / run_name(loaded, datetime.now(timezone.utc)))
     console = Console(quiet=as_json, soft_wrap=True)
     try:
-        with show_stages(console, total=loaded.budget.readings, unit=loaded.field.unit) as show:
+        units = {"unit": loaded.field.unit, "scale_unit": loaded.scale_unit}
+        with show_stages(console, total=loaded.budget.readings, **units) as show:
             summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
@@ -214,23 +215,31 @@ def experiment(
 
 
 @_cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def policies(as_json: bool) -> None:
-    """List the policies and their parameters."""
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, with all parameters.")
+def policies(names: tuple[str, ...], as_json: bool) -> None:
+    """List the policies, or those of NAME with their parameters."""
     from gp_active_sensing.catalogue import describe_policies
+    from gp_active_sensing.planning import policies as known
 
-    found = describe_policies()
+    for name in names:
+        known.factory(name)  # says what there is, where it is none
+    found = [policy for policy in describe_policies() if not names or policy["name"] in names]
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
     for policy in found:
         click.secho(policy["name"], bold=True, nl=False)
         click.echo(f"  {policy['help']}")
+        if not names:
+            continue
         for parameter in policy["parameters"]:
             unit = f" {parameter['unit']}" if parameter["unit"] else ""
             bounds = f" ({parameter['bounds']})" if parameter["bounds"] else ""
             default = json.dumps(parameter["default"], ensure_ascii=False)
             click.echo(f"    {parameter['name']:<14} {default}{unit}{bounds}  {parameter['help']}")
+    if not names:
+        click.echo("Parameters: gp-active-sensing policies NAME")
 
 
 @_cli.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -20,20 +19,23 @@ def delay(run_dir: Path, as_json: bool) -> None:
     Readings fit a field better where the probe was when they were taken. Nothing is found where it
     drove straight on at one speed, or stood whenever it read.
     """
-    from gp_active_sensing.mission.delays import advice
+    from gp_active_sensing.mission.delays import advice, as_mapping
+    from gp_active_sensing.mission.lag import ENOUGH
     from gp_active_sensing.replay.delay import delays_in
 
     found = delays_in(run_dir)
     if as_json:
-        estimates = {n: w.estimate and asdict(w.estimate) for n, w in found.items()}
+        watches = found.watches.items()
+        estimates = {n: w.estimate and as_mapping(w.estimate, found.delay) for n, w in watches}
         click.echo(json.dumps(estimates))
         return
-    if not found:
-        click.echo("the journal has no readings with a position")
-    for name, watch in found.items():
+    for name, watch in found.watches.items():
         whose, samples = f"{name}: " if name else "", watch.evidence.samples
         if watch.estimate is None:
-            click.echo(f"{whose}no delay found in {samples} readings")
+            few = f"; it takes {ENOUGH} on the move, with a position each" * (samples < ENOUGH)
+            click.echo(f"{whose}no delay found in {samples} readings{few}")
         else:
             about = f"± {watch.estimate.error:.2f} s, evidence {watch.estimate.evidence:.0f} nat"
-            click.echo(f"{whose}{advice(watch.estimate)} more than it was ({about})")
+            click.echo(f"{whose}{advice(watch.estimate, found.delay)} ({about})")
+    if found.left_out:
+        click.echo(found.left_out)

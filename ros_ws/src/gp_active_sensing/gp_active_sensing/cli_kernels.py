@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import shlex
 from collections.abc import Iterator, Sequence
@@ -107,6 +108,15 @@ def _learn(
     rows = gather_rows(asked, place.rows, origins_of(earlier))
     if earlier is not None:
         rows = as_before(rows, earlier)
+    try:  # before the first word
+        for module in ("torch", "gpytorch"):
+            importlib.import_module(module)
+    except ImportError as error:
+        msg = (
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "'gp_active_sensing[learn]', or in a checkout: make heavy"
+        )
+        raise MissingDependencyError(msg) from error
     if not quiet:
         click.echo(
             f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
@@ -118,15 +128,8 @@ def _learn(
     began = monotonic()
     console = Console(quiet=quiet, soft_wrap=True)
     way = dataclasses.replace(_way(options), checkpoint=place.checkpoint)
-    try:
-        with show_learning(console) as show:
-            model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
-    except ImportError as error:
-        if isinstance(error, MissingDependencyError):
-            raise
-        msg = f"learning needs PyTorch and GPyTorch ({error}): "
-        msg += "pip install 'gp_active_sensing[learn]'"
-        raise MissingDependencyError(msg) from error
+    with show_learning(console) as show:
+        model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
     told = {
         "recipe": dict(rows.recipe),
         "notes": list(rows.notes),

@@ -25,6 +25,7 @@ def stage_line(
     *,
     total: int | None = None,
     unit: str = "",
+    scale_unit: str = "",
 ) -> str:
     """Return one line for a stage.
 
@@ -32,6 +33,7 @@ def stage_line(
         record: as in ``records.jsonl``.
         total: readings of the budget, when known.
         unit: of the readings.
+        scale_unit: of the length-scales, "" where they have none.
     """
     stage = f"{record['stage']:>3}"
     if total is not None:  # places may be read on the way, and again: stages are not readings then
@@ -41,7 +43,7 @@ def stage_line(
     reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
     whose = [str(record["probe"])] if record.get("probe") else []
     parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
-    parts += believed(record)
+    parts += believed(record, scale_unit)
     parts += [
         f"gap {float(record['upper']) - float(record['lower']):.3f}",
         f"planned in {float(record['plan_seconds']):.3f} s",
@@ -53,7 +55,7 @@ def stage_line(
     return "  ".join(parts)
 
 
-def believed(record: Mapping[str, Any]) -> list[str]:
+def believed(record: Mapping[str, Any], scale_unit: str = "") -> list[str]:
     """Return what the belief of a record says: kernel, where there are several, and length-scale.
 
     Candidates that differ in signal or noise only are added up.
@@ -66,7 +68,7 @@ def believed(record: Mapping[str, Any]) -> list[str]:
     parts = [f"kernel {kernel} ({100 * weight:.0f} %)"] if kernel else []
     all_three = zip(scales, weights, kernels, strict=True)
     best, weight = _largest((ell, w) for ell, w, k in all_three if k == kernel)
-    return [*parts, f"length-scale {_scales(best)} ({100 * weight:.0f} %)"]
+    return [*parts, f"length-scale {_scales(best)}{_unit(scale_unit)} ({100 * weight:.0f} %)"]
 
 
 def _largest(parts: Iterable[tuple[T, float]]) -> tuple[T, float]:
@@ -163,6 +165,7 @@ def show_stages(
     *,
     total: int | None,
     unit: str = "",
+    scale_unit: str = "",
 ) -> Iterator[Show]:
     """Yield a function that shows a stage's record as it comes.
 
@@ -170,10 +173,11 @@ def show_stages(
         console: where to; a terminal gets a progress bar, anything else a line a stage.
         total: places that can be observed, when known.
         unit: of the readings.
+        scale_unit: of the length-scales.
     """
     if not console.is_terminal:
         yield lambda record: console.out(
-            stage_line(record, total=total, unit=unit), highlight=False
+            stage_line(record, total=total, unit=unit, scale_unit=scale_unit), highlight=False
         )
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -188,7 +192,7 @@ def show_stages(
         task = progress.add_task("sensing", total=total)
 
         def show(record: Mapping[str, Any]) -> None:
-            line = stage_line(record, unit=unit)
+            line = stage_line(record, unit=unit, scale_unit=scale_unit)
             progress.console.out(line, highlight=False)
             progress.update(task, completed=int(record.get("visits", record["observed"])))
 

@@ -57,7 +57,8 @@ class _Shown:
         """Show the record of a stage."""
         self.stages += 1
         total, unit = self.scenario.budget.readings, self.scenario.field.unit
-        self.say(stage_line(record, total=total, unit=unit))
+        scale_unit = self.scenario.scale_unit
+        self.say(stage_line(record, total=total, unit=unit, scale_unit=scale_unit))
 
 
 @dataclass

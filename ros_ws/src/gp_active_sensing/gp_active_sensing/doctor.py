@@ -42,6 +42,9 @@ OPTIONAL = {
 }
 """Distribution -> module, extra, what it is for."""
 
+HEAVY = frozenset({"sumo", "learn"})
+"""Extras whose pinned versions `make heavy` adds; those of the others are there already."""
+
 OLDEST_PYTHON = (3, 10)
 
 
@@ -109,7 +112,8 @@ def examine(
         remedy = f"pip install {PACKAGE}  (or: pip install {name})"
         checks.append(_package(name, module, can_import, remedy, needed=True))
     for name, (module, extra, use) in OPTIONAL.items():
-        remedy = f"pip install '{PACKAGE}[{extra}]'  (for {use}; the rest works without it)"
+        pinned = ", or in a checkout: make heavy" if extra in HEAVY else ""
+        remedy = f"pip install '{PACKAGE}[{extra}]'{pinned}  (for {use}; the rest works without it)"
         checks.append(_package(name, module, can_import, remedy, needed=False))
     checks.append(_ros())
     checks += [_files("sim", "scenarios"), _files("experiments", "experiments")]

@@ -11,7 +11,8 @@ decision   a plan, with the expansions spent and the state the policy left; ``ag
 moved      what the drive to the waypoint cost [m, s]
 reading    a reading told to the loop; an average says of how many (``count``) and since when
            (``first_ns``), one that had been gated says why it counts after all (``taken_back``),
-           one that goes on with a stay what the belief holds of it from then on (``stay``)
+           one of several of a stay, or beside its place's point, what the belief holds of that
+           stay from then on (``stay``)
 expert     of a simulated mission: where its expert was asked, how long was waited, the answers used
 query      where an expert is asked for values before the next decision
 answer     an answer of an expert, told to the loop; ``late``: its decision had been taken before
@@ -32,6 +33,7 @@ end        why the mission ended
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -47,14 +49,17 @@ __all__ = [
     "budget_event",
     "budget_of",
     "clock_event",
+    "cost_of",
     "decision_event",
     "dropout_event",
     "end_event",
     "expert_event",
+    "finite",
     "gap_event",
     "gated_event",
     "home_event",
     "home_of",
+    "is_stage_record",
     "left_words",
     "miss_event",
     "moved_event",
@@ -71,6 +76,12 @@ __all__ = [
     "stopped_event",
     "unused_event",
 ]
+
+_COUNTED = (
+    ("plan_seconds", "expanded", "deadline_hit"),
+    ("regret", "cumulative_regret", "recommended"),
+)
+"""Keys of a record that are counted over all stages: numbers; a record has all of a row or none."""
 
 
 def start_event(**details: Any) -> dict[str, Any]:
@@ -105,8 +116,10 @@ def reading_event(reading: Reading, **more: Any) -> dict[str, Any]:
     }
 
 
-def average_of(event: Mapping[str, Any], reading: Reading) -> Reading | None:
-    """Return what the belief holds of the stay that a reading goes on with; None = it begins one.
+def average_of(event: Mapping[str, Any], reading: Reading) -> tuple[Reading, int] | None:
+    """Return what the belief holds of the stay of a reading, and of how many readings that is.
+
+    None: it begins a stay, and counts as it came.
 
     Args:
         event: of the reading.
@@ -120,12 +133,13 @@ def average_of(event: Mapping[str, Any], reading: Reading) -> Reading | None:
         return None
     try:
         variance, off = said["noise_variance"], said["off"]
-        return replace(
+        average = replace(
             reading,
             value=float(said["value"]),
             noise_variance=None if variance is None else float(variance),
             off=None if off is None else float(off),
         )
+        return average, int(said["count"])
     except (KeyError, TypeError, ValueError) as error:
         msg = f"journal: an event says nothing of a stay ({error!r}): {dict(event)}"
         raise RunError(msg) from error
@@ -191,10 +205,10 @@ def plan_of(event: Mapping[str, Any]) -> Plan:
             lower=float(event["lower"]),
             upper=float(event["upper"]),
             expanded=int(event["expanded"]),
-            seconds=float(event["plan_seconds"]),
+            seconds=finite(event, "plan_seconds"),
             deadline_hit=bool(event["deadline_hit"]),
             path=tuple(int(p) for p in event["path"]),
-            cost=Cost(float(event["metres"]), float(event["seconds"])),
+            cost=cost_of(event),
             horizon=int(event["horizon"]),
             candidates=tuple(
                 CandidateValue(int(c), float(low), float(high))
@@ -204,6 +218,28 @@ def plan_of(event: Mapping[str, Any]) -> Plan:
     except (KeyError, TypeError, ValueError) as error:
         msg = f"journal: an event is not a decision ({error!r}): {dict(event)}"
         raise RunError(msg) from error
+
+
+def cost_of(event: Mapping[str, Any]) -> Cost:
+    """Return the metres and seconds of a journal event.
+
+    Raises:
+        KeyError, TypeError, ValueError: one of them is not there, or not a finite number.
+    """
+    return Cost(finite(event, "metres"), finite(event, "seconds"))
+
+
+def finite(event: Mapping[str, Any], key: str) -> float:
+    """Return a number of a journal event.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not there, or not a finite number.
+    """
+    number = float(event[key])
+    if not math.isfinite(number):
+        msg = f"{key}: expected a finite number, got {event[key]!r}"
+        raise ValueError(msg)
+    return number
 
 
 def moved_event(cost: Cost, **more: Any) -> dict[str, Any]:
@@ -309,8 +345,8 @@ def budget_of(event: Mapping[str, Any]) -> Budget:
         readings, metres, seconds = event["readings"], event["metres"], event["seconds"]
         return Budget(
             None if readings is None else int(readings),
-            None if metres is None else float(metres),
-            None if seconds is None else float(seconds),
+            None if metres is None else finite(event, "metres"),
+            None if seconds is None else finite(event, "seconds"),
         )
     except (KeyError, TypeError, ValueError) as error:
         msg = f"journal: an event is not a budget ({error!r}): {dict(event)}"
@@ -362,7 +398,7 @@ def home_of(event: Mapping[str, Any]) -> Plan:
     """
     try:
         path = tuple(int(p) for p in event["path"])
-        cost = Cost(float(event["metres"]), float(event["seconds"]))
+        cost = cost_of(event)
         return Plan(
             (), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=path, cost=cost, reason=event["reason"]
         )
@@ -438,3 +474,15 @@ def stage_record(
         "candidates": [list(c) for c in plan.candidates],
         **more,
     }
+
+
+def is_stage_record(item: Mapping[str, Any]) -> bool:
+    """Whether a line of the records can be counted: it has its stage, and whole figures."""
+    try:
+        for keys in _COUNTED:
+            there = [float(0 if item[k] is None else item[k]) for k in keys if k in item]
+            if len(there) not in (0, len(keys)):
+                return False
+    except (TypeError, ValueError):
+        return False
+    return type(item.get("stage")) is int

@@ -128,7 +128,7 @@ class Evidence:
         return Rejection(reading, error.reason, str(error))
 
     def _is_late(self, reading: Reading) -> bool:
-        """Say whether a reading is older than one used before, and take note of its time."""
+        """Say whether a reading is older than one used before; its time counts for the next."""
         newest_ns = reading.stamp_ns if self._newest_ns is None else self._newest_ns
         self._newest_ns = max(newest_ns, reading.stamp_ns)
         return reading.stamp_ns < newest_ns
@@ -136,7 +136,12 @@ class Evidence:
     def _observe(self, location: int, reading: Reading, *, expert: bool = False) -> None:
         seconds = 1e-9 * reading.stamp_ns
         self.belief.observe(
-            location, float(reading.value), reading.noise_variance, seconds=seconds, expert=expert
+            location,
+            float(reading.value),
+            reading.noise_variance,
+            seconds=seconds,
+            expert=expert,
+            off=reading.off,
         )
 
     def advance(self, now_ns: int) -> None:

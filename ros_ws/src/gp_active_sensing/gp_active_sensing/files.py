@@ -14,7 +14,7 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +34,8 @@ __all__ = [
     "open_file",
     "open_to_append",
     "read_lines",
+    "read_whole",
+    "refuse_link",
     "sync_folder",
     "unused",
     "write_whole",
@@ -43,6 +45,9 @@ logger = logging.getLogger(__name__)
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 """0 where the system does not know it."""
+
+MOST_BYTES = 1 << 32
+"""Of a file that is read whole: more than any mission writes."""
 
 
 def cannot(path: Path, what: str, error: BaseException) -> RunError:
@@ -114,6 +119,21 @@ def _opened_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
+def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return what is in a file. Raises OSError: it cannot be read, is no file, or is too large."""
+    with open_file(path) as stream:
+        if os.fstat(stream.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"expected at most {most >> 20} MiB, got more", str(path))
+        return stream.read()
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse to change what a link in the place of a file points at. Raises RunError."""
+    if path.is_symlink():
+        msg = f"{path}: expected a file, got a link; nothing is changed: remove it"
+        raise RunError(msg)
+
+
 def open_to_append(path: Path) -> IO[bytes]:
     """Open a file to append to (and read), without a buffer; a link in its place is not followed.
 
@@ -150,11 +170,15 @@ def sync_folder(path: Path) -> None:
         os.close(number)
 
 
-def drop_damage(path: Path) -> bool:
+def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda item: True) -> bool:
     """Remove what cannot be read from a file of JSON lines that can be made again.
 
     A half-written last line is cut off. Where whole lines are damaged the file as it was is kept
     beside, and said.
+
+    Args:
+        path: of the file.
+        sound: says whether the object of a line is one that belongs there.
 
     Returns:
         Whether there was such a line.
@@ -162,19 +186,20 @@ def drop_damage(path: Path) -> bool:
     Raises:
         RunError: the file cannot be read or written.
     """
+    refuse_link(path)
     try:
-        data = path.read_bytes() if path.exists() else b""
+        data = read_whole(path) if path.exists() else b""
     except OSError as error:
         raise cannot(path, "read", error) from error
     *lines, rest = data.split(b"\n")
-    sound = [line for line in lines if _is_object(line)]
-    damaged = len(lines) - len(sound)
+    whole = [line for line in lines if (item := _object(line)) is not None and sound(item)]
+    damaged = len(lines) - len(whole)
     if damaged:
         kept = keep_beside(path, "damaged")
         logger.error(
             "%s: left out %d damaged lines; as it was it is kept in %s", path, damaged, kept
         )
-        write_whole(path, b"".join(line + b"\n" for line in sound))
+        write_whole(path, b"".join(line + b"\n" for line in whole))
     elif rest:
         cut_off(path, len(rest))
     return bool(damaged or rest)
@@ -192,7 +217,7 @@ def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
         RunError: the file cannot be read or written.
     """
     try:
-        with path.open("rb+") as stream:
+        with open(path, "rb+", opener=_opened_itself) as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(size - rest)
             if b"\0" in (end := stream.read()):
@@ -200,7 +225,7 @@ def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
             stream.truncate(size - rest if whole is None else whole)
             os.fsync(stream.fileno())
     except OSError as error:
-        raise cannot(path, "mend", error) from error
+        raise cannot(path, "remove its half-written end", error) from error
     if rest:
         logger.warning("%s: removed a half-written last line (%d bytes)", path, rest)
 
@@ -213,7 +238,7 @@ def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
     """
     number = 0
     try:
-        content = path.read_bytes() if data is None else data
+        content = read_whole(path) if data is None else data
         while True:
             number += 1
             beside = path.with_name(f"{path.stem}.{word}-{number}{path.suffix}")
@@ -226,23 +251,31 @@ def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
         raise cannot(path, "keep a copy", error) from error
 
 
-def _is_object(line: bytes) -> bool:
+def _object(line: bytes) -> dict[str, Any] | None:
+    """Return the object that a line holds; None for a damaged line."""
     try:
-        return isinstance(json.loads(line.decode("utf-8")), dict)
+        item = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
-        return False
+        return None
+    return item if isinstance(item, dict) else None
 
 
-def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
+def read_lines(
+    path: Path, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+) -> tuple[list[dict[str, Any]], bool]:
     """Return the objects of a file of JSON lines, and whether its last line was cut short.
 
     A file that is not there has none.
+
+    Args:
+        path: of the file.
+        keep: what is kept of an object; None = all of it.
 
     Raises:
         RunError: the file cannot be read, or a whole line is not a JSON object.
     """
     try:
-        data = path.read_bytes()
+        data = read_whole(path)
     except FileNotFoundError:
         return [], False
     except OSError as error:
@@ -252,13 +285,13 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
     for number, line in enumerate(lines, start=1):
         try:
             item = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             msg = f"{path}, line {number}: expected a JSON object ({error})"
             raise RunError(msg) from error
         if not isinstance(item, dict):
             msg = f"{path}, line {number}: expected an object, got {type(item).__name__}"
             raise RunError(msg)
-        items.append(item)
+        items.append(item if keep is None else keep(item))
     return items, bool(rest)
 
 

@@ -13,21 +13,24 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.events import is_stage_record
 from gp_active_sensing.files import (
     cannot,
     drop_damage,
     json_ready,
     read_lines,
+    read_whole,
     write_whole,
 )
 from gp_active_sensing.held import HeldFiles
+from gp_active_sensing.journal_events import Events
 from gp_active_sensing.locks import LOCK
 from gp_active_sensing.sealed import Journalled, mend_journal, read_journal, seal
 from gp_active_sensing.yaml_files import load_yaml
@@ -44,6 +47,8 @@ TRUTH = "truth.jsonl"
 PAGE = "report.html"
 MODEL = "model.npz"
 """The run's own copy of the belief over kernels that it began with."""
+MOST_OF_SUMMARY = 1 << 28
+"""Bytes of a summary."""
 
 
 class RunDirectory:
@@ -231,7 +236,7 @@ class RunDirectory:
         """
         self.lock()
         self._files.close(RECORDS)
-        drop_damage(self.path / RECORDS)
+        drop_damage(self.path / RECORDS, is_stage_record)
         self._files.close(JOURNAL)
         self._journalled = mend_journal(self.path / JOURNAL, until_damage=until_damage)
         self._number = self._journalled.number
@@ -280,7 +285,13 @@ class RunDirectory:
     # -- reading -------------------------------------------------------------------------------
 
     def events(self) -> list[dict[str, Any]]:
-        """Read the journal; [] when there is none. An event ``gap`` stands for damaged lines.
+        """Read the journal; [] when there is none. See `journal`, which takes less memory."""
+        return list(self.journal())
+
+    def journal(self) -> Events:
+        """Return the events of the journal, each made when it is asked for.
+
+        An event ``gap`` stands for damaged lines.
 
         Raises:
             RunError: it cannot be read, or two processes wrote to it.
@@ -294,9 +305,15 @@ class RunDirectory:
                 self.damage.append(part)
         return found.events
 
-    def records(self) -> list[dict[str, Any]]:
-        """Read the records; [] when there is none. Raises RunError for a damaged line."""
-        return self._lines(RECORDS)
+    def records(
+        self, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> list[dict[str, Any]]:
+        """Read the records; [] when there is none. Raises RunError for a damaged line.
+
+        Args:
+            keep: what is kept of a record, of a mission so long that it matters; None = all of it.
+        """
+        return self._lines(RECORDS, keep)
 
     def truth(self) -> list[dict[str, Any]]:
         """Read what `append_truth` kept; [] when there is none. Raises RunError."""
@@ -310,10 +327,10 @@ class RunDirectory:
         """
         path = self.path / SUMMARY
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(read_whole(path, MOST_OF_SUMMARY))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise cannot(path, "read the summary", error) from error
         if not isinstance(data, dict):
             msg = f"{path}: expected an object, got {type(data).__name__}"
@@ -322,8 +339,10 @@ class RunDirectory:
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _lines(self, name: str) -> list[dict[str, Any]]:
-        items, cut_short = read_lines(self.path / name)
+    def _lines(
+        self, name: str, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> list[dict[str, Any]]:
+        items, cut_short = read_lines(self.path / name, keep)
         if cut_short:
             self._note_cut(name)
         return items

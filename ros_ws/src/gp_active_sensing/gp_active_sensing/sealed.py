@@ -9,8 +9,12 @@ long as they are JSON.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import logging
+import math
+import re
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +23,23 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import gap_event
-from gp_active_sensing.files import cannot, cut_off, keep_beside, write_whole
+from gp_active_sensing.files import (
+    cannot,
+    cut_off,
+    keep_beside,
+    read_whole,
+    refuse_link,
+    write_whole,
+)
+from gp_active_sensing.journal_events import Events
 
 __all__ = ["Journalled", "mend_journal", "read_journal", "seal", "unseal"]
 
 logger = logging.getLogger(__name__)
 
 _SEAL = len(b', "crc": "01234567"}')
+_HUGE = re.compile(rb"[eE]\+?\d{3}|\d{200}")
+"""In a line that may hold a number beyond those that there are, such as 1e999."""
 
 
 @dataclass
@@ -41,7 +55,7 @@ class Journalled:
         rest: bytes after the last whole line.
     """
 
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: Events = field(default_factory=Events)
     number: int = 0
     damage: list[str] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
@@ -67,7 +81,8 @@ def unseal(line: bytes) -> tuple[dict[str, Any], int | None] | None:
             return None
         line = body
     try:
-        item = json.loads(line.decode("utf-8"))
+        decoder = _STRICT if _HUGE.search(line) else _DECODER
+        item = decoder.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(item, dict):
@@ -77,6 +92,19 @@ def unseal(line: bytes) -> tuple[dict[str, Any], int | None] | None:
         return (item, number) if isinstance(number, int) and number > 0 else None
     # A line whose seal is damaged is none of an older version.
     return None if number is not None or "crc" in item else (item, None)
+
+
+def _finite(word: str) -> float:
+    """Return a number; NaN, Infinity and 1e999 are never written, so they are damage."""
+    number = float(word)
+    if not math.isfinite(number):
+        msg = f"expected a finite number, got {word}"
+        raise ValueError(msg)
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite)
+_STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def read_journal(path: Path, *, lines: bool = False) -> Journalled:
@@ -90,12 +118,12 @@ def read_journal(path: Path, *, lines: bool = False) -> Journalled:
         RunError: it cannot be read, or two processes wrote to it.
     """
     try:
-        data = path.read_bytes()
+        data = read_whole(path)
     except FileNotFoundError:
         data = b""
     except OSError as error:
         raise cannot(path, "read", error) from error
-    found = Journalled()
+    found = Journalled(Events(data, _event))
     for line in _walk(path, data, found):
         if lines:
             found.lines.append(line)
@@ -116,6 +144,7 @@ def mend_journal(path: Path, *, until_damage: bool = False) -> Journalled:
     Raises:
         RunError: it cannot be read or written, or two processes wrote to it.
     """
+    refuse_link(path)
     found = read_journal(path)
     if found.damage:
         kept = keep_beside(path, "damaged")
@@ -131,10 +160,13 @@ def mend_journal(path: Path, *, until_damage: bool = False) -> Journalled:
 
 def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
     """Yield the lines of a sound journal with the same events; fill in everything else."""
-    *lines, found.rest = data.split(b"\n")
     damaged: list[int] = []
     lost, sealed, position = 0, False, 0
-    for at, line in enumerate(lines, start=1):
+    for at in itertools.count(1):
+        end = data.find(b"\n", position)
+        if end < 0:
+            break
+        line = data[position:end]
         got = unseal(line)
         item, number = got if got is not None else ({}, None)
         if got is None or (sealed and number is None):
@@ -154,13 +186,20 @@ def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
             yield from _gap(found, damaged, before, sealed=sealed)
             damaged, lost = [], 0
             found.number = before + 1
-            found.events.append(item)
+            found.events.take(position, end, sys.intern(str(item.get("event"))))
             yield line + b"\n"
-        position += len(line) + 1
+        position = end + 1
         if not damaged and not found.damage:
             found.sound = position
+    found.rest = data[position:]
     if damaged:
         yield from _gap(found, damaged, found.number + lost, sealed=sealed)
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return the event of a line that was found to be sound."""
+    found = unseal(line)
+    return {} if found is None else found[0]
 
 
 def _gap(found: Journalled, damaged: list[int], before: int, *, sealed: bool) -> Iterator[bytes]:
@@ -173,7 +212,7 @@ def _gap(found: Journalled, damaged: list[int], before: int, *, sealed: bool) ->
         found.damage.append(f"{missing} events are missing before event {before + 1}")
     if missing:
         event = gap_event(missing, damaged=True)
-        found.events.append(event)
+        found.events.add(event)
         found.number = before
         yield seal(event, before) if sealed else json.dumps(event).encode("utf-8") + b"\n"
 

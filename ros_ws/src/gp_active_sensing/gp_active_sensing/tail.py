@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.files import cannot, open_file
 
 __all__ = ["JsonLinesTail"]
 
@@ -26,21 +27,23 @@ class JsonLinesTail:
         """Return the objects of the lines that were completed since the last call.
 
         Raises:
-            RunError: a complete line is not a JSON object.
+            RunError: it cannot be read, or a complete line is not a JSON object.
         """
         try:
-            with self.path.open("rb") as stream:
+            with open_file(self.path) as stream:
                 stream.seek(self._offset)
                 data = stream.read()
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise cannot(self.path, "read", error) from error
         complete = data[: data.rfind(b"\n") + 1]
         self._offset += len(complete)
         found = []
         for line in complete.splitlines():
             try:
                 item = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 msg = f"{self.path}: expected a JSON object a line, got {line[:60]!r} ({error})"
                 raise RunError(msg) from error
             found.append(item)

@@ -56,8 +56,8 @@ class Reading:
     source: str = ""
     position: tuple[float, float] | None = None
     off: float | None = None
-    """Of an average over a stay at a place: how far its readings were off the place's point on
-    average [m]; None = it is a reading by itself."""
+    """How far off its place's point it was taken, or the readings were on average that it stands
+    for [m]; None = at the point, or of no consequence."""
 
 
 class Cost(NamedTuple):

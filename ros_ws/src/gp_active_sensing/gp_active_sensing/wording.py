@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-__all__ = ["brief", "distance", "moment", "shown"]
+__all__ = ["brief", "distance", "fixed", "moment", "shown"]
 
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
@@ -43,6 +43,12 @@ def brief(value: float) -> str:
         return f"{value:.3g}"
     decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
     return f"{value:.{decimals}f}" if abs(value) >= 0.1 or value == 0.0 else f"{value:.2g}"
+
+
+def fixed(value: float, digits: int) -> str:
+    """Return a number with so many decimals; what rounds to nothing has no sign."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text
 
 
 def distance(metres: float) -> str:

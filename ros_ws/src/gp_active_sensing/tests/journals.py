@@ -19,6 +19,6 @@ def write_events(path: Path, events: Sequence[dict[str, Any]]) -> None:
 
 def change_events(path: Path, change: Callable[[Events], object]) -> None:
     """Change the events of a journal."""
-    events = read_journal(path).events
+    events = list(read_journal(path).events)
     change(events)
     write_events(path, events)

@@ -62,7 +62,7 @@ def _run(script: str, processor: str, *arguments: str) -> dict[str, Any]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -27,7 +27,7 @@ from tests.ros.conftest import LOOPBACK, domain_id
 
 __all__ = ["Reader"]
 
-COMMAND_LIMIT = 120.0
+COMMAND_LIMIT = 500.0
 """Longest time of a command [s]."""
 AT_WORK = r"the mission begins|continuing at stage|active; the mission is|stage \d+:"
 """What a node says that has started."""

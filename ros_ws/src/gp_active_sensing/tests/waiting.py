@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-LIMIT = 100.0
+LIMIT = 200.0
 """Longest wait for something that should happen [s]: much longer than any machine needs. It only
 says when a test gives up, so no test asserts on it or gives a smaller one."""
 POLL = 0.005

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import logging
 from collections.abc import Generator, Mapping, Sequence
@@ -42,10 +43,13 @@ def connect(address: str, *, patience: float | None = None) -> Any:
     from distributed import Client
 
     try:
+        # A client waits for ever for one who takes the call and says nothing.
+        asyncio.run(_reach(address, patience))
         client = Client(address, timeout=patience, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, TimeoutError, asyncio.TimeoutError, ValueError) as error:
+        why = str(error) or "it says nothing"
         msg = (
-            f"--cluster {address}: no dask scheduler answered within {patience:g} s ({error}). "
+            f"--cluster {address}: no dask scheduler answered within {patience:g} s ({why}). "
             "Start one with `dask scheduler`, and give the address that it prints"
         )
         raise RunError(msg) from error
@@ -61,6 +65,16 @@ def connect(address: str, *, patience: float | None = None) -> Any:
         client.close()
         raise
     return client
+
+
+async def _reach(address: str, patience: float) -> None:
+    """Shake hands with a scheduler. Raises what `Client` raises, or TimeoutError."""
+    from distributed.comm import connect as call
+    from distributed.security import Security
+
+    secure = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(call(address, timeout=patience, **secure), patience)
+    comm.abort()
 
 
 def run_on_cluster(trials: Sequence[TrialSpec], client: Any) -> Generator[Outcome]:

@@ -100,15 +100,15 @@ def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
         scenario: complete mapping, as ``Scenario.to_mapping`` gives it.
 
     Returns:
-        Indices into the weights (candidates may differ in signal and noise besides); () where the
-        field is no such draw.
+        Indices into the weights (candidates may differ in signal, noise and place besides); ()
+        where the field is no such draw.
     """
     field, belief = scenario["field"], scenario["belief"]
     if field["kind"] != "gp" or field["kernel"] != belief["kernel"] or belief.get("model"):
         return ()
     if belief["length_scales"] is None:  # candidates from the map follow the readings
         return ()
-    each = len(from_mapping(BeliefConfig, belief).pairs())
+    each = len(from_mapping(BeliefConfig, belief).parts())
     truth = _scales(field["length_scale"])
     return tuple(
         number * each + within

@@ -11,10 +11,12 @@ from typing import Any
 
 from gp_active_sensing.experiments.metrics import Metric, metric_of
 from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
+from gp_active_sensing.wording import fixed
 
-__all__ = ["Row", "Table", "differences", "summary", "to_csv", "to_markdown", "to_text"]
+__all__ = ["Row", "Table", "differences", "note_of", "summary", "to_csv", "to_markdown", "to_text"]
 
 NOTE = "mean ± standard error over n seeds"
+NOTE_OF_ONE = "one seed, so that there is no standard error"
 
 Record = Mapping[str, Any]
 BySeed = dict[int, float]
@@ -117,7 +119,13 @@ def to_text(table: Table) -> list[str]:
     caption, head, rows = _grid(table)
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in [head, *rows]]
-    return [f"{caption}: {NOTE}", *(f"  {line.rstrip()}" for line in lines)]
+    return [f"{caption}: {note_of(table)}", *(f"  {line.rstrip()}" for line in lines)]
+
+
+def note_of(table: Table, several: str = NOTE) -> str:
+    """Return what the cells of a table are; `several` where some are of more than one seed."""
+    cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 
 
 def to_markdown(table: Table) -> str:
@@ -126,7 +134,7 @@ def to_markdown(table: Table) -> str:
     plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
     lines = [f"| {' | '.join(row)} |" for row in plain]
     rule = "| --- " * len(head) + "|"
-    return "\n".join([f"## {caption}", "", NOTE, "", lines[0], rule, *lines[1:]])
+    return "\n".join([f"## {caption}", "", note_of(table), "", lines[0], rule, *lines[1:]])
 
 
 def _grid(table: Table) -> tuple[str, list[str], list[list[str]]]:
@@ -200,5 +208,5 @@ def _digits(cells: Sequence[Estimate]) -> int:
 
 
 def _shown(cell: Estimate, digits: int) -> str:
-    mean = f"{cell.mean:.{digits}f}"
+    mean = fixed(cell.mean, digits)
     return mean if math.isnan(cell.error) else f"{mean} ± {cell.error:.{digits}f}"

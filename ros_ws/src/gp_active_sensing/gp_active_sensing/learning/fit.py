@@ -102,7 +102,8 @@ def learn(
         from gp_active_sensing.learning.model import Model
     except ImportError as error:
         msg = (
-            f"learning needs PyTorch and GPyTorch ({error}): pip install 'gp_active_sensing[learn]'"
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "'gp_active_sensing[learn]', or in a checkout: make heavy"
         )
         raise MissingDependencyError(msg) from error
     used = readings.subset(subset, seed)

@@ -100,19 +100,22 @@ def pose(
         ConfigError: a kernel that cannot be learned, or that does not fit the map.
         ReadingError: a value outside the transform's domain.
     """
-    if config.kernel not in LEARNABLE:
+    kernel = config.kernel
+    if not isinstance(kernel, str) or kernel not in LEARNABLE:
         msg = (
-            f"belief.kernel: the length-scale of {config.kernel!r} cannot be learned; expected one "
-            f"of {', '.join(LEARNABLE)}"
+            f"belief.kernel: the length-scale of {kernel!r} cannot be learned; expected one of "
+            f"{', '.join(LEARNABLE)}"
         )
         raise ConfigError(msg)
-    graph = config.kernel in graph_kernels
+    graph = kernel in graph_kernels
     if per_feature and graph:
-        msg = f"--per-feature: {config.kernel} is not a function of features"
+        msg = f"--per-feature: {kernel} is not a function of features"
         raise ConfigError(msg)
     try:
         links = topology.links if graph else None
-        _, suggested = covariance_family(config, topology.features, topology.feature_names, links)
+        _, suggested = covariance_family(
+            config, kernel, topology.features, topology.feature_names, links
+        )
         grid = suggested(3)
     except ValueError as error:
         msg = f"belief: {error}"
@@ -132,7 +135,7 @@ def pose(
     else:
         mean = PriorMean.constant(topology.n, 0.0, 1.0)
     return Problem(
-        config.kernel,
+        kernel,
         config.smoothness,
         inputs,
         mean.basis[readings.places],

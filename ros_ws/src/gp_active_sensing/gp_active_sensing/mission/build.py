@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.expert import station_places
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.memory import hand_back
 from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.intake import Intake
@@ -24,8 +26,9 @@ from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.resume import Resumption
-from gp_active_sensing.mission.run_dirs import choose_run, give_back
+from gp_active_sensing.mission.run_dirs import AUTO, choose_run, give_back
 from gp_active_sensing.mission.settings import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
+from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.mission.taking import taking_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
@@ -79,6 +82,9 @@ def build_parts(
 ) -> Parts:
     """Build the engine, the mission and its records.
 
+    Where ``run_dir`` is "auto" and the mission to go on with cannot be restored, a new one begins:
+    a node that starts by itself must not be refused for ever. The other one stays where it is.
+
     Args:
         config: the node's parameters.
         scenario: plain data of the scenario they started from, None = none.
@@ -88,14 +94,38 @@ def build_parts(
     Raises:
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
+    try:
+        parts = _build(config, scenario, clock, driver, resume=config.resume)
+    except _NotRestored as error:
+        if config.run_dir != AUTO:
+            raise
+        logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
+        parts = _build(config, scenario, clock, driver, resume=False)
+    hand_back()  # what reading a long journal took
+    return parts
+
+
+class _NotRestored(RunError):
+    """A journal can be read, and its mission cannot be gone on with."""
+
+
+def _build(
+    config: ActiveSensingConfig,
+    scenario: Mapping[str, Any] | None,
+    clock: Clock,
+    driver: str,
+    *,
+    resume: bool,
+) -> Parts:
     topology = build_topology(config.map)
     budget, back_to_start = _budget(config, topology)
     policy = build_policy(config.policy)
     matcher = MapMatcher(topology, config.mission.snap_distance)
     now = datetime.now(timezone.utc).astimezone()
     kept = _effective(config, scenario)
-    run, events = choose_run(config.run_dir, kept, now, resume=config.resume)
-    try:
+    run, events = choose_run(config.run_dir, kept, now, resume=resume)
+    with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
+        undo.callback(give_back, run, begun=not events)
         belief, kept = _belief_of(config, kept, run)
         of_run = None if run is None else run.path
         loop = SensingLoop(
@@ -109,61 +139,68 @@ def build_parts(
             speed=config.probe.own_speed,
             clock=clock,
         )
-    except BaseException:  # a signal too may break it off
-        give_back(run, begun=not events)
-        raise
-    loop.snap_distance = matcher.snap_distance
-    truth, unit = _truth(kept, scenario)
-    unit = config.reading.unit or unit
-    recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
-    recorder.regret = regret_of(loop, truth, kept.get("seek"), probes=max(1, len(config.probes)))
-    taking = taking_of(config.reading, config.pose, unit)
-
-    def probe(name: str) -> Probe:
-        journal = partial(_named, recorder.event, name) if name else recorder.event
-        intake = Intake(
-            loop,
-            matcher,
-            PoseTrack(config.pose.max_age, config.pose.history),
-            coverage=config.mission.coverage,
-            taking=taking,
-            clock=clock,
-            journal=journal,
+        loop.snap_distance = matcher.snap_distance
+        truth, unit = _truth(kept, scenario)
+        unit = config.reading.unit or unit
+        recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
+        undo.callback(recorder.close)
+        recorder.regret = regret_of(
+            loop, truth, kept.get("seek"), probes=max(1, len(config.probes))
         )
-        return Probe(
-            name,
+        taking = taking_of(config.reading, config.pose, unit)
+        step_clock = StepClock(clock)
+
+        def probe(name: str) -> Probe:
+            journal = partial(_named, recorder.event, name) if name else recorder.event
+            intake = Intake(
+                loop,
+                matcher,
+                PoseTrack(config.pose.max_age, config.pose.history),
+                coverage=config.mission.coverage,
+                taking=taking,
+                clock=step_clock,
+                running=clock,
+                journal=journal,
+            )
+            return Probe(
+                name,
+                loop,
+                intake,
+                config.mission,
+                arrival_radius=_radius(config, scenario, matcher),
+                purse=replace(budget, readings=None),
+                clock=clock,
+                journal=journal,
+                ahead=config.plan_ahead_samples if config.plan_ahead else 0,
+                back_to_start=back_to_start,
+            )
+
+        probes = [probe(name) for name in config.probes or ("",)]
+        capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
+        mission = Mission(
             loop,
-            intake,
+            probes,
+            Inbox(max(1000, capacity)),
             config.mission,
-            arrival_radius=_radius(config, scenario, matcher),
-            purse=replace(budget, readings=None),
             clock=clock,
-            journal=journal,
-            ahead=config.plan_ahead_samples if config.plan_ahead else 0,
-            back_to_start=back_to_start,
+            journal=recorder.event,
+            make_probe=probe,
+            step_clock=step_clock,
         )
-
-    probes = [probe(name) for name in config.probes or ("",)]
-    capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
-    mission = Mission(
-        loop,
-        probes,
-        Inbox(max(1000, capacity)),
-        config.mission,
-        clock=clock,
-        journal=recorder.event,
-        make_probe=probe,
-    )
-    mission.decisions.consulting = _consulting(config, loop, recorder)
-    parts = Parts(mission, recorder, matcher, belief)
-    if events:
-        try:
-            Resumption(mission, recorder).run(events)
-        except RunError:
-            recorder.close()  # gives the directory back: the node may be configured again
-            raise
-    recorder.begin(events)
-    return parts
+        mission.decisions.consulting = _consulting(config, loop, recorder)
+        parts = Parts(mission, recorder, matcher, belief)
+        if events:
+            try:
+                Resumption(mission, recorder).run(events)
+            except Exception as error:
+                what = (
+                    error if isinstance(error, RunError) else f"cannot be gone on with: {error!r}"
+                )
+                msg = f"{config.run_dir if run is None else run.path}: {what}"
+                raise _NotRestored(msg) from error
+        recorder.begin(events)
+        undo.pop_all()
+        return parts
 
 
 def _belief_of(

@@ -28,6 +28,7 @@ from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.roster import OFF_LIST, Roster
 from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.mission.trace import Trace
 from gp_active_sensing.types import Budget, Clock, Cost, Plan
 
@@ -59,6 +60,7 @@ class Commanded:
         clock: Clock,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
         make_probe: Callable[[str], Probe] | None = None,
+        step_clock: StepClock | None = None,
     ) -> None:
         self.loop = loop
         self._make_probe = make_probe
@@ -95,6 +97,7 @@ class Commanded:
         self._noted: dict[str, dict[str, Any]] = {}
         self._noted_at = clock()
         self._clock = clock
+        self._step_clock = StepClock(clock) if step_clock is None else step_clock
         self._journal = journal
 
     @property

@@ -29,7 +29,7 @@ class Dwelling:
         self._there = False
 
     def drive(self, place: int | None, apart: float, stamp_ns: int) -> None:
-        """Take note of a pose.
+        """Add a pose.
 
         Args:
             place: that it belongs to; None = none.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.step_clock import noted
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
@@ -106,7 +107,7 @@ class Inbox:
             if len(stream) >= self.capacity:
                 stream.popleft()
                 self.dropped[kind] += 1
-            stream.append(_Entry(next(self._number), Arrival(what, received, probe)))
+            stream.append(_Entry(next(self._number), Arrival(what, noted(received), probe)))
             self._condition.notify()
 
     def refuse(self, kind: str, reason: str, probe: str = "") -> int:

@@ -13,7 +13,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.catch_up import CatchUp
 from gp_active_sensing.mission.dwelling import Dwelling
 from gp_active_sensing.mission.gate import Gate
-from gp_active_sensing.mission.inbox import Arrival, RawReading
+from gp_active_sensing.mission.inbox import BATCH, Arrival, RawReading
 from gp_active_sensing.mission.known import Known
 from gp_active_sensing.mission.lag import LagWatch
 from gp_active_sensing.mission.latency import Latency
@@ -21,6 +21,7 @@ from gp_active_sensing.mission.matching import MapMatcher, Match
 from gp_active_sensing.mission.nearing import Nearing
 from gp_active_sensing.mission.pose_checks import PoseChecks
 from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack
+from gp_active_sensing.mission.step_clock import elapsed
 from gp_active_sensing.mission.taking import PLAIN, Taking
 from gp_active_sensing.mission.uptake import Uptake
 from gp_active_sensing.mission.visits import Held, Visits
@@ -33,6 +34,11 @@ __all__ = ["Intake"]
 
 logger = logging.getLogger(__name__)
 
+_NO_POSE = (
+    "no pose within pose.max_age of its time; compare the stamps of both topics, and whether poses "
+    "come late, or not at all, on a busy machine"
+)
+
 
 class Intake:
     """Finds the place of each reading and tells it to the loop; nothing is lost uncounted.
@@ -43,7 +49,8 @@ class Intake:
         track: looks up poses.
         coverage: part of a road segment that must be driven for its readings to count.
         taking: how readings are taken in.
-        clock: monotonic seconds.
+        clock: monotonic seconds, that may stand still during a step.
+        running: the same that never do, for latencies; None = `clock`.
         journal: takes an event for each accepted reading.
     """
 
@@ -56,21 +63,23 @@ class Intake:
         coverage: float,
         taking: Taking = PLAIN,
         clock: Clock,
+        running: Clock | None = None,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
         self.loop = loop
         self.matcher = matcher
         self.track = track
         self.taking = taking
-        self.delay = taking.delay
-        """How much older readings are than their stamps [s]."""
+        self._delay = taking.delay
         follows = loop.topology.neighbours
         self.visits = Visits(coverage, lambda before, after: after in follows(before))
         gate = Gate(loop, taking.gate, taking.gate_places, taking.gate_kept)
         window = None if taking.window is None else Window(taking.window)
         self.nearing = None if taking.window is not None else Nearing(matcher.spacing)
         """Where those of one stay are one reading, the first ones wait until it is near."""
-        self.uptake = Uptake(loop, gate, window, clock=clock, journal=journal, unit=taking.unit)
+        self.uptake = Uptake(
+            loop, gate, window, clock=running or clock, journal=journal, unit=taking.unit
+        )
         self.uptake.stays.near = matcher.near
         self.here: Match | None = None
         self.off_map = False
@@ -92,6 +101,18 @@ class Intake:
         self.dwelling = Dwelling()
         self.lag = LagWatch(self._position_at)
         self._clock = clock
+
+    @property
+    def delay(self) -> float:
+        """How much older readings are than their stamps [s]."""
+        return self._delay
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self._delay = seconds
+        self.lag.clear()
+        if self.nearing is not None:
+            self.nearing.restart()
 
     @property
     def rejected(self) -> Counter[str]:
@@ -136,17 +157,23 @@ class Intake:
         self.expected = frozenset(path)
         self.uptake.newest_place = None
 
-    def take(self, arrivals: Collection[Arrival]) -> list[Reading]:
-        """Use what came; return the readings that were accepted."""
+    def take(self, arrivals: Collection[Arrival], most: int = BATCH) -> list[Reading]:
+        """Use what came; return the readings that were accepted.
+
+        Args:
+            arrivals: what came.
+            most: messages of what was missed that are used when none came.
+        """
         ready: list[Held] = []
         reached = None
-        for what, received, _ in self.catch_up.pass_on(arrivals):
+        for what, received, _ in self.catch_up.pass_on(arrivals, self.loop.clock_ns, most):
             reached = received - self._late
             try:
                 if isinstance(what, Pose):
                     self._late, reached = self._lateness(received), received
                     ready += self._take_pose(what, received)
                     ready += self._placed(self._waiting.after_pose(received))
+                    ready += self._come_nearer(received)
                 elif isinstance(what, RawReading):
                     ready += self._take_reading(what, received)
             except Exception:  # one message must not take the others along
@@ -194,14 +221,6 @@ class Intake:
         """Use the readings that were gated; return how many those are, and what was told."""
         return self.uptake.accept_gated()
 
-    def tell_again(self, event: Mapping[str, Any], reading: Reading) -> bool:
-        """Tell the loop the reading of an event of the journal; say whether it is used.
-
-        Raises:
-            RunError: it does not follow from the events before it.
-        """
-        return self.uptake.tell_again(event, reading)
-
     def restore(self, event: Mapping[str, Any]) -> None:
         """Take note of an event ``reading`` or ``gated`` from before a restart, besides telling it.
 
@@ -224,7 +243,7 @@ class Intake:
             return []
         before = self.track.newest
         pose = self._headings.filled(pose, before)
-        added = self.track.add(pose)
+        added = self.track.add(pose, self.loop.clock_ns)
         if added is None:
             self._count(
                 "pose_too_old", f"pose at {moment(pose.stamp_ns)}, long before the newest one: it"
@@ -238,7 +257,10 @@ class Intake:
                 "wrong, or the clock was set back; what was before is forgotten",
                 moment(pose.stamp_ns),
             )  # fmt: skip
-            self._headings.clear()
+            for forgets in (self._headings, self.dwelling, self.lag):
+                forgets.clear()
+            if self.nearing is not None:
+                self.nearing.restart()
             self.counted = None
         elif added == "late":
             return []
@@ -248,25 +270,40 @@ class Intake:
         self.off_map = match is None
         if match is None:
             self._count("pose_off_map", f"pose at ({pose.x:.1f}, {pose.y:.1f})")
-            return self._near(None, 0.0, pose, received)
+            self.dwelling.drive(None, 0.0, pose.stamp_ns)
+            return []
         self.here = match
+        self.dwelling.drive(match.place, self._apart(match.place, pose), pose.stamp_ns)
         if not self.matcher.is_line(match.place):
-            return self._near(match.place, self._apart(match.place, pose), pose, received)
-        self.dwelling.drive(match.place, 0.0, pose.stamp_ns)
+            return []
         return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
 
-    def _near(self, place: int | None, apart: float, pose: Pose, received: float) -> list[Held]:
-        """Return the readings of points that count now that the probe is here."""
-        self.dwelling.drive(place, apart, pose.stamp_ns)
-        if self.nearing is None:
+    def _come_nearer(self, received: float) -> list[Held]:
+        """Return the readings of points that count by now.
+
+        Readings have come up to the newest pose, less their delay. That is where the probe is here.
+        """
+        pose, match = self.track.newest, None if self.off_map else self.here
+        if self.nearing is None or pose is None:
             return []
-        return self.nearing.drive(place, apart, pose.stamp_ns, received)
+        if self._delay:
+            pose = self.track.at(pose.stamp_ns - round(1e9 * self._delay))
+            if pose is None:
+                return []
+            match = self._match(pose)
+        if match is None or self.matcher.is_line(match.place):
+            return self.nearing.drive(None, 0.0, pose.stamp_ns, received)
+        apart = self._apart(match.place, pose)
+        return self.nearing.drive(match.place, apart, pose.stamp_ns, received)
 
     def _position_at(self, stamp_ns: int) -> tuple[float, float] | None:
         pose = self.track.at(stamp_ns)
         return None if pose is None else (pose.x, pose.y)
 
     def _apart(self, place: int, pose: Pose) -> float:
+        """Return the distance from a place's point [m], 0 on a road."""
+        if self.matcher.is_line(place):
+            return 0.0
         x, y = self.loop.topology.positions[place].tolist()
         return math.hypot(pose.x - x, pose.y - y)
 
@@ -276,7 +313,7 @@ class Intake:
         Those that came since may lie in a queue still: readings go on waiting for them. In
         hundredths, so that a replay, whose clock is only about that of the mission, sees the same.
         """
-        return math.floor(100.0 * max(0.0, self._clock() - received)) / 100.0
+        return math.floor(100.0 * max(0.0, elapsed(received, self._clock()))) / 100.0
 
     def _place_here(self) -> int | None:
         return None if self.here is None or self.off_map else self.here.place
@@ -296,7 +333,7 @@ class Intake:
     # -- readings ------------------------------------------------------------------------------
 
     def _take_reading(self, raw: RawReading, received: float) -> list[Held]:
-        stamp_ns = raw.stamp_ns - round(1e9 * self.delay)
+        stamp_ns = raw.stamp_ns - round(1e9 * self._delay)
         if self.known.holds(stamp_ns, raw.value):
             self.rejected["already_used"] += 1
             return []
@@ -312,7 +349,7 @@ class Intake:
             return self._place(held)
         if (oldest := self._waiting.add(held)) is not None:
             self._reject("no_pose", oldest.reading, "too many readings wait")
-        return []
+        return [] if self.nearing is None else self.nearing.stand(stamp_ns, received)
 
     def _placed(self, waited: Collection[Held]) -> list[Held]:
         return [ready for held in waited for ready in self._place(held)]
@@ -321,9 +358,7 @@ class Intake:
         reading = held.reading
         pose = self.track.at(reading.stamp_ns)
         if pose is None:
-            self._reject(
-                "no_pose", reading, "no pose at its time; compare the stamps of both topics"
-            )
+            self._reject("no_pose", reading, _NO_POSE)
             return []
         match = self._match(pose)
         location = None if match is None else match.place
@@ -335,8 +370,7 @@ class Intake:
             if self.matcher.is_line(location):
                 return self.visits.hold(location, placed, held.received)
             if self.nearing is not None:
-                held = Held(placed, held.received)
-                return self.nearing.hold(location, self._apart(location, pose), held)
+                return self.nearing.hold(location, Held(placed, held.received))
         return [Held(placed, held.received)]
 
     def _count(self, reason: str, what: str) -> None:

@@ -9,8 +9,8 @@ with its mean and scale integrated out and averaged over length-scales and noise
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
-Readings are looked at in blocks, again and again while a block grows and for the last time when it
-is full, so that this costs little and never grows; the log-likelihoods of blocks add up.
+Readings are looked at in blocks, so that this costs little and never grows. What blocks say
+together is in `agreement`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gp_active_sensing.mission.agreement import CANDIDATES, NONE, common_delay, said_by
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["CANDIDATES", "Block", "DelayEstimate", "DelayEvidence", "LagWatch", "log_likelihood"]
+__all__ = [
+    "CANDIDATES",
+    "ENOUGH",
+    "Block",
+    "DelayEstimate",
+    "DelayEvidence",
+    "LagWatch",
+    "log_likelihood",
+]
 
-CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
-"""Delays that are compared [s]."""
-_NONE = int(np.argmin(np.abs(CANDIDATES)))
-STEP = 50
-"""A block is looked at whenever so many readings have come."""
-FULL = 200
+FULL = 50
 """Readings of a block."""
-FEWEST = 2 * STEP
-"""Readings that have to be looked at before anything is said."""
+AHEAD = 30.0
+"""A reading stamped later than that after the newest pose is not waited for [s]."""
 APART = 0.5
 """Least time between two of them [s]."""
 STANDING = 3.0
@@ -45,14 +49,18 @@ _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Length-scales, in parts of how far a window reaches."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
 """Variances of the noise, in parts of that of the field."""
-EVIDENCE = 10.0
-"""Least log-likelihood ratio against no delay [nat]. Without one, a ratio of exp(10) for one of 25
-others has a probability of 25 exp(-10), a tenth of a percent, at most."""
+KEPT = 40
+"""Newest blocks that count: a delay may begin, or end, in the middle of a mission."""
+BLOCKS = 3
+"""Blocks that have to agree before anything is said."""
+ENOUGH = BLOCKS * FULL
+"""Readings of a probe on the move without which nothing is said."""
+EVIDENCE = 8.0
+"""Least log-likelihood ratio against no delay, with blocks that differ as these do [nat]."""
+ERRORS = 3.0
+"""Least delay, in standard errors."""
 LEAST = 0.2
 """Delays below are not worth a word [s]."""
-WIDEST = 2.0
-"""How far apart delays may be that are hardly less probable than the best [s]."""
-_HARDLY = 4.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class DelayEstimate:
 
     Args:
         seconds: by which the stamps are too late, beyond `reading.delay`.
-        error: its standard error, as far as the likelihood says [s].
+        error: its standard error, from how the blocks differ too [s].
         evidence: log-likelihood ratio against none [nat].
         samples: readings that say so together.
     """
@@ -83,11 +91,6 @@ class Block:
 
     positions: FloatArray
     values: FloatArray
-
-    @property
-    def full(self) -> bool:
-        """Nothing is added to it any more."""
-        return len(self.values) >= FULL
 
     @property
     def reach(self) -> float:
@@ -135,17 +138,13 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Adds up what blocks say about the delay; a little at a time."""
+    """Puts together what blocks say about the delay; a little at a time."""
 
     def __init__(self) -> None:
         self.samples = 0
         """Readings that have been looked at."""
-        self._full: FloatArray = np.zeros(len(CANDIDATES))
-        """(K,) of the full blocks: log-likelihood less that without a delay [nat]."""
-        self._kept = 0
-        """Readings of the full blocks."""
-        self._last: FloatArray = np.zeros(len(CANDIDATES))
-        """(K,) of the block that grows, when it was looked at last."""
+        self._said: deque[FloatArray] = deque(maxlen=KEPT)
+        """What the blocks say, each by `said_by`."""
         self._block: Block | None = None
         self._found: list[float] = []
         self._parts: list[float] = []
@@ -156,7 +155,7 @@ class DelayEvidence:
         return self._block is not None
 
     def begin(self, block: Block) -> None:
-        """Look at a block from now on: one that has grown, or the next one after a full one."""
+        """Look at a block from now on."""
         self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
@@ -173,41 +172,20 @@ class DelayEvidence:
         self._parts = []
         if len(self._found) < len(CANDIDATES):
             return False
-        self._add(np.array(self._found) - self._found[_NONE], block)
+        self._said.append(said_by(np.array(self._found)))
+        self.samples += len(block.values)
         self._block = None
         return True
 
-    def _add(self, profile: FloatArray, block: Block) -> None:
-        self.samples = self._kept + len(block.values)
-        self._last = profile
-        if block.full:
-            self._full, self._kept = self._full + profile, self.samples
-            self._last = np.zeros(len(CANDIDATES))
-
     def estimate(self) -> DelayEstimate | None:
         """Return the delay that the readings tell; None while they tell none."""
-        if self.samples < FEWEST:
+        if len(self._said) < BLOCKS:
             return None
-        total = self._full + self._last
-        best = int(np.argmax(total))
-        near = CANDIDATES[total >= total[best] - _HARDLY]
-        if total[best] < EVIDENCE or float(np.ptp(near)) > WIDEST or abs(CANDIDATES[best]) < LEAST:
+        seconds, error, evidence = common_delay(self._said)
+        if evidence < EVIDENCE or abs(seconds) < max(LEAST, ERRORS * error):
             return None
-        seconds, error = _peak(total, best)
-        return DelayEstimate(seconds, error, float(total[best]), self.samples)
-
-
-def _peak(total: FloatArray, best: int) -> tuple[float, float]:
-    """Return where a profile is highest between the candidates, and how wide it is there [s]."""
-    step = float(CANDIDATES[1] - CANDIDATES[0])
-    if not 0 < best < len(total) - 1:
-        return float(CANDIDATES[best]), step
-    before, at, after = total[best - 1 : best + 2].tolist()
-    bend = before - 2.0 * at + after
-    if bend >= 0.0:
-        return float(CANDIDATES[best]), step
-    shift = 0.5 * (before - after) / bend
-    return float(CANDIDATES[best] + shift * step), step / math.sqrt(-bend)
+        samples = min(self.samples, FULL * len(self._said))
+        return DelayEstimate(seconds, error, evidence, samples)
 
 
 class LagWatch:
@@ -225,11 +203,12 @@ class LagWatch:
         self._positions: list[FloatArray] = []
         self._values: list[float] = []
         self._sampled_ns: int | None = None
+        self._newest_ns: int | None = None
         self._moved_ns = 0
         self.evidence = DelayEvidence()
         self.estimate: DelayEstimate | None = None
-        self.said = False
-        """Somebody was told of it."""
+        self.said: float | None = None
+        """What somebody was told of it [s]."""
 
     @property
     def busy(self) -> bool:
@@ -237,17 +216,22 @@ class LagWatch:
         return self.evidence.busy or bool(self._ready)
 
     def read(self, stamp_ns: int, value: float) -> None:
-        """Take note of a reading."""
+        """Add a reading; one stamped far ahead of the poses is left out."""
+        if self._newest_ns is not None and stamp_ns - self._newest_ns > 1e9 * AHEAD:
+            return
         newest = self._pending[-1][0] if self._pending else self._sampled_ns
         if newest is None or stamp_ns - newest >= 1e9 * APART or stamp_ns < newest - 1e9 * 60.0:
             self._pending.append((stamp_ns, value))
 
     def moved(self, newest_ns: int) -> None:
-        """Take note of a new pose, the newest.
+        """Take samples of the readings for which poses have come by now.
 
         Args:
-            newest_ns: its stamp.
+            newest_ns: stamp of the newest pose.
         """
+        self._newest_ns = newest_ns
+        while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
+            self._pending.popleft()
         while self._pending and self._pending[0][0] - 1e9 * CANDIDATES[0] <= newest_ns:
             self._sample(*self._pending.popleft())
 
@@ -279,13 +263,12 @@ class LagWatch:
             return
         self._positions.append(positions)
         self._values.append(value)
-        if len(self._values) % STEP:
+        if len(self._values) < FULL:
             return
         block = Block(np.array(self._positions).swapaxes(0, 1), np.array(self._values))
-        if block.full:
-            self._positions, self._values = [], []
+        self._positions, self._values = [], []
         if block.reach > 0.0 and float(np.ptp(block.values)) > 0.0:
             self._ready.append(block)
 
     def _has_moved(self, positions: FloatArray) -> bool:
-        return bool(np.hypot(*(positions[_NONE] - self._positions[-1][_NONE])) > MOVING)
+        return bool(np.hypot(*(positions[NONE] - self._positions[-1][NONE])) > MOVING)

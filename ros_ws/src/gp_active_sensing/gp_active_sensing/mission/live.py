@@ -65,8 +65,7 @@ def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) 
             gate = probe.intake.uptake.gate
             gate.limit, gate.places = now.reading.gate, now.reading.gate_places
             if now.reading.delay != before.reading.delay:
-                probe.intake.delay = now.reading.delay
-                probe.intake.lag.clear()
+                probe.set_delay(now.reading.delay)
         if mission.consulting is not None:
             mission.consulting.books.config = now.expert
         samples = now.plan_ahead_samples if now.plan_ahead else 0

@@ -51,14 +51,15 @@ class Mission(Noticing):
         Args:
             now_ns: time of the node's clock; 0 = there is none yet.
         """
-        with self.lock:
+        with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
-            self.trace.begin(now_ns)
+            self.trace.begin(now_ns, at)
+            quiet = not self._catching_up
             try:
                 return self._step(now_ns)
             finally:
-                self.trace.end()
+                self.trace.end(quiet=quiet)
 
     def _step(self, now_ns: int) -> list[Step]:
         self._ticking = now_ns > 0
@@ -85,6 +86,11 @@ class Mission(Noticing):
     def _holds(self) -> bool:
         """Say whether messages wait until the decision is there."""
         return self.config.wait_for_plan and self.decisions.running
+
+    @property
+    def _catching_up(self) -> list[Probe]:
+        """Those of whom messages are kept until all that was missed has come."""
+        return [probe for probe in self.probes.values() if probe.intake.catch_up.waiting]
 
     @property
     def _decides(self) -> bool:
@@ -116,14 +122,17 @@ class Mission(Noticing):
                 yield Step(job)
 
     def _every_so_often(self) -> Iterator[Step]:
+        most = max(1, BATCH // max(1, len(self._catching_up)))
         for probe in self.probes.values():
-            probe.take([])
+            probe.take([], most)
             if probe.gone == LEFT + OFF_LIST and len(probe.intake.track):
                 probe.forget_messages()  # of what was in the inbox when it left the list
             if probe.intake.lag.work():
                 say_delay(probe.intake.lag, probe.name, probe.intake.delay)
             if self._decides:
                 yield from self._look_at(probe, None)
+        if any(probe.intake.catch_up.hands_on for probe in self.probes.values()):
+            self.inbox.wake()  # for the next piece
         self._note_status()
         if self._last_words:
             self._last_words = False
@@ -162,8 +171,8 @@ class Mission(Noticing):
             self._last_words = True
 
     def _look_at(self, probe: Probe, received: float | None) -> Iterator[Step]:
-        """See what a probe has come to."""
-        if probe.gone:
+        """See what a probe has come to, once what was missed is known."""
+        if probe.gone or probe.intake.catch_up.going_on:
             return
         driving = probe.plan is not None
         again = probe.see(self._now_ns, received)

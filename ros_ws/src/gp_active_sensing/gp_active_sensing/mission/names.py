@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from gp_active_sensing.errors import ConfigError
 
-__all__ = ["MOST_PROBES", "numbered", "probe_names", "probe_topic"]
+__all__ = ["LONGEST_NAME", "MOST_PROBES", "numbered", "probe_names", "probe_topic"]
 
 MOST_PROBES = 128
 """Probes that may be named in a mission, those that have left it included."""
+LONGEST_NAME = 100
+"""Characters of a name; ROS takes topics of 255."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
@@ -23,16 +25,22 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
         key: what they are for, begins the message.
 
     Raises:
-        ConfigError: a name that cannot be a namespace, one that comes twice, too many.
+        ConfigError: a name that cannot be a namespace or is too long, one that comes twice, too
+            many.
     """
     if len(names) > MOST_PROBES:
         msg = f"{key}: {len(names)} names; expected {MOST_PROBES} at most"
         raise ConfigError(msg)
     problems = [
+        f"{key}: a name of {len(name)} characters ({name[:20]!r}…); expected {LONGEST_NAME} at most"
+        for name in names
+        if len(name) > LONGEST_NAME
+    ]
+    problems += [
         f"{key}: {name!r} cannot be a namespace: letters, digits and _, not a digit first; "
         "such as probe_1 or fleet/boat"
         for name in names
-        if not _NAME.fullmatch(name)
+        if len(name) <= LONGEST_NAME and not _NAME.fullmatch(name)
     ]
     twice = sorted({name for name in names if list(names).count(name) > 1})
     problems += [f"{key}: {name!r} comes more than once" for name in twice]
@@ -47,10 +55,14 @@ def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
     ``3`` is probe_1, probe_2 and probe_3.
 
     Raises:
-        ConfigError: names that cannot be used, or a number below 1.
+        ConfigError: names that cannot be used, or a number below 1 or above `MOST_PROBES`.
     """
     words = [word.strip() for word in text.split(",")]
-    if len(words) == 1 and words[0].isascii() and words[0].isdigit() and int(words[0]) > 0:
+    if len(words) == 1 and words[0].isascii() and words[0].isdigit() and words[0].strip("0"):
+        digits = words[0].lstrip("0")
+        if len(digits) > 9 or int(digits) > MOST_PROBES:
+            msg = f"{key}: {digits[:20]} probes; expected {MOST_PROBES} at most"
+            raise ConfigError(msg)
         return tuple(f"probe_{i}" for i in range(1, int(words[0]) + 1))
     return probe_names(words, key)
 

@@ -69,13 +69,22 @@ class PoseTrack:
         """Most poses kept."""
         return self._capacity
 
-    def add(self, pose: Pose) -> Added | None:
+    def add(self, pose: Pose, now_ns: int | None = None) -> Added | None:
         """Add a pose with finite coordinates; None when it is too old to be kept.
 
         One stamp from a far future must not make all that follow too old: when several in a row
-        are, and follow on each other, it is given up and the track begins again with them.
+        are, and follow on each other, it is given up and the track begins again with them. While
+        a pose of now would be kept, the stamps of the old ones are wrong, and that of the newest
+        is not.
+
+        Args:
+            pose: as it came.
+            now_ns: time of the node's clock; None = there is none yet.
         """
-        if self._stamps and pose.stamp_ns < self._stamps[-1] - self._history_ns:
+        oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
+        if pose.stamp_ns < oldest_ns:
+            if now_ns is not None and oldest_ns <= now_ns:
+                return None
             if self._too_old and pose.stamp_ns < self._too_old[-1].stamp_ns:
                 self._too_old.clear()
             self._too_old.append(pose)

@@ -15,6 +15,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ahead import Ahead
 from gp_active_sensing.mission.arrival import Arrival
 from gp_active_sensing.mission.homeward import Homeward
+from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Arrival as Message
 from gp_active_sensing.mission.intake import Intake
 from gp_active_sensing.mission.jobs import Stage
@@ -125,11 +126,21 @@ class Probe:
     def set_config(self, config: MissionConfig) -> None:
         """Go on with other distances and times."""
         self.config = config
-        self.arrival.timeout = config.reading_timeout + config.settle
+        self._set_timeout()
         if config.arrival_radius is not None:
             self.arrival.radius = config.arrival_radius
         self.intake.dwelling.seconds = config.settle
         self.intake.dwelling.radius = self.arrival.radius
+
+    def set_delay(self, seconds: float) -> None:
+        """Go on with readings that are so much older than their stamps [s]."""
+        self.intake.delay = seconds
+        self._set_timeout()
+
+    def _set_timeout(self) -> None:
+        """Wait at a place for its first reading, which counts and comes no earlier than that."""
+        config = self.config
+        self.arrival.timeout = config.reading_timeout + config.settle + self.intake.delay
 
     def snapshot(self) -> SensingLoop:
         """Return a copy of the engine with what is left for this probe."""
@@ -137,12 +148,17 @@ class Probe:
         copy.remaining = self.left
         return copy
 
-    def take(self, messages: Collection[Message]) -> list[Reading]:
-        """Use what came from it; return the readings that were accepted."""
+    def take(self, messages: Collection[Message], most: int = BATCH) -> list[Reading]:
+        """Use what came from it; return the readings that were accepted.
+
+        Args:
+            messages: what came.
+            most: messages of what was missed that are used when none came.
+        """
         if messages:
             self.heard = self._clock()
         self.sensor.hear(messages)
-        accepted = self.intake.take(messages)
+        accepted = self.intake.take(messages, most)
         self._note(accepted)
         return accepted
 
@@ -203,8 +219,6 @@ class Probe:
             return None
         if self.config.follow == "probe":
             return None
-        if self.intake.catch_up.going_on:
-            self.arrival.forget()  # the reading may have been taken while nobody listened
         if not self.arrival.overdue(target, now_ns):
             return None
         again = self.loop.miss(target)

@@ -6,7 +6,7 @@ import copy
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from gp_active_sensing.mission.delays import delays_of
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.stage_records import StageRecords
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Truth
 from gp_active_sensing.sim.regret import Regret
@@ -65,7 +66,8 @@ class Recorder:
         self.unit = unit
         self.driver = driver
         self.failures = 0
-        self.records: list[dict[str, Any]] = [] if run is None else run.records()
+        self.stages = StageRecords(run, self._guard)
+        """The record of each stage."""
         if run is not None:
             run.hold()
         self._config = config
@@ -79,6 +81,7 @@ class Recorder:
         """Events in the journal when this process went on with the mission of another one."""
         self.tail: list[Mapping[str, Any]] = []
         """The last of them."""
+        self._writing = threading.RLock()
         self._unwritten: deque[Mapping[str, Any]] = deque()
         """Events that could not be written yet; they are as soon as that can be done."""
         self._forgotten = 0
@@ -102,28 +105,34 @@ class Recorder:
         """Add an event to the journal; it is there before anything follows from it."""
         if self.muted:
             return
-        if self._journal is not None and not (
-            self._catch_up(self._journal) and self._guard(partial(self._journal.append, event))
-        ):
-            self._unwritten.append(copy.deepcopy(event))
-            if len(self._unwritten) > MOST_UNWRITTEN:
-                oldest = self._unwritten.popleft()
-                self._forgotten += 1
-                self._forgotten_readings += oldest.get("event") == "reading"
+        with self._writing:
+            if self._journal is not None and not (
+                self._catch_up(self._journal) and self._guard(partial(self._journal.append, event))
+            ):
+                self._unwritten.append(copy.deepcopy(event))
+                if len(self._unwritten) > MOST_UNWRITTEN:
+                    self._forget()
         self.listener(event)
+
+    def _forget(self) -> None:
+        """Remember of the oldest event that could not be written only that there was one."""
+        oldest = self._unwritten.popleft()
+        self._forgotten += 1
+        self._forgotten_readings += oldest.get("event") == "reading"
 
     def _catch_up(self, journal: Journal) -> bool:
         """Write the events that could not be written before; say whether there are none left."""
-        if self._forgotten:
-            gap = gap_event(self._forgotten, readings=self._forgotten_readings)
-            if not self._guard(partial(journal.append, gap)):
-                return False
-            self._forgotten = self._forgotten_readings = 0
-        while self._unwritten:
-            if not self._guard(partial(journal.append, self._unwritten[0])):
-                return False
-            self._unwritten.popleft()
-        return True
+        with self._writing:
+            if self._forgotten:
+                gap = gap_event(self._forgotten, readings=self._forgotten_readings)
+                if not self._guard(partial(journal.append, gap)):
+                    return False
+                self._forgotten = self._forgotten_readings = 0
+            while self._unwritten:
+                if not self._guard(partial(journal.append, self._unwritten[0])):
+                    return False
+                self._unwritten.popleft()
+            return True
 
     def stage(
         self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray, **details: Any
@@ -148,7 +157,7 @@ class Recorder:
             score = nlpd(mean, np.square(std), field, observed)
             if self.regret is not None:
                 went = goal if stage.went is None else stage.went
-                self.regret.go_on(self.records)
+                self.regret.go_on(self.stages.figures)
                 more |= self.regret.stage(None if stage.value is None else went, mean, seconds)
         record = stage_record(
             stage=stage.number,
@@ -168,23 +177,8 @@ class Recorder:
             foreseen=stage.foreseen,
             **(more | details),
         )
-        self.add(record)
+        self.stages.add(record)
         return self._line(record, belief)
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Add a record."""
-        self.records.append(record)
-        self._write("append_record", record)
-
-    def keep(self, stages: Collection[int]) -> None:
-        """Drop the records of other stages: a power cut took their end from the journal."""
-        kept = [record for record in self.records if int(record["stage"]) in stages]
-        if self.run is None or len(kept) == len(self.records):
-            return
-        self.run.forget_records()
-        self.records = []
-        for record in kept:
-            self.add(record)
 
     def _line(self, record: Mapping[str, Any], belief: Belief) -> str:
         unit = f" {self.unit}" if self.unit else ""
@@ -220,7 +214,7 @@ class Recorder:
         return summarise(
             self._config,
             loop,
-            list(self.records),
+            list(self.stages.figures),
             driver=self.driver,
             status=status,
             reason=mission.reason,
@@ -242,7 +236,11 @@ class Recorder:
 
     def save(self, mission: Mission, status: str) -> bool:
         """Write the summary; say whether there is one now."""
-        return self.run is not None and self._write("write_summary", self.summary(mission, status))
+        if self.run is None or self._journal is None:
+            return False
+        self._catch_up(self._journal)
+        with self._lock:
+            return self._guard(partial(self.run.write_summary, self.summary(mission, status)))
 
     def conclude(self, mission: Mission) -> str:
         """Have everything on disk, and write summary and report of a mission that is over.
@@ -252,6 +250,7 @@ class Recorder:
         """
         if self.run is None or self._journal is None:
             return ""
+        self._catch_up(self._journal)
         problems = []
         summary = partial(self.run.write_summary, self.summary(mission, "finished"))
         for write in (self._journal.sync, summary):
@@ -261,8 +260,9 @@ class Recorder:
                 self.failures += 1
                 logger.error("%s", error)
                 problems.append(str(error))
-        if self._unwritten:
-            problems.append(f"{len(self._unwritten)} events are not in the journal")
+        self.stages.catch_up()
+        if self.missing:
+            problems.append(self.missing)
         if not problems and self.report() is None:
             problems.append("no report page could be made; the log says why")
         return "; ".join(problems)
@@ -272,9 +272,21 @@ class Recorder:
         """What is wrong with the records of the mission; "" = nothing is known to be."""
         if self.run is None:
             return ""
-        if self._unwritten:
-            return f"{len(self._unwritten)} events could not be written to {self.run.path}"
-        return self.run.trouble
+        return "; ".join(part for part in (self.run.trouble, self.missing) if part)
+
+    @property
+    def missing(self) -> str:
+        """What of the mission is not in its directory; "" = nothing, or nothing is kept."""
+        if self.run is None:
+            return ""
+        said = []
+        events = self._forgotten + len(self._unwritten)
+        for count, what in ((events, "events"), (self.stages.unwritten, "records")):
+            if count:
+                said.append(f"{count} {what} could not be written to {self.run.path}")
+        if self.stages.lost:
+            said.append(f"the records of {self.stages.lost} stages are lost; the journal has them")
+        return "; ".join(said)
 
     def report(self) -> Path | None:
         """Write the report page; None when it cannot be made (logged)."""
@@ -291,11 +303,15 @@ class Recorder:
         return None
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files; what could not be written is said, in the journal too if it fits."""
         if self.run is None or self._journal is None:
             return
         self._catch_up(self._journal)
-        problems = []
+        self.stages.catch_up()
+        problems = [self.missing] if self.missing else []
+        while self._unwritten:
+            self._forget()
+        self._catch_up(self._journal)
         for close in (self._journal.close, self.run.close):
             try:
                 close()
@@ -303,12 +319,6 @@ class Recorder:
                 problems.append(str(error))
         if problems:
             logger.error("%s", "; ".join(problems))
-
-    def _write(self, what: str, data: Mapping[str, Any]) -> bool:
-        if self.run is None:
-            return False
-        with self._lock:
-            return self._guard(partial(getattr(self.run, what), data))
 
     def _guard(self, write: Callable[[], None]) -> bool:
         """Write; a disk that is full must not end a mission, but is said and counted."""

@@ -182,7 +182,7 @@ class Rehearsal:
             return
         mean, variance = job.loop.belief.predict()
         recorder.stage(stage, job.loop.belief, mean, np.sqrt(np.maximum(variance, 0.0)))
-        self.on_stage(recorder.records[-1])
+        self.on_stage(recorder.stages.newest)
 
     def _send(self, probe: str, place: int) -> None:
         self.sent.append((probe, place))

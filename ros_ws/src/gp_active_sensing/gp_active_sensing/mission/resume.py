@@ -12,14 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import budget_of, gap_event, home_of, plan_of, reading_of
+from gp_active_sensing.events import (
+    budget_of,
+    cost_of,
+    finite,
+    gap_event,
+    home_of,
+    plan_of,
+    reading_of,
+)
+from gp_active_sensing.journal_events import kinds_of
 from gp_active_sensing.mission.gaps import Gaps
 from gp_active_sensing.mission.jobs import PlanJob
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.recording import Recorder
-from gp_active_sensing.types import Cost
 
 __all__ = ["Resumption", "is_over", "stopped_in_order"]
 
@@ -32,8 +40,8 @@ it was resumed."""
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:
     """Return why the mission of a journal ended, "" when it did not."""
-    ends = [event for event in events if event.get("event") == "end"]
-    return str(ends[-1].get("reason") or "it was ended") if ends else ""
+    ends = [number for number, kind in enumerate(kinds_of(events)) if kind == "end"]
+    return str(events[ends[-1]].get("reason") or "it was ended") if ends else ""
 
 
 def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
@@ -86,7 +94,7 @@ class Resumption:
         """
         mission, recorder = self._mission, self._recorder
         recorder.muted = mission.loop.restoring = True
-        self._recorded = {int(record["stage"]) for record in recorder.records}
+        self._recorded = recorder.stages.stages
         try:
             for number, event in enumerate(events, start=1):
                 self._take(number, event)
@@ -192,8 +200,7 @@ class Resumption:
         plan = probe.plan
         self._whereabouts(probe, event)
         stamp_ns, metres = int(event["stamp_ns"]), probe.intake.metres
-        cost = Cost(float(event["metres"]), float(event["seconds"]))
-        cost = self._gaps.cost(probe, cost, stamp_ns)
+        cost = self._gaps.cost(probe, cost_of(event), stamp_ns)
         probe.purse = probe.purse.minus(cost=cost)
         if event.get("given_up"):
             probe.stages.charge_again(cost, stamp_ns, metres)
@@ -232,7 +239,7 @@ class Resumption:
 
     def _reading(self, event: Mapping[str, Any]) -> None:
         probe, reading = self._probe(event), reading_of(event)
-        if not probe.intake.tell_again(event, reading):
+        if not probe.intake.uptake.tell_again(event, reading, gap=self._gaps.found):
             msg = "a reading that was used is refused now"
             raise ValueError(msg)
         probe.stages.note([reading])
@@ -320,7 +327,7 @@ class Resumption:
 
     def _whereabouts(self, probe: Probe, event: Mapping[str, Any]) -> None:
         """Take note of how far a probe has come; what it drives from there on is counted."""
-        probe.intake.metres = float(event["odometer"])
+        probe.intake.metres = finite(event, "odometer")
         if event["pose"] is not None:
             stamp_ns, x, y = event["pose"]
             frame = self._mission.loop.topology.frame
@@ -334,7 +341,7 @@ class Resumption:
         self._gaps.finish()
         if self._gaps.found:  # the end of a stage may be missing where its record is there
             self._completed |= {n for n in self._recorded if n < mission.decisions.stage}
-        self._recorder.keep(self._completed)
+        self._recorder.stages.keep(self._completed)
         if mission.state == "running":
             mission.decisions.open = self._asked
         if mission.consulting is not None:

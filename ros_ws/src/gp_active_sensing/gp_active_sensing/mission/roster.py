@@ -138,6 +138,9 @@ class Roster:
         """Give up probes that have been silent for too long; return them."""
         if len(self.probes) == 1:
             return []
+        for probe in self.present:
+            if probe.intake.catch_up.waiting:
+                self._heard_ns[probe.name] = now_ns  # its poses have come and are not used yet
         limit = 1e9 * self.config.lost_after
         lost = [p for p in self.present if now_ns - self.heard_ns(p, now_ns) > limit]
         for probe in lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import differences, unused
+from gp_active_sensing.files import differences, open_file, unused
 from gp_active_sensing.locks import InUse
 from gp_active_sensing.mission.resume import is_over, stopped_in_order
 from gp_active_sensing.records import CONFIG, JOURNAL, RunDirectory, json_ready
@@ -25,10 +25,10 @@ __all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
 logger = logging.getLogger(__name__)
 
 AUTO = "auto"
-Events = list[dict[str, Any]]
+Events = Sequence[dict[str, Any]]
 
 _END = 1 << 20
-"""Bytes at the end of a journal in which its last line is looked for."""
+"""Bytes at the end of a journal in which its last line is looked for, and those of a first line."""
 
 
 def runs_folder() -> Path:
@@ -113,8 +113,8 @@ def _begun(folder: Path) -> list[_Begun]:
         try:
             if not (path / CONFIG).is_file() or not (path / JOURNAL).is_file():
                 continue
-            with (path / JOURNAL).open("rb") as stream:
-                first = _event(stream.readline())
+            with open_file(path / JOURNAL) as stream:
+                first = _event(stream.readline(_END))
                 size = stream.seek(0, os.SEEK_END)
                 stream.seek(max(0, size - _END))
                 *_, last, _ = [b"", *stream.read().split(b"\n")]
@@ -198,7 +198,7 @@ def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
     """Return the events of the mission in a directory, if it is to be gone on with."""
     path = run.path
     run.mend()
-    events = run.events()
+    events = run.journal()
     why = is_over(events)
     if not why and events and events[-1].get("event") == "gap":  # its end may be what is missing
         finished = run.summary().get("status") == "finished"

@@ -9,79 +9,26 @@ those that come.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission.spread import Spread
+from gp_active_sensing.mission.stay import Stay, noise_of
 from gp_active_sensing.types import Reading
 
-__all__ = ["GAP_SECONDS", "Stay", "Stays", "Told", "noise_of"]
+__all__ = ["GAP_SECONDS", "Stays", "Told"]
 
 GAP_SECONDS = 5.0
 """A place left for less than this is still being visited (poses jump to and fro at a border)."""
 _LEAST = 1e-24
-"""Least variance of an average, relative to the square of its value."""
-_SURE = 3.0
-"""Standard deviations by which a sample variance has to be off before it counts as off."""
-
-
-class Stay:
-    """The readings of one stay, summed up: weighted averages, those near the place's point first.
-
-    Args:
-        reading: the first.
-        off: how far from the place's point it was taken, in units in which its weight halves twice.
-    """
-
-    def __init__(self, reading: Reading, off: float) -> None:
-        self.count = 0
-        self.value = 0.0
-        """Average."""
-        self.last = reading.value
-        self.x = self.y = 0.0
-        """Average position [m]; NaN = not known."""
-        self.variance: float | None = 0.0
-        """Average of the noise variances they bring; None = one of them brings none."""
-        self.first_ns = self.last_ns = reading.stamp_ns
-        self.told = reading
-        """What the belief holds of it, with the stamp under which it does."""
-        self._squares = self._weight = self._weight_squares = 0.0
-        self.add(reading, off)
-
-    def add(self, reading: Reading, off: float) -> None:
-        """Take a reading in."""
-        self.count += 1
-        self.last = reading.value
-        weight = 1.0 / (1.0 + off * off) ** 2
-        self._weight += weight
-        self._weight_squares += weight * weight
-        part = weight / self._weight
-        # By differences: exact for equal values, and no sum that overflows.
-        delta = reading.value - self.value
-        self.value += delta * part
-        self._squares += weight * delta * (reading.value - self.value)
-        if self.variance is None or reading.noise_variance is None:
-            self.variance = None
-        else:
-            self.variance += (reading.noise_variance - self.variance) * part
-        x, y = (math.nan, math.nan) if reading.position is None else reading.position
-        self.x += (x - self.x) * part
-        self.y += (y - self.y) * part
-        self.first_ns = min(self.first_ns, reading.stamp_ns)
-        self.last_ns = max(self.last_ns, reading.stamp_ns)
-
-    @property
-    def worth(self) -> float:
-        """So many readings of equal weight would be as many; 1 or more."""
-        return max(1.0, self._weight**2 / self._weight_squares)
-
-    @property
-    def sample_variance(self) -> float:
-        """Variance of one of its readings by how they differ; 0 where nothing tells."""
-        freedom = self._weight - self._weight_squares / self._weight
-        return max(0.0, self._squares / freedom) if freedom > 0.0 else 0.0
+"""Least variance of an average, in parts of 1 + the square of its value."""
+_AT = 0.08
+"""A reading no farther off its place's point than this, in units of `near`, is at it: a hundredth
+of the distance between places, where the field is the same to one part in ten thousand."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +36,8 @@ class Told:
     """What the belief is to hold of a stay.
 
     Args:
-        reading: the average, with its noise variance.
+        reading: the average, with its noise variance; of one reading at its place's point that
+            reading as it came.
         before: what it held so far, with the stamp of the first reading; None = nothing.
         count: readings that it is the average of.
     """
@@ -107,6 +55,11 @@ class Told:
             "off": self.reading.off,
         }
 
+    @property
+    def as_it_came(self) -> bool:
+        """It is a reading that begins a stay, and nothing about it needs to be said."""
+        return self.before is None and self.reading.off is None
+
 
 Noise = Callable[[Reading], float | None]
 """Variance of one reading by itself; 0 = not known, None = the belief takes none."""
@@ -120,6 +73,10 @@ class Stays:
         place_at: (x, y) of a place [m].
         longest: a stay is not longer than this [s]: where the field changes, a reading that is
             older than that counts as older.
+        usable: says whether the belief would take an average.
+        parts: as many parts of a stay that was cut for its length count at once. All have in common
+            how far off the point they are: those after the first together are to say no more of it
+            than the first, so each counts as so much farther off.
     """
 
     def __init__(
@@ -127,16 +84,18 @@ class Stays:
         noise_of_one: Noise,
         place_at: Callable[[int], tuple[float, float]],
         longest: Callable[[], float] = lambda: math.inf,
+        usable: Callable[[Reading], bool] = lambda average: True,
+        parts: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._noise_of_one = noise_of_one
+        self._usable, self._parts = usable, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
         """How far off its place's point a reading weighs a quarter [m]; inf = all weigh the same,
         as on a road, whose value is the average along it."""
         self._longest = longest
         self._open: dict[int, Stay] = {}
-        self._pairs = 0
-        self._differences = 0.0
+        self._spread = Spread()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -149,32 +108,54 @@ class Stays:
             begins: it begins a stay whatever came before.
         """
         stay = None if begins else self._stay_of(reading)
-        if stay is None:
-            return self._begin(reading)
-        self._add(stay, reading)
-        variance, off = self._noise(stay, reading)
-        return self._tell(
-            stay, replace(reading, value=stay.value, noise_variance=variance, off=off)
-        )
+        if stay is not None:
+            after = copy.copy(stay)
+            after.add(reading, self._off(reading))
+            variance, off = self._noise(after, reading)
+            average = replace(reading, value=after.value, noise_variance=variance, off=off)
+            # One absurd value would spoil all that comes after it: it is a stay by itself.
+            if self._usable(average):
+                return self._go_on(stay, after, average)
+        further = not begins and self._is_cut(reading)
+        return self._begin(reading, self._alone(reading, further=further), further=further)
 
-    def take_again(self, reading: Reading, average: Reading | None) -> Told:
+    def take_again(
+        self,
+        reading: Reading,
+        average: Reading | None,
+        count: int = 1,
+        *,
+        gap: bool = False,
+        begins: bool = False,
+    ) -> Told:
         """Take a reading of the journal.
 
         Args:
             reading: as it came.
-            average: what its event says of the stay that it goes on with; None = it begins one.
+            average: what its event says that the belief holds from then on; None = it begins a
+                stay, as it is.
+            count: readings that the average is of.
+            gap: events before it may be missing. An average of which the beginning is not known
+                then begins a stay.
+            begins: see `take`.
 
         Raises:
-            RunError: no stay has begun at its place.
+            RunError: no stay has begun at its place, and there was no gap.
         """
-        if average is None:
-            return self._begin(reading)
+        if average is None or not self._usable(average):  # an earlier version wrote such averages
+            average = reading
+        if average is reading or count < 2:
+            return self._begin(reading, average, further=not begins and self._is_cut(reading))
         stay = self._open.get(-1 if reading.location is None else reading.location)
+        if gap and (stay is None or not self._may_go_on(stay, reading, count - stay.count)):
+            return self._begin(reading, average, count)
         if stay is None:
             msg = f"journal: a reading goes on with a stay that never began: {reading}"
             raise RunError(msg)
-        self._add(stay, reading)
-        return self._tell(stay, average)
+        after = copy.copy(stay)
+        after.add(reading, self._off(reading))
+        after.count = count
+        return self._go_on(stay, after, average)
 
     @property
     def noise(self) -> float:
@@ -182,41 +163,70 @@ class Stays:
 
         What the field varies by along the way is hardly in it, nor is what all have in common.
         """
-        return self._differences / (2.0 * self._pairs) if self._pairs else 0.0
+        return self._spread.variance
 
     def clear(self) -> None:
         """Let every stay be over: the next reading of any place begins another one."""
         self._open.clear()
 
-    def _begin(self, reading: Reading) -> Told:
+    def _begin(
+        self, reading: Reading, held: Reading, count: int = 1, *, further: bool = False
+    ) -> Told:
         assert reading.location is not None
         self._forget(reading.stamp_ns)
-        self._open[reading.location] = Stay(reading, self._off(reading))
-        return Told(reading, None, 1)
+        stay = self._open[reading.location] = Stay(reading, self._off(reading))
+        stay.told, stay.further = held, further
+        if count > 1:
+            stay.stand_for(count, held.value)
+        return Told(held, None, count)
 
-    def _add(self, stay: Stay, reading: Reading) -> None:
-        self._pairs += 1
-        self._differences += (reading.value - stay.last) ** 2
-        stay.add(reading, self._off(reading))
+    def _go_on(self, before: Stay, stay: Stay, average: Reading) -> Told:
+        """Put a stay in the place of what it was before a reading was added."""
+        assert average.location is not None
+        self._open[average.location] = stay
+        self._spread.add(stay.last - before.last)
+        now = replace(average, stamp_ns=max(before.told.stamp_ns, average.stamp_ns))
+        stay.told = replace(now, stamp_ns=before.told.stamp_ns)
+        return Told(now, before.told, stay.count)
 
     def _stay_of(self, reading: Reading) -> Stay | None:
         """Return the stay that a reading belongs to; None = it begins one."""
         assert reading.location is not None
         stay = self._open.get(reading.location)
-        if stay is None:
-            return None
+        return stay if stay is not None and self._may_go_on(stay, reading) else None
+
+    def _may_go_on(self, stay: Stay, reading: Reading, readings: int = 1) -> bool:
+        """Say whether a reading may be of a stay: the next one of it, or so many further."""
         stamp_ns = reading.stamp_ns
         apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
         whole = max(stay.last_ns, stamp_ns) - min(stay.first_ns, stamp_ns)
-        if apart >= 1e9 * GAP_SECONDS or whole >= 1e9 * self._longest():
-            return None
-        return stay
+        near = readings > 0 and apart < 1e9 * GAP_SECONDS * readings
+        return near and whole < 1e9 * self._longest()
 
-    def _tell(self, stay: Stay, average: Reading) -> Told:
-        before = stay.told
-        now = replace(average, stamp_ns=max(before.stamp_ns, average.stamp_ns))
-        stay.told = replace(now, stamp_ns=before.stamp_ns)
-        return Told(now, before, stay.count)
+    def _is_cut(self, reading: Reading) -> bool:
+        """Say whether a reading is of the stay at its place, which has become too long for it."""
+        stay = self._open.get(-1 if reading.location is None else reading.location)
+        if stay is None or self._may_go_on(stay, reading):
+            return False
+        apart = max(stay.first_ns - reading.stamp_ns, reading.stamp_ns - stay.last_ns)
+        return apart < 1e9 * GAP_SECONDS
+
+    def _alone(self, reading: Reading, *, further: bool) -> Reading:
+        """Return what the belief is to hold of a stay of one reading.
+
+        Beside its place's point it says less of it, as an average does; at the point it counts as
+        it came.
+        """
+        assert reading.location is not None
+        off = self._off(reading)
+        noise = reading.noise_variance or self._noise_of_one(reading)
+        if off <= _AT or noise is None:
+            return reading
+        variance = max(noise, _LEAST * (1.0 + reading.value**2))
+        metres = off * self.near(reading.location) * self._farther(further=further)
+        metres = float(f"{metres:.6g}")
+        alone = replace(reading, noise_variance=variance, off=metres)
+        return alone if self._usable(alone) else reading
 
     def _noise(self, stay: Stay, reading: Reading) -> tuple[float | None, float | None]:
         """Return variance and distance from the place's point of a stay's average.
@@ -229,11 +239,15 @@ class Stays:
         noise = noise or self.noise
         assert reading.location is not None
         x, y = self._place_at(reading.location)
-        off = math.hypot(stay.x - x, stay.y - y)
+        off = math.hypot(stay.x - x, stay.y - y) * self._farther(further=stay.further)
         variance = noise_of(stay.worth, stay.sample_variance, noise)
         # Readings of a coarse scale may be all the same: what noise they have is the belief's then.
         variance = max(variance, _LEAST * (1.0 + stay.value**2))
         return variance, 0.0 if math.isnan(off) else float(f"{off:.6g}")
+
+    def _farther(self, *, further: bool) -> float:
+        """Return by what a part of a stay counts as farther off."""
+        return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:
         """Return how far off its place's point a reading was taken, in units of `near`."""
@@ -251,32 +265,3 @@ class Stays:
             return
         least_ns = now_ns - round(60e9)
         self._open = {p: s for p, s in self._open.items() if s.last_ns >= least_ns}
-
-
-def noise_of(count: float, sample: float, noise: float) -> float:
-    r"""Return the noise variance of the average of `count` readings of one stay.
-
-    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`
-
-    .. math:: v = c + \frac{\sigma^2 - c}{n} + e
-
-    - c, what is left of :math:`\sigma^2` beyond :math:`s^2`: an error that all of them have in
-      common (a slow drift, a coarse scale), which no average removes;
-    - e, what is left of :math:`s^2` beyond :math:`\sigma^2`: the field itself, which varies along
-      the way; no number of readings removes that either.
-
-    A sample variance of n readings is itself uncertain by :math:`\sqrt{2/(n-1)}`; it counts as
-    different from :math:`\sigma^2` beyond three times that. In six digits, so that it is the same
-    on every processor.
-
-    Args:
-        count: n, 1 or more.
-        sample: s².
-        noise: σ².
-    """
-    common = excess = 0.0
-    if count > 1.0:
-        room = 1.0 + _SURE * math.sqrt(2.0 / (count - 1.0))
-        common = max(0.0, noise - sample * room)
-        excess = max(0.0, sample - noise * room)
-    return float(f"{common + (noise - common) / count + excess:.6g}")

@@ -49,17 +49,18 @@ class Telling:
                 number = self._mission.probes[probe].stages.number
                 self._decided.append((probe, number, plan))
 
-    def decisions(self, std: FloatArray) -> None:
+    def decisions(self, std: FloatArray, *, known: bool = True) -> None:
         """Say where the probes go next and why, each after what the stage before has brought.
 
         Args:
             std: (n,) of the field at every place, in the unit of the readings.
+            known: False where `std` has no meaning yet: no reading has said what the scale is.
         """
         with self._lock:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
             self._decided = [decided for decided in self._decided if decided not in ready]
             for probe, number, plan in ready:
-                self._say(probe, number, plan, self._uncertainty_now(std))
+                self._say(probe, number, plan, self._uncertainty_now(std) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
         """Whether all earlier stages of a probe have been told, or a later one is decided."""

@@ -60,10 +60,10 @@ class Trace:
         """Return the frame that comes before all others."""
         return {"n": 0, "setup": details}
 
-    def begin(self, now_ns: int) -> None:
-        """Take note that a step begins."""
+    def begin(self, now_ns: int, at: float) -> None:
+        """Remember that a step begins, at a time of the monotonic clock [s]."""
         with self._lock:
-            self._now_ns, self._at = now_ns, self._clock()
+            self._now_ns, self._at = now_ns, at
 
     def used(self, message: Arrival) -> None:
         """Take note of a message."""
@@ -87,11 +87,15 @@ class Trace:
                     self._at = self._clock()
                 self._send(None)
 
-    def end(self) -> None:
-        """Take note that a step is over."""
+    def end(self, *, quiet: bool = True) -> None:
+        """Say that a step is over.
+
+        Args:
+            quiet: it need not be done again unless it used or brought about something.
+        """
         with self._lock:
             now_ns, self._now_ns = self._now_ns, None
-            if self._took or self._events:
+            if self._took or self._events or not quiet:
                 self._send(now_ns)
             elif now_ns is not None:
                 self._quiet[1:] = [[now_ns, self._at]]

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from gp_active_sensing.belief.drift.ageing import FRACTION
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
 from gp_active_sensing.events import average_of, gated_event, reading_event
 from gp_active_sensing.loop import SensingLoop
@@ -55,9 +58,16 @@ class Uptake:
         self.window = Window(0.0) if window is None else window
         self.by_stay = window is None
         """Readings of one stay at a place are one."""
-        self.stays = Stays(self._noise_of_one, self._place_at, lambda: loop.belief.tick)
+        self.stays = Stays(
+            self._noise_of_one,
+            self._place_at,
+            lambda: loop.belief.tick,
+            self._usable,
+            self._parts,
+        )
         if self.by_stay:
             gate.noise = lambda: self.stays.noise
+        self._points: dict[int, tuple[float, float]] = {}
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
@@ -187,20 +197,27 @@ class Uptake:
                 more["taken_back"] = held.taken_back
             if self.by_stay:
                 told = self.stays.take(reading, begins=self.loop.costs(place))
-                if told.before is not None:
+                if not told.as_it_came:
                     more["stay"] = told.to_mapping()
             self._journal(reading_event(reading, **more))
         return self.tell(reading, held.count, told)
 
-    def tell_again(self, event: Mapping[str, Any], reading: Reading) -> bool:
+    def tell_again(self, event: Mapping[str, Any], reading: Reading, *, gap: bool = False) -> bool:
         """Tell the loop the reading of an event of the journal; say whether it is used.
+
+        Args:
+            event: of the journal.
+            reading: of the event.
+            gap: events before it may be missing.
 
         Raises:
             RunError: it does not follow from the events before it.
         """
         told = None
         if reading.location is not None:
-            told = self.stays.take_again(reading, average_of(event, reading))
+            average, count = average_of(event, reading) or (None, 1)
+            begins = self.loop.costs(reading.location)
+            told = self.stays.take_again(reading, average, count, gap=gap, begins=begins)
         return self.tell(reading, int(event.get("count", 1)), told)
 
     def tell(self, reading: Reading, count: int = 1, told: Told | None = None) -> bool:
@@ -212,7 +229,7 @@ class Uptake:
             told: of a stay: what the belief is to hold.
         """
         if told is None or told.before is None:
-            report = self.loop.tell([reading])
+            report = self.loop.tell([reading if told is None else told.reading])
         else:
             report = self.loop.amend(told.before, told.reading)
         for rejection in report.rejected:
@@ -241,9 +258,31 @@ class Uptake:
             return None
         return float(noise[0]) / own if own else None
 
+    def _parts(self) -> float:
+        # Under the forgetting kernel each takes the place of the one before it, more or less.
+        return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
+
+    def _usable(self, average: Reading) -> bool:
+        assert average.location is not None
+        try:
+            self.loop.belief.check(average.location, average.value, average.noise_variance)
+        except ReadingError:
+            return False
+        return True
+
     def _place_at(self, place: int) -> tuple[float, float]:
-        x, y = self.loop.topology.positions[place].tolist()
-        return x, y
+        """Return where readings from all over a place are on average.
+
+        That is its point, or the centroid of a road, which need not lie on it.
+        """
+        if place not in self._points:
+            line = np.asarray(self.loop.topology.geometry(place), dtype=np.float64)
+            lengths = np.hypot(*np.diff(line, axis=0).T)
+            point = self.loop.topology.positions[place]
+            if lengths.sum() > 0.0:
+                point = lengths @ (0.5 * (line[1:] + line[:-1])) / lengths.sum()
+            self._points[place] = float(point[0]), float(point[1])
+        return self._points[place]
 
     def _follow_up(self) -> None:
         """Bring the belief up to date now, in small steps, rather than later in one large one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from gp_active_sensing.mission.poses import PoseTrack
+from gp_active_sensing.mission.step_clock import elapsed
 from gp_active_sensing.mission.visits import Held
 
 __all__ = ["Waiting"]
@@ -42,7 +43,7 @@ class Waiting:
 
     def _is_patient(self, held: Held, now: float) -> bool:
         """Say whether a reading has waited long enough for the best pose."""
-        return now - held.received >= self._seconds
+        return elapsed(held.received, now) >= self._seconds
 
     def add(self, held: Held) -> Held | None:
         """Let a reading wait; return the oldest one when there is no room for it any more."""

@@ -21,7 +21,7 @@ from gp_active_sensing.planning.independent_tests import (
     LengthScales,
     Pair,
     PairTest,
-    expected_variance,
+    field_variance,
     find_pairs,
     reading_variance,
     statistic,
@@ -290,7 +290,7 @@ class ExplicitExploration:
         """Return the progress after the test under way, all of whose places are read."""
         variance, differences = reading_variance(belief)
         test = PairTest(variance, differences, progress.clip)
-        signal = math.sqrt(expected_variance(belief, "signal_std"))
+        signal = math.sqrt(field_variance(belief))
         ends = np.array([[pair.a, pair.b] for pair in progress.pairs])
         readings = belief.weights @ belief.averages(ends.ravel()) - belief.mean.offset[ends.ravel()]
         u, v = readings.reshape(ends.shape).T / signal

@@ -17,7 +17,7 @@ __all__ = [
     "LengthScales",
     "Pair",
     "PairTest",
-    "expected_variance",
+    "field_variance",
     "find_pairs",
     "reading_variance",
     "statistic",
@@ -155,16 +155,15 @@ class LengthScales:
         return np.asarray(mask / mask.sum())
 
 
-def expected_variance(belief: Belief, name: str) -> float:
-    """Return the expected variance for a standard deviation among the hyper-parameters."""
-    variances = np.array([getattr(h, name) ** 2 for h in belief.hyperparameters])
-    return float(belief.weights @ variances)
+def field_variance(belief: Belief) -> float:
+    """Return the expected variance of the field about its mean, at a place."""
+    return float(belief.weights @ np.array([h.variance for h in belief.hyperparameters]))
 
 
 def reading_variance(belief: Belief) -> tuple[float, bool]:
-    """Return the variance of a reading in signal variances, and whether the mean is unknown."""
-    ratio = expected_variance(belief, "noise_std") / expected_variance(belief, "signal_std")
-    return 1.0 + ratio, belief.mean.basis.shape[1] > 0
+    """Return the variance of a reading in those of the field, and whether the mean is unknown."""
+    noise = float(belief.weights @ np.array([h.noise_std**2 for h in belief.hyperparameters]))
+    return 1.0 + noise / field_variance(belief), belief.mean.basis.shape[1] > 0
 
 
 def find_pairs(

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Collection, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
@@ -184,6 +185,15 @@ class Bag:
         """Number of messages of all topics."""
         return sum(topic.count for topic in self._topics)
 
+    @property
+    def seconds(self) -> float | None:
+        """From the first message to the last [s]; None where that is not known before reading."""
+        if not self._readers:
+            return None
+        first = min(reader.start_time for reader in self._readers)
+        last = max(reader.end_time for reader in self._readers)
+        return float(1e-9 * max(0, last - first))
+
     def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
         """Yield the messages in the order of their stamps.
 
@@ -342,6 +352,7 @@ def _promised(path: Path) -> tuple[int | None, list[str]]:
     return count, []
 
 
+@lru_cache(maxsize=1000)
 def _is_latched(profiles: str) -> bool:
     """Say whether a topic was offered to late subscribers, as far as its metadata can be read."""
     from rosbags.rosbag2.metadata import parse_qos

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,55 @@ import numpy as np
 from gp_active_sensing.mission.lag import CANDIDATES, LagWatch
 from gp_active_sensing.records import RunDirectory
 
-__all__ = ["delays_in", "watches_of"]
+__all__ = ["Delays", "delays_in", "watches_of"]
 
 GAP = 2.5
 """Longest time between two known positions, in between which the probe drove straight on [s]."""
 _KINDS = ("reading", "gated")
 
 
-def delays_in(run_dir: Path) -> dict[str, LagWatch]:
-    """Return what the journal of a run says about the delay, by probe.
+@dataclass(frozen=True)
+class Delays:
+    """What the journal of a run says about the delay.
+
+    Args:
+        watches: of each probe that has readings with a position; the name of an only one is "".
+        delay: `reading.delay` of the run [s], which is taken off the stamps in the journal.
+        averages: readings that are an average of several.
+    """
+
+    watches: Mapping[str, LagWatch]
+    delay: float
+    averages: int
+
+    @property
+    def left_out(self) -> str:
+        """What is to be said of readings that tell nothing; "" = nothing."""
+        if self.averages:
+            return (
+                f"{self.averages} readings are averages (reading.window), in which no delay can be "
+                "found: leave reading.window unset, or set 0"
+            )
+        if not self.watches:
+            return (
+                "the journal has no readings with a position: a delay is found in missions of a "
+                "node, not in simulated runs"
+            )
+        return ""
+
+
+def delays_in(run_dir: Path) -> Delays:
+    """Return what the journal of a run says about the delay.
 
     Raises:
         RunError: there is no run, or its journal is damaged.
     """
-    return watches_of(RunDirectory.open(run_dir).events())
+    run = RunDirectory.open(run_dir)
+    events = run.events()
+    reading = run.config.get("reading")
+    delay = float(reading.get("delay", 0.0)) if isinstance(reading, Mapping) else 0.0
+    averages = sum(e.get("event") in _KINDS and e.get("count") is not None for e in events)
+    return Delays(watches_of(events), delay, averages)
 
 
 def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, LagWatch]:

@@ -68,7 +68,7 @@ class Places:
                 "driven_metres": self._parts.mission.probe.intake.metres,
                 "driven_seconds": seconds,
             }
-            recorder.add(record)
+            recorder.stages.add(record)
             self._show(record)
 
     def _errors(self) -> dict[str, float | None]:

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 WINDOW = 5000
 """Messages held back to bring them into the order of their stamps."""
+MOST_TOPICS = 10_000
+"""Topics of a file; messages of further ones are passed over."""
 _ATTEMPTS = 1000
 """How often an SQLite file is entered anew behind a damaged page."""
 _LIMIT_LENGTH = 0
@@ -86,11 +88,21 @@ def survey(path: Path) -> Part:
         raise ReplayError(msg)
     part = Part(path, lambda: iter(()))
     reader = _sqlite_rows if path.suffix == ".db3" else _mcap_rows
-    part.rows = lambda: reader(part)
+    part.rows = lambda: _of_few_topics(part, reader(part))
     for row in part.rows():
         part.counts[row.topic] += 1
-        part.types.setdefault(row.topic, row.type)
     return part
+
+
+def _of_few_topics(part: Part, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of the first `MOST_TOPICS` topics, and remember their types."""
+    for row in rows:
+        if row.topic not in part.types:
+            if len(part.types) >= MOST_TOPICS:
+                part.note(f"{part.path.name}: more than {MOST_TOPICS} topics; others are left out")
+                continue
+            part.types[row.topic] = row.type
+        yield row
 
 
 def ordered(rows: Iterable[Row], topics: Collection[str] | None) -> Iterator[Row]:

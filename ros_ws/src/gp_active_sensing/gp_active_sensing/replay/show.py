@@ -55,7 +55,7 @@ class Showing:
         """Show what is replayed; return what is told how many messages have been read."""
         self._mode = mode
         self._say(_HEADS[mode])
-        if mode == "decisions":
+        if mode != "belief":
             self._say(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
         if self._progress is None:
             return lambda read: None

@@ -86,7 +86,7 @@ class Stages:
         mean, variance = loop.belief.predict()
         std = np.sqrt(np.maximum(variance, 0.0))
         self._parts.recorder.stage(stage, loop.belief, mean, std, **self._compared(stage))
-        self._show(self._parts.recorder.records[-1])
+        self._show(self._parts.recorder.stages.newest)
 
     def _compared(self, stage: Stage) -> dict[str, Any]:
         """Return what the chosen place and the place that was read told at the decision."""

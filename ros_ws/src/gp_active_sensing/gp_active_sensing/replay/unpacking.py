@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -26,7 +27,7 @@ __all__ = [
     "unzstd",
 ]
 
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 128 * 2**20
 """Largest chunk or message that is unpacked [bytes]."""
 FLOOR = 64 * 2**20
 """What a file may unpack to however small it is [bytes]."""
@@ -101,6 +102,8 @@ def unlz4(data: bytes, most: int) -> bytes:
 def bound_rosbags(reader: Any) -> None:
     """Have the reader of rosbags, which unpacks whatever comes, unpack within these bounds.
 
+    And read each profile of topics once.
+
     Args:
         reader: its module ``rosbags.rosbag2.reader``.
     """
@@ -111,6 +114,9 @@ def bound_rosbags(reader: Any) -> None:
         lz4=lambda data, size: unlz4(data, min(size, MOST_BYTES) + 1),
     )
     reader.zstd = SimpleNamespace(decompress=_message, open=_file)
+    metadata: Any = importlib.import_module("rosbags.rosbag2.metadata")
+    # Reading a profile takes YAML, which is slow; many topics have the same.
+    storage.parse_qos = lru_cache(maxsize=1000)(metadata.parse_qos)
 
 
 def check_chunks(reader: Any) -> None:

@@ -15,10 +15,11 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.records import Loaded, load_records
 from gp_active_sensing.experiments.statistics import Estimate
-from gp_active_sensing.experiments.tables import Row, Table, differences, summary
+from gp_active_sensing.experiments.tables import Row, Table, differences, note_of, summary
 from gp_active_sensing.files import write_whole
 from gp_active_sensing.records import json_ready
 from gp_active_sensing.report.frame import PAGE, build_page, tile
+from gp_active_sensing.wording import fixed
 
 __all__ = ["write_comparison"]
 
@@ -127,12 +128,12 @@ def _tables(loaded: Loaded, tables: Mapping[str, Table]) -> Iterator[str]:
     baseline = loaded.config.baseline
     for metric, table in tables.items():
         yield f"<h2>{html.escape(METRICS[metric].label)}</h2>"
-        yield _table(table, "mean over the seeds ± standard error")
+        yield _table(table, note_of(table, "mean over the seeds ± standard error"))
         if baseline is not None:
             against = differences(loaded.records, metric, table.columns, baseline)
             if against.rows:
                 note = "mean ± standard error; bold where it is more than two standard errors"
-                yield _table(against, note, mark=True)
+                yield _table(against, note_of(against, note), mark=True)
 
 
 def _table(table: Table, note: str, *, mark: bool = False) -> str:
@@ -159,7 +160,7 @@ def _table(table: Table, note: str, *, mark: bool = False) -> str:
 def _cell(cell: Estimate | None, digits: int, mark: bool) -> str:
     if cell is None:
         return "–"
-    text = f"{cell.mean:.{digits}f}"
+    text = fixed(cell.mean, digits)
     if not math.isfinite(cell.error):
         return text
     text = f"{text} ± {cell.error:.{digits}f}"

@@ -46,6 +46,9 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     if rival is None:
         return f"{start}, the only place that could be next, {worth}."
     other = called(names[rival.location])
+    if _exact(chosen) and _exact(rival) and _range(chosen, digits) == _range(rival, digits):
+        about = "" if abs(rival.upper - chosen.upper) <= _SAME else f" to {digits} decimals"
+        return f"{start}, {worth}: a tie with {other}{about}."
     if rival.upper <= chosen.lower + _SAME:
         most = "" if _exact(rival) else "at most "
         best = f"the best other place, {other}, is worth {most}{rival.upper:.{digits}f}"
@@ -91,6 +94,7 @@ def outcome(
     if expected is None:
         return f"{came[0].upper()}{came[1:]}."
     mean, sd = expected
+    mean = 0.0 if abs(mean) < 1e-3 * sd else mean  # what it differs by means nothing
     return f"Expected {brief(mean)} ± {brief(sd)}{_unit(unit)}; {came}."
 
 

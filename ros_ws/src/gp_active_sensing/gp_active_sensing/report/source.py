@@ -80,7 +80,7 @@ class RunData:
 
     def fresh_belief(self) -> Belief:
         """Return the belief before the first reading."""
-        return belief_on(self.belief, self.topology, self.drift, run_dir=self.path)
+        return belief_on(self.belief, self.topology, self.drift, run_dir=self.path, quiet=True)
 
     def _field(self, key: str, default: Any) -> Any:
         section = self.config.get("field")

@@ -22,12 +22,14 @@ class Read(NamedTuple):
 
     Args:
         reading: as it came.
-        average: what the belief holds from then on of the stay it goes on with; None = it begins.
+        average: what the belief holds of its stay from then on; None = the reading as it came.
+        number: of how many readings the average is.
         probe: of which it is.
     """
 
     reading: Reading
     average: Reading | None = None
+    number: int = 1
     probe: str = ""
 
     @classmethod
@@ -38,7 +40,8 @@ class Read(NamedTuple):
             RunError: the event cannot be used.
         """
         reading = reading_of(event)
-        return cls(reading, average_of(event, reading), str(event.get("probe", "")))
+        average, number = average_of(event, reading) or (None, 1)
+        return cls(reading, average, number, str(event.get("probe", "")))
 
 
 class Teller:
@@ -51,8 +54,8 @@ class Teller:
 
     def __init__(self, belief: Belief, topology: Topology) -> None:
         self._belief, self._topology = belief, topology
-        self._stays: dict[tuple[str, int], Reading] = {}
-        """By probe and place: what the belief holds of the last stay there."""
+        self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
+        """By probe and place: what the belief holds of the last stay, of how many readings."""
 
     def tell(
         self, readings: Sequence[Read], *, expert: bool = False
@@ -75,16 +78,18 @@ class Teller:
     def _tell(self, read: Read, place: int, *, expert: bool) -> bool:
         """Tell the belief a reading; say whether its place is new."""
         belief, stay = self._belief, (read.probe, place)
-        reading, before = read.reading, self._stays.get(stay)
-        seconds = 1e-9 * reading.stamp_ns
-        if read.average is not None and before is not None:
-            now = read.average
+        now = read.reading if read.average is None else read.average
+        before, number = self._stays.get(stay, (now, read.number))
+        seconds = 1e-9 * now.stamp_ns
+        if read.number > number:  # otherwise it begins a stay, or what it goes on with is lost
             gone = before.value, before.noise_variance, 1e-9 * before.stamp_ns, before.off
             belief.amend(place, gone, now.value, now.noise_variance, seconds=seconds, off=now.off)
-            self._stays[stay] = replace(now, stamp_ns=before.stamp_ns)
+            self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), read.number
             return False
         is_new = not expert and not belief.observed[place]
-        belief.observe(place, reading.value, reading.noise_variance, seconds=seconds, expert=expert)
+        belief.observe(
+            place, now.value, now.noise_variance, seconds=seconds, expert=expert, off=now.off
+        )
         if not expert:
-            self._stays[stay] = reading
+            self._stays[stay] = now, read.number
         return is_new

@@ -236,7 +236,9 @@ class ActiveSensingNode(GuardedNode):
         if mission.pause(DEACTIVATED) and mission.state != "ended":
             self.get_logger().info(f"deactivated; the mission is {_state_words(mission)}")
         if not self._worker.stop():
-            self.get_logger().warning("a plan was still being computed; it is given up")
+            over = mission.state == "ended"
+            what = "its records were still being written" if over else "it was still computing"
+            self.get_logger().warning(f"{what} when the node was stopped; that is given up")
         self._worker = self._commands.worker = None
 
     def release(self) -> None:
@@ -257,7 +259,8 @@ class ActiveSensingNode(GuardedNode):
 
 def _state_words(mission: Mission) -> str:
     """Return the state of a mission that does not run, and what makes it go on."""
-    command = {"idle": "; ~/start begins it", "paused": "; ~/resume goes on"}.get(mission.state, "")
+    idle = ": readings are used, no place is chosen; ~/start begins it"
+    command = {"idle": idle, "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command
 
 

@@ -196,7 +196,9 @@ class BagPlayer(GuardedNode):
         self._phase = self._play
         rate = self.settings.rate
         speed = f"at {rate:g} times its own speed" if rate else "as fast as it is taken in"
-        self.get_logger().info(f"playing {self._bag.path} {speed}")
+        lasts = self._bag.seconds
+        about = f", about {lasts / rate:.0f} s" if rate and lasts is not None else ""
+        self.get_logger().info(f"playing {self._bag.path} {speed}{about}")
 
     def _play(self, now: float) -> None:
         """Publish what is due, for a slice of time, so that signals are heard."""

@@ -42,6 +42,8 @@ ABSENT_SECONDS = 5.0
 """After so long it is said that what should be recorded is not there."""
 STUCK_SECONDS = 5.0
 """When topics have not been looked for in so long, it is said where the node is."""
+END_SECONDS = 10.0
+"""How long what waits may take to be written at the end."""
 DEPTH = 2000
 HELD = 1000
 """Messages held while simulated time has not begun."""
@@ -83,8 +85,14 @@ class BagRecorder(GuardedNode):
         self._met = False
         """The node that is recorded has been seen; it may have left since."""
         self._queue: deque[tuple[str, int, bytes]] = deque()
-        self._waiting = 0
+        self.waiting = 0
+        """Messages in the queue, or being written."""
+        self.waiting_bytes = 0
+        """Their bytes."""
         self._condition = threading.Condition()
+        """Held for the queue only, never while something is written."""
+        self._writing = threading.Lock()
+        """Held while the bag is written to."""
         self._closing = False
         self._throttle = Throttle(10.0, time.monotonic)
         self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
@@ -150,7 +158,7 @@ class BagRecorder(GuardedNode):
         reliable = all(p.reliability == ReliabilityPolicy.RELIABLE for p in profiles)
         latched = all(p.durability == DurabilityPolicy.TRANSIENT_LOCAL for p in profiles)
         try:
-            with self._condition:
+            with self._writing:
                 self._writer.add(name, kind, latched=latched, reliable=reliable)
             self._taken[name] = self.create_subscription(
                 find_message_type(kind),
@@ -177,11 +185,12 @@ class BagRecorder(GuardedNode):
     def _on_message(self, name: str, data: bytes) -> None:
         stamp_ns = int(self.get_clock().now().nanoseconds)
         with self._condition:
-            if self._waiting + len(data) > 1e6 * self.settings.memory:
+            if self.waiting_bytes + len(data) > 1e6 * self.settings.memory:
                 self._lose("queue_full", "the disk does not keep up")
                 return
             self._queue.append((name, stamp_ns, data))
-            self._waiting += len(data)
+            self.waiting_bytes += len(data)
+            self.waiting += 1
             self._condition.notify()
 
     def _lose(self, word: str, why: str, count: int = 1) -> None:
@@ -200,10 +209,10 @@ class BagRecorder(GuardedNode):
             with self._condition:
                 self._condition.wait_for(lambda: self._queue or self._closing, timeout=0.2)
                 batch, closing = self._batch(), self._closing
-                self._write_batch(batch)
-                if time.monotonic() - flushed >= self.settings.flush or closing:
-                    flushed = time.monotonic()
-                    self._guarded(self._writer.flush)
+            self._write_batch(batch)
+            if time.monotonic() - flushed >= self.settings.flush or closing:
+                flushed = time.monotonic()
+                self._guarded(self._writer.flush)
             if closing and not self._queue:
                 return
 
@@ -231,17 +240,20 @@ class BagRecorder(GuardedNode):
         if not times and not self._closing and len(entries) < HELD:
             return []  # simulated time has not begun
         self._queue.clear()
-        self._waiting = 0
         first = times[0] if times else 1
         return [(name, stamp_ns or first, data) for name, stamp_ns, data in entries]
 
     def _write_batch(self, batch: list[tuple[str, int, bytes]]) -> None:
         for name, stamp_ns, data in batch:
             self._guarded(partial(self._writer.write, name, stamp_ns, data))
+            with self._condition:
+                self.waiting_bytes -= len(data)
+                self.waiting -= 1
 
     def _guarded(self, write: Any) -> None:
         try:
-            write()
+            with self._writing:
+                write()
         except ActiveSensingError as error:
             self._lose("not_written", str(error))
         except Exception as error:
@@ -255,8 +267,8 @@ class BagRecorder(GuardedNode):
             "bag": self.settings.bag,
             "topics": len(self._taken),
             "written": written,
-            "waiting": len(self._queue),
-            "waiting_bytes": self._waiting,
+            "waiting": self.waiting,
+            "waiting_bytes": self.waiting_bytes,
         }
         absent = self._absent()
         self._say_absent(absent)
@@ -283,8 +295,15 @@ class BagRecorder(GuardedNode):
                 return
             self._closing = True
             self._condition.notify()
-        self._thread.join(10.0)
-        self._guarded(self._writer.close)
+        self._thread.join(END_SECONDS)
+        if self._thread.is_alive():
+            self._lose(
+                "not_written",
+                f"the disk has not taken what waits in {END_SECONDS:g} s; the bag has no end",
+                self.waiting,
+            )
+        else:
+            self._guarded(self._writer.close)
         written = ", ".join(f"{n}: {c}" for n, c in sorted(self._writer.written.items())) or "none"
         lost = f"; lost {self.lost.total()}" if self.lost else ""
         self.get_logger().info(

@@ -21,7 +21,7 @@ from gp_active_sensing.ros import outputs, qos, streams
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.probe_status import buffer_levels, probe_status
+from gp_active_sensing.ros.probe_status import buffer_levels, probe_status, rejection_problems
 from gp_active_sensing.ros.streams import Stream, received_at
 from gp_active_sensing.types import Budget
 from gp_active_sensing.wording import shown
@@ -310,8 +310,7 @@ class Health:
                 problems.append(whose + advice(estimate, one.intake.delay))
                 values["reading_delay_seconds"] = one.intake.delay + estimate.seconds
         problems += streams.pose_problems(self.streams, jumps)
-        if rejected:
-            problems.append(f"{rejected.total()} rejected")
+        problems += rejection_problems(rejected)
         if self.qos_problems:
             problems.append("incompatible quality of service")
         if self._node.callback_errors or self.worker_errors:

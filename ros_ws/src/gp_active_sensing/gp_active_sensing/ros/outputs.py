@@ -141,7 +141,8 @@ def weights_message(
 
     A dimension of size 1 a candidate is how labels fit into this message: entry i of ``data``
     belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``, of a
-    belief over kernels ``kernel=PER+SE length_scale=150 …``.
+    belief over kernels ``kernel=PER+SE length_scale=150 …``, and ``… place_std=3`` where places
+    have something of their own.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
@@ -150,6 +151,7 @@ def weights_message(
         label = (
             f"{kernel}length_scale={scales} signal_std={candidate.signal_std:g} "
             f"noise_std={candidate.noise_std:g}"
+            f"{f' place_std={candidate.place_std:g}' if candidate.place_std else ''}"
         )
         message.layout.dim.append(MultiArrayDimension(label=label, size=1, stride=1))
     message.data = array.array("d", [float(w) for w in weights])

@@ -12,9 +12,11 @@ from gp_active_sensing.mission.roster import LEFT
 from gp_active_sensing.mission.visits import MOST_HELD
 from gp_active_sensing.ros.streams import Stream
 
-__all__ = ["buffer_levels", "probe_state", "probe_status"]
+__all__ = ["buffer_levels", "probe_state", "probe_status", "rejection_problems"]
 
 OK, WARN = 0, 1
+ASKED_FOR = ("settling",)
+"""Reasons not to use a reading that a parameter asks for: counted, and no problem."""
 
 
 def probe_state(probe: Probe) -> str:
@@ -72,10 +74,15 @@ def probe_status(
     problems = [f"nothing heard of {missing}"] if missing and state != "left" else []
     if pose.quiet and state != "left":
         problems.append(f"no pose for {pose.silence:.0f} s")
-    if total := sum(rejected.values()):
-        problems.append(f"{total} rejected")
+    problems += rejection_problems(rejected)
     level = WARN if problems or state in ("absent", "silent") else OK
     return level, "; ".join([summary, *problems]), values
+
+
+def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
+    """Return what is wrong with messages that were not used, by the word of the reason."""
+    total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
+    return [f"{total} rejected"] if total else []
 
 
 def buffer_levels(mission: Mission) -> dict[str, object]:

@@ -37,6 +37,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
 
 PROBES_SECONDS = 0.5
 """How often it is shown where the probes are [s, real time]."""
+_NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 
 
 class Results:
@@ -139,8 +140,8 @@ class Results:
         mean, std = _predict(job.loop)
         if job.finished is not None:
             self._record(job.finished, job.loop, mean, std)
-        self._telling.decisions(std)
         belief, now = job.loop.belief, self.now_ns()
+        self._telling.decisions(std, known=belief.scale_known or bool(belief.observed.any()))
         self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
         weights = outputs.weights_message(belief.weights, belief.hyperparameters)
         self._publish("~/length_scale_belief", weights)
@@ -157,7 +158,11 @@ class Results:
             if problem:
                 logger.error(f"not everything is kept: {problem}")
             elif recorder.run is not None:
-                logger.info(f"records: {recorder.run.path / PAGE}")
+                logger.info(f"report: {recorder.run.path / PAGE}")
+            else:
+                logger.info(_NOTHING_KEPT)
+            if not mission.config.exit_at_end:
+                logger.info("the node stays, with its topics and services; Ctrl-C ends it")
             return problem
         finally:
             self.health.publish()  # so that listeners know before the process may end
@@ -181,18 +186,33 @@ class Results:
         untouched = mission.state == "idle" and not mission.loop.counts["accepted"]
         self._stop("the node was shut down", over=False)
         if ended:
+            self._miss_report()
             return
         saved = recorder.save(mission, "interrupted")
         if untouched:
             return
         logger = self._node.get_logger()
         if recorder.run is None:
-            logger.info(f"stopped at stage {stage}; nothing is kept, since there is no run_dir")
+            logger.info(f"stopped at stage {stage}; {_NOTHING_KEPT}")
         elif saved:
             where = recorder.run.path
+            if missing := recorder.missing:
+                logger.error(
+                    f"stopped at stage {stage}: {missing}; make room, then start again with "
+                    f"run_dir:={where} to continue without them"
+                )
+                return
             logger.info(
                 f"stopped at stage {stage}: mission kept in {where}; "
                 f"start again with run_dir:={where} to continue"
+            )
+
+    def _miss_report(self) -> None:
+        """Say how to make the report of a mission that is over, where there was no time for it."""
+        run = self._parts.recorder.run
+        if run is not None and not (run.path / PAGE).exists():
+            self._node.get_logger().warning(
+                f"the report page is not written; `gp-active-sensing report {run.path}` makes it"
             )
 
     def _stop(self, reason: str, *, over: bool = True) -> None:

@@ -25,12 +25,19 @@ SPIN_SECONDS = 0.1
 """How long the executor waits at most before a signal is seen."""
 
 
+MOST_FAILURES = 1000
+"""Calls of the executor that may fail one after the other, before the process ends."""
+
+
 def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = None) -> int:
-    """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up.
+    """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up. The process ends next.
 
     rclpy's own signal handlers tear the context down under a running ``spin()``; ours only leave
     a note, so that the node can still publish and write its last words. A node that is being
-    configured has none: that is broken off, however long it would take.
+    configured has none: that is broken off, however long it would take. From the clean-up on a
+    SIGINT changes nothing any more, not even after the return: Ctrl-C twice is still an end in
+    order. The first SIGTERM is noted; from then on, and after the return, SIGTERM is as it was
+    before the call: a second one ends a process that hangs.
 
     Args:
         factory: makes the node once rclpy is initialised.
@@ -43,14 +50,18 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
     words = sys.argv[1:] if args is None else list(args)
     node: GuardedNode | None = None
     received: list[int] = []
+    before = signal.getsignal(signal.SIGTERM)
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
+        if number == signal.SIGTERM:
+            signal.signal(signal.SIGTERM, before)
         if node is not None and node.is_configuring:
             raise KeyboardInterrupt
 
     # Set explicitly: a shell starts background jobs with SIGINT ignored.
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGTERM, note)
     try:
         for path in given_files(words):
             check_parameter_file(path)
@@ -75,20 +86,30 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         if node is not None:
             _close(node)
         rclpy.try_shutdown()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _spin(node: GuardedNode, received: list[int]) -> None:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
+    failed = in_a_row = 0
     try:
         while rclpy.ok() and not received and node.exit_code is None:
             try:
                 executor.spin_once(timeout_sec=SPIN_SECONDS)
-            except RCLError:
-                if rclpy.ok():  # otherwise the context went away while waiting: the end
+                in_a_row = 0
+            except RCLError as error:
+                if not rclpy.ok():  # the context went away while waiting: the end
+                    return
+                # Some middlewares say so of a message that is none, and have then thrown it away.
+                failed, in_a_row = failed + 1, in_a_row + 1
+                if in_a_row > MOST_FAILURES:
                     raise
+                if failed in (1, 10, 100) or failed % 1000 == 0:
+                    node.get_logger().error(
+                        f"something that came in cannot be taken ({failed} so far): {error}"
+                    )
     finally:
         executor.remove_node(node)
         executor.shutdown(timeout_sec=1.0)

@@ -63,7 +63,9 @@ class SimulatorConfig:
     )
     reading: SimulatedReadingConfig = dataclasses.field(default_factory=SimulatedReadingConfig)
     exit_at_end: bool = param(
-        True, help="end the process when /diagnostics says that the mission is over"
+        True,
+        help="end the process when /diagnostics says that the mission is over, or when nobody has "
+        "given waypoints for 40 s after the first one",
     )
 
 

@@ -54,6 +54,8 @@ from gp_active_sensing.types import Reading
 __all__ = ["SimulatorNode", "main"]
 
 LIVE = ("silent",)
+ALONE_SECONDS = 40
+"""How long nobody may give waypoints any more before the simulator ends, where it is to [s]."""
 
 
 @dataclass
@@ -144,6 +146,8 @@ class SimulatorNode(GuardedNode):
                     DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.reliable()
                 )
             )
+            self._alone = 0
+            self.own(self.create_timer(1.0, self.look_for_planner, clock=steady_clock()))
         self.get_logger().info(
             f"scenario {scenario.name}: {world.topology.n} places, {config.speed_factor:g} times "
             f"real time{self._where_they_begin() if config.probes else ''}"
@@ -237,6 +241,18 @@ class SimulatorNode(GuardedNode):
             if any(item.key == "state" and item.value == "ended" for item in status.values):
                 self.get_logger().info("the mission is over")
                 self.end(0)
+
+    def look_for_planner(self) -> None:
+        """End when the planner is gone: one whose mission was short was perhaps never heard."""
+        driven = [probe for probe in self._probes.values() if probe.last_waypoint is not None]
+        topics = [probe_topic(probe.name, "next_waypoint") for probe in driven]
+        there = any(self.count_publishers(self.resolve_topic_name(topic)) for topic in topics)
+        self._alone = 0 if there or not driven else self._alone + 1
+        if self._alone > ALONE_SECONDS:
+            self.get_logger().info(
+                f"nobody has given waypoints for {ALONE_SECONDS} s: the mission is over"
+            )
+            self.end(0)
 
     # -- out -----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from gp_active_sensing import __version__
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.files import write_whole
+from gp_active_sensing.files import read_whole, write_whole
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MOST, parse
 from gp_active_sensing.selection.archive import HEADER, first_look, pack, unpack
@@ -78,7 +78,7 @@ def read_model(path: Path) -> KernelModel:
             what to do.
     """
     try:
-        data = path.read_bytes()
+        data = read_whole(path)
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror or error}"
         raise ConfigError(msg) from error
@@ -87,7 +87,7 @@ def read_model(path: Path) -> KernelModel:
 
 def model_mark(path: Path) -> str:
     """Return a short word for what is in a file: equal only for equal files. Raises OSError."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(read_whole(path)).hexdigest()[:16]
 
 
 def model_from(data: bytes, source: str = "the model") -> KernelModel:

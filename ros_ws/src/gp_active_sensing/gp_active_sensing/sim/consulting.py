@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.events import expert_event, reading_event, reading_of
+from gp_active_sensing.events import expert_event, finite, reading_event, reading_of
 from gp_active_sensing.expert import Consultation, SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.allowance import Allowance, in_metres
@@ -99,7 +99,7 @@ class Consulting:
         Raises:
             RunError, KeyError, TypeError, ValueError: it is none.
         """
-        waited, late = float(event["waited"]), int(event["late"])
+        waited, late = finite(event, "waited"), int(event["late"])
         answers = [reading_of(answer) for answer in event["answers"]]
         self._expert.answers(seconds)
         for reading in answers[:late]:

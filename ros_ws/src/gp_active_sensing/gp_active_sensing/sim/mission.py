@@ -14,6 +14,7 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import (
+    cost_of,
     decision_event,
     dropout_event,
     end_event,
@@ -190,8 +191,7 @@ class Mission:
             # Traffic has no memory of its own: what was driven is driven again, and compared.
             traffic = self.world.traffic
             trip = None if traffic is None else traffic.drive_again(plan, event)
-            cost = Cost(float(event["metres"]), float(event["seconds"]))
-            self._move(plan, cost, trip)
+            self._move(plan, cost_of(event), trip)
         elif kind in ("reading", "dropout", "miss"):
             location = int(event["location"])
             if not self._to_read or self._to_read[0][0] != location:

@@ -17,7 +17,8 @@ from gp_active_sensing.config import (
 )
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.expert.config import ExpertConfig
-from gp_active_sensing.mission.names import numbered
+from gp_active_sensing.kernels import graph_kernels
+from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.resources import find_resource
@@ -167,7 +168,7 @@ class Scenario:
         "probe.start, the others where the seed says, and each may drive budget.metres and "
         "budget.seconds",
         low=1,
-        high=1000,
+        high=MOST_PROBES,
     )
     expert: ExpertConfig = dataclasses.field(default_factory=ExpertConfig)
     policy: dict[str, Any] = dataclasses.field(
@@ -212,6 +213,13 @@ class Scenario:
     def names(self) -> tuple[str, ...]:
         """Names of the probes, probe_1 and on; () for a single one, which needs no name."""
         return numbered(str(self.probes)) if self.probes > 1 else ()
+
+    @property
+    def scale_unit(self) -> str:
+        """Unit of the length-scales: metres on a map or along its roads; "" for other features."""
+        on_map = self.map.kind != "points" and set(self.map.features) <= {"x", "y"}
+        along = all(name in graph_kernels for name in self.belief.kernel_names)
+        return "m" if on_map or along else ""
 
     def build_policy(self) -> Policy:
         """Return the policy described by the scenario. Raises ConfigError."""

@@ -63,12 +63,11 @@ def make_world(name: str) -> tuple[Topology, Belief, int]:
             belief.observe(place, 30.0 + place)
         return topology, belief, 1
     scale = SCALES.get(name, 2.0)
-    config = BeliefConfig(
-        kernel="graph_matern" if name == "town_graph" else "se",
-        length_scales=(0.5 * scale, scale, 3 * scale),
-        signal_std=(7.0,),
-        noise_std=(1.0,),
-    )
+    known = {"length_scales": (0.5 * scale, scale, 3 * scale), "signal_std": (7.0,)}
+    if name == "town_graph":  # of everything: kernels, parts of the places' own, length-scales
+        known |= {"kernel": ("graph_matern12", "graph_matern", "matern12"), "place_std": (0.0, 4.0)}
+        known |= {"length_scales": (scale, 3 * scale)}
+    config = BeliefConfig(**known, noise_std=(1.0,))  # type: ignore[arg-type]
     belief = belief_on(config, topology)
     rng = np.random.default_rng(0)
     for place in (0, 1, 2):

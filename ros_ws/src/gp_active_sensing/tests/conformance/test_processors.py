@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 
+import pytest
+
 from gp_active_sensing.planning import policies
 from tests.processors import on_two_processors
 
@@ -56,6 +58,7 @@ BAL = (
 )
 
 
+@pytest.mark.slow
 def test_every_policy_goes_to_the_same_places_on_two_processors() -> None:
     every = [{"name": name} for name in policies.names()] + list(BAL)
     one, other = on_two_processors(SCRIPT, json.dumps(every))

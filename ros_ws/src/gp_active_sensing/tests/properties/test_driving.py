@@ -240,6 +240,7 @@ def test_on_random_graphs(seed: int) -> None:
         mission(moves, rng, next(every), 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", [0.0, 2.5])
 @pytest.mark.parametrize("name", SHIPPED)
 def test_on_shipped_maps(name: str, reach: float) -> None:
@@ -251,6 +252,7 @@ def test_where_any_place_is_next() -> None:
     drive(build_topology(load_scenario("line").map), 600, seed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SHARED, *ALSO])
 def test_on_shared_maps(shared_data: Path, name: str) -> None:
     drive(shared(shared_data / name, 0.0), 1000, seed=3)
@@ -265,6 +267,7 @@ def test_many_decisions_on_shipped_maps(name: str, dose: float) -> None:
     drive(shipped(name, 0.0), round(10_000 * dose), seed=4, most=400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_many_decisions_on_shared_maps(shared_data: Path, name: str, dose: float) -> None:
     drive(shared(shared_data / name, 0.0), round(10_000 * dose), seed=5, most=400)

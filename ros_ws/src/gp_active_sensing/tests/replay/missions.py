@@ -106,6 +106,7 @@ class Recorder:
         dropout: share of visits without a reading.
         outliers: share of readings that are far off.
         ahead_ns: how far the node's clock has been set forward [ns].
+        slowness: how much later it is each time the mission looks at its clock [s].
     """
 
     seed: int
@@ -116,6 +117,7 @@ class Recorder:
     dropout: float = 0.1
     outliers: float = 0.0
     ahead_ns: int = 0
+    slowness: float = 1e-7
     messages: list[tuple[str, int, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -141,7 +143,7 @@ class Recorder:
         self._bodies = {n: _Body(10.0 * i, 0.0) for i, n in enumerate(names)}
 
     def _clock(self) -> float:
-        self._time += 1e-7
+        self._time += self.slowness
         return self._time
 
     @property
@@ -164,7 +166,7 @@ class Recorder:
         todo = dict(sorted(self.commands.items()))
         while self._time - start < self.seconds and self.mission.state != "ended":
             count += 1
-            self._time = start + count * TICK
+            self._time = max(self._time, start + count * TICK)
             for at in [at for at in todo if at <= self._time - start]:
                 todo.pop(at)(self.mission)
             self._deliver()

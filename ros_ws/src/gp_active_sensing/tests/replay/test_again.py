@@ -54,6 +54,16 @@ def test_whatever_happened_the_decisions_come_out_again(
         assert not all(taken)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_busy_machine_whose_steps_take_long(tmp_path: Path, seed: int) -> None:
+    """Readings are put where the mission put them, however long it took to look at its messages."""
+    played = Recorder(seed, slowness=0.01).run()
+    comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
+    check_equal(comparison, least=10)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_several_probes(tmp_path: Path, seed: int) -> None:
     names = ("boat", "car")

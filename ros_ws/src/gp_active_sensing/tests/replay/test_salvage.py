@@ -114,16 +114,16 @@ KINDS = ("cut", "flips", "zeros", "length", "missing")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_fifty_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, kind: str) -> None:
-    """Ten of each kind: fifty of MCAP, of packed MCAP and of SQLite."""
+def test_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, kind: str) -> None:
+    """Six of each kind: thirty of MCAP, of packed MCAP and of SQLite."""
     rng = np.random.default_rng([KINDS.index(kind), len(sound.parent.name)])
     total = len(drive())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused = salvaged = 0
-    for trial in range(10):
+    for trial in range(6):
         bag = tmp_path / f"bag{trial}"
         shutil.copytree(sound, bag)
-        file = bag / "metadata.yaml" if trial == 9 else storage_of(bag)
+        file = bag / "metadata.yaml" if trial == 5 else storage_of(bag)
         file.write_bytes(mutated(file.read_bytes(), kind, rng))
         plain, _ = attempt(bag, tmp_path / f"plain{trial}")
         refused += bool(plain)
@@ -138,7 +138,7 @@ def test_fifty_mutations_are_refused_or_salvaged(sound: Path, tmp_path: Path, ki
         if found["lost"]:
             assert found["messages"] + found["lost"] <= total + 1
     assert refused > 0
-    assert salvaged >= (4 if sound.parent.name.startswith("sqlite3") else 8)
+    assert salvaged >= (2 if sound.parent.name.startswith("sqlite3") else 4)
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert grown < MOST_MEMORY
 

@@ -10,13 +10,14 @@ import pytest
 
 pytest.importorskip("rosbags")
 from mcap.writer import CompressionType, Writer
+from rosbags.rosbag2.metadata import dump_qos_v8
 
 from gp_active_sensing.errors import ReplayError
-from gp_active_sensing.replay import unpacking
-from gp_active_sensing.replay.bag import Bag
+from gp_active_sensing.replay import salvage, unpacking
+from gp_active_sensing.replay.bag import Bag, _is_latched
 from gp_active_sensing.replay.unpacking import Allowance, unlz4, unzstd
 from tests.page_names import REPOSITORY
-from tests.replay.bags import write_bag
+from tests.replay.bags import LATCHED, write_bag
 from tests.replay.test_salvage import drive
 
 SIZE = 3_000_000
@@ -182,3 +183,45 @@ def test_an_allowance_is_for_the_file_as_a_whole(tmp_path: Path) -> None:
         allowance.take(1)
     with pytest.raises(unpacking.TooMuchError, match="claims"):
         allowance.take(-1)
+
+
+def of_many_topics(path: Path, topics: int) -> Path:
+    """Make a bag of so many topics with one message each, all offered alike."""
+    made = io.BytesIO()
+    writer = Writer(made, compression=CompressionType.ZSTD)
+    writer.start(profile="ros2")
+    schema = writer.register_schema("std_msgs/msg/String", "ros2msg", b"string data")
+    profiles = {"offered_qos_profiles": dump_qos_v8([LATCHED])}
+    for number in range(topics):
+        channel = writer.register_channel(f"/a{number}", "cdr", schema, profiles)
+        writer.add_message(channel, number, b"\0\1\0\0\1\0\0\0\0", number)
+    writer.finish()
+    path.write_bytes(made.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("salvaged", [True, False])
+def test_the_profile_of_many_topics_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, salvaged: bool
+) -> None:
+    from rosbags.rosbag2 import metadata
+
+    read: list[str] = []
+    parse_qos = metadata.parse_qos
+    monkeypatch.setattr(metadata, "parse_qos", lambda text: read.append(text) or parse_qos(text))
+    _is_latched.cache_clear()
+    with Bag(of_many_topics(tmp_path / "many.mcap", 50), salvage=salvaged) as opened:
+        assert [topic.latched for topic in opened.topics] == [True] * 50
+        assert opened.count == 50
+    assert len(read) == 1
+
+
+def test_of_more_topics_than_a_bag_may_have_the_first_are_salvaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(salvage, "MOST_TOPICS", 10)
+    with Bag(of_many_topics(tmp_path / "many.mcap", 30), salvage=True) as opened:
+        assert len(opened.topics) == len(list(opened.messages())) == 10
+        assert opened.loss is not None
+        assert (opened.loss.read, opened.loss.lost) == (10, 20)
+        assert opened.loss.damage == ("many.mcap: more than 10 topics; others are left out",)

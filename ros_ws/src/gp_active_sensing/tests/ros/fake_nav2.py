@@ -101,6 +101,11 @@ class Client:
         return handle
 
     @property
+    def waits(self) -> bool:
+        """Whether a goal has no answer yet."""
+        return bool(self._unanswered)
+
+    @property
     def at(self) -> list[tuple[float, float]]:
         """Where the goals were."""
         return [(g.pose.position.x, g.pose.position.y) for g in self.goals]

@@ -134,6 +134,8 @@ def run_mission(
                     "mission.exit_at_end:=true",
                     "plan_ahead:=false",
                     f"mission.reading_timeout:={patience * speed}",
+                    # A busy machine may keep the probe from moving for minutes of its time.
+                    "mission.drive_timeout:=0.0",
                     "reading.variance_field:=variance",
                     "reading.catch_up:=true",
                     "pose.catch_up:=true",

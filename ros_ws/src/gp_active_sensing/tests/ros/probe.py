@@ -34,6 +34,7 @@ GRID = (
     "policy.name:=ie",
     "reading.variance_field:=variance",
     "mission.wait_for_reading:=false",
+    "pose.max_age:=100.0",  # on a busy machine long may pass between the one pose and a reading
 )
 NAMES = {
     "plan": PathMessage,

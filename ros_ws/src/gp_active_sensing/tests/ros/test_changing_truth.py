@@ -61,7 +61,7 @@ def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> 
     recorder.stage(stage, belief, mean, np.sqrt(variance))
     rig.step(500.0, plan=False)  # the mission is over
     summary = recorder.summary(rig.mission, "finished")
-    (record,) = recorder.records
+    record = recorder.stages.newest
     assert record["truth_seconds"] == pytest.approx(31.0)
     assert record["rmspe"] == rmspe(mean, truth.at(record["truth_seconds"]), belief.observed)
     assert summary["rmspe"] == rmspe(mean, truth.at(90.0), belief.observed)

@@ -36,8 +36,12 @@ def test_while_it_plans_for_a_day(ros: Ros, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with node("active_sensing", log, *LONG, f"run_dir:={tmp_path / 'run'}") as process:
         probe = Probe(ros).connect()
-        probe.pose(0.0)
-        probe.wait_value("planning", "yes")
+
+        def planning() -> bool:
+            probe.pose(0.0)  # a first one may be sent before the other process knows who sends
+            return probe.values.get("planning") == "yes"
+
+        wait_until(planning, "the node to plan")
         end(process, log)
     assert "start again with run_dir:=" in log.read_text()
 

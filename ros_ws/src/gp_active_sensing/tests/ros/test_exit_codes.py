@@ -54,16 +54,26 @@ def test_what_codes_mean() -> None:
         ((0, 7), FAILED),
     ],
 )
-def test_what_the_codes_of_several_nodes_make(codes: tuple[int, ...], expected: int) -> None:
+def test_what_the_codes_of_several_nodes_make(
+    tmp_path: Path, codes: tuple[int, ...], expected: int
+) -> None:
     """The first one, which is not required, has ended when the second ends the launch."""
     first, second = (f"raise SystemExit({code})" for code in codes)
+    ended = tmp_path / "ended"
+    wait = f"import os, time\nwhile not os.path.exists({str(ended)!r}): time.sleep(0.01)\n"
     group = ProcessGroup(
         [
             Program("first", (sys.executable, "-c", first), required=False),
-            Program("second", (sys.executable, "-c", f"import sys; sys.stdin.read(); {second}")),
+            Program("second", (sys.executable, "-c", wait + second)),
         ]
     )
-    group.run(tick=None)
+
+    def tick() -> bool:
+        if group.children["first"].poll() is not None:
+            ended.touch()
+        return False
+
+    group.run(tick)
     assert exit_code(group) == expected
 
 

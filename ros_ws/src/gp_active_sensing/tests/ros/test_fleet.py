@@ -259,6 +259,7 @@ def test_no_more_names_than_a_mission_may_have(ros: Ros, scenario: Path) -> None
     for names, text in (
         ([f"p{i}" for i in range(MOST_PROBES)], f"expected {MOST_PROBES} at most: use a name"),
         ([f"p{i}" for i in range(MOST_PROBES + 1)], f"{MOST_PROBES + 1} names; expected"),
+        (["probe_1", "probe_2", "a" * 301], "a name of 301 characters"),
     ):
         (answer,) = sensing.set_parameters([Parameter("probes", value=names)])
         assert not answer.successful

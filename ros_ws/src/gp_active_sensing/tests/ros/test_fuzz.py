@@ -9,7 +9,11 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from rclpy.serialization import serialize_message
+from rosgraph_msgs.msg import Clock
+
 from gp_active_sensing.ros import qos
+from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.message_types import find_message_type
 from tests.fuzzing import sums
 from tests.ros.conftest import Ros, wait_until
@@ -65,6 +69,37 @@ def test_messages_through_the_topics_of_a_running_node(ros: Ros) -> None:
     assert not node.callback_errors
     probe = Probe(ros)
     assert probe.call("pause").message, "the services answer"
+
+
+def test_absurd_times_on_the_clock(ros: Ros) -> None:
+    rng = random.Random("clock")
+    node = sensing(ros, "use_sim_time:=true", "mission.begin:=false")
+    probe = Probe(ros).connect()
+    wait_until(probe.clock.get_subscription_count, "a subscriber of /clock")
+    hostile = ros.node("hostile").create_publisher(Clock, "/clock", qos.reliable(100))
+    wait_until(hostile.get_subscription_count, "a subscriber of /clock")
+    seconds = (0, 1, 100, -1, -(2**31), 2**31 - 1)
+    for _ in range(300):
+        message = Clock()
+        message.clock.sec = rng.choice(seconds)
+        message.clock.nanosec = rng.choice((0, 1, 999_999_999, 2**32 - 1))
+        data = bytearray(serialize_message(message))
+        if rng.random() < 0.3:
+            data[rng.randrange(4, len(data))] = rng.randrange(256)
+        hostile.publish(bytes(data))
+    # Times that rclpy refuses fail its own callback, which is counted, and nothing else.
+    wait_until(lambda: node.callback_errors, "times that cannot be")
+    wait_until(lambda: _told(probe, node, 2_000.0), "the time that is said last")
+    assert set(node.callback_errors) == {"callback of topic /clock"}
+    assert probe.call("start").success, "the services answer"
+    probe.pose(0.0, t=2_000_000_000_000)
+    probe.reading(20.0, t=2_000_000_000_000)
+    wait_until(lambda: node.mission.loop.counts["accepted"], "a reading to be used")
+
+
+def _told(probe: Probe, node: ActiveSensingNode, seconds: float) -> bool:
+    probe.tick(seconds)
+    return int(node.get_clock().now().nanoseconds) == round(1e9 * seconds)
 
 
 def test_parameters_of_a_node_that_is_not_configured(ros: Ros) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 import time
@@ -25,6 +26,8 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.streams import received_at
+from gp_active_sensing.ros.transforms import Transforms
+from tests.fuzzing import NUMBERS, sums
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.waiting import LIMIT
@@ -73,6 +76,21 @@ def test_what_comes_too_fast_is_thinned_out_and_counted(ros: Ros) -> None:
         lambda: mission.loop.counts["accepted"] + mission.rejected.total() == sent,
         "every reading used or counted",
     )
+
+
+def test_readings_that_have_to_settle_are_counted_and_no_problem(ros: Ros) -> None:
+    node = sensing(ros, "mission.settle:=1000.0")
+    probe = Probe(ros).connect()
+    now = probe.now_ns()
+    for i in range(3):
+        probe.pose(0.0, t=now + i)
+        probe.reading(20.0, t=now + i)
+    wait_until(lambda: rejected(node) == {"settling": 3}, "they settle")
+    probe.wait_value("rejected_settling", "3")
+    assert "rejected" not in probe.problems
+    probe.pose(0.0, frame="elsewhere")
+    wait_until(lambda: "rejected" in probe.problems, "a pose in another frame is a problem")
+    assert probe.problems.split(", ")[-1] == "1 rejected"
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x01\x00\x00\xff\xff\xff\xff", b"\xff" * 64])
@@ -264,6 +282,33 @@ def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
     wait_until(lambda: mission.loop.belief.observed[1], "the reading at the pose of tf")
     tf.move("sensor", 20.0, now + 1_000_000_000)
     wait_until(lambda: mission.inbox.received["poses"] == 2, "the next pose")
+
+
+def test_absurd_transforms_are_used_or_counted(ros: Ros, tf: Tf) -> None:
+    rng = random.Random("tf")
+    node = sensing(ros, "autostart:=false")
+    node.configure()
+    mission, transforms = node.mission, Transforms(node, "map", 1e-6)  # looked up below
+    transforms.add("sensor", mission.inbox.put)
+    given = 0
+    for _ in range(2000):
+        tf.move("sensor", rng.choice((0.0, 10.0, *NUMBERS)), rng.randrange(1, 2**60))
+        found = tf.known["map", "sensor"]
+        found.header.stamp.sec = rng.choice((1, 100, -1, -(2**31), 2**31 - 1))
+        found.header.stamp.nanosec = rng.choice((0, 5, 999_999_999, 2**32 - 1))
+        place, turn = found.transform.translation, found.transform.rotation
+        place.y, turn.z, turn.w = rng.choice(NUMBERS), rng.choice(NUMBERS), rng.choice(NUMBERS)
+        transforms.look_up()
+        given += 1
+        if given % 50 == 0:
+            mission.step(100_000_000_000 + given)
+    while len(mission.inbox):
+        mission.step(200_000_000_000)
+    _, poses = sums(mission)
+    assert not node.callback_errors
+    assert poses["waiting"] == 0
+    assert 0 < sum(poses.values()) == mission.inbox.received["poses"] <= given
+    assert {"used", "pose_not_finite"} <= {word for word, count in poses.items() if count}, poses
 
 
 def test_what_tf_lacks_is_said(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:

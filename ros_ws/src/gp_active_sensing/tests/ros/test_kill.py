@@ -28,7 +28,7 @@ def undisturbed(
     return scenario, patience, plain
 
 
-@pytest.mark.seeds(0.05)
+@pytest.mark.seeds(0.025)
 def test_a_killed_mission_ends_as_the_one_that_was_not(
     tmp_path: Path, undisturbed: tuple[Path, float, Outcome], seed: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -273,6 +274,41 @@ def test_an_abortion_that_comes_late_does_not_block_the_next_place(stage: Stage)
     assert stage.rig.loop.blocked == set()
     stage.go()
     assert stage.client.at[-1] == (20.0, 0.0)
+
+
+def test_absurd_answers_of_nav2(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    rng = random.Random("nav2")
+    results: tuple[dict[str, Any], ...] = (
+        {}, {"error_code": -1}, {"error_code": 2**31, "error_msg": "x" * 100_000},
+        {"error_msg": "half a character: \ud800"}, {"error_code": "word", "error_msg": 3},
+    )  # fmt: skip
+    mission, client = stage.rig.mission, stage.client
+    client.accepts = None
+    sent = stage.rig.sent[-1]
+    for _ in range(2000):
+        what = rng.randrange(8)
+        if what == 0 and mission.state == "running":
+            stage.go(sent)
+        elif what == 1:
+            client.ready = rng.random() < 0.8
+        elif what == 2 and client.waits:
+            client.answer(rng.random() < 0.5)
+        elif what == 3 and client.handles:
+            rng.choice(client.handles).end(rng.randrange(-128, 128), **rng.choice(results))
+        elif what == 4:
+            mission.pause()
+        elif what == 5:
+            mission.resume()
+        else:
+            stage.later(rng.choice((0.0, 0.3, 3.0, 1e9)))
+    assert len(client.goals) > 50
+    while client.waits:
+        client.answer(False)
+    mission.resume()
+    client.ready = client.accepts = True
+    stage.go(sent)
+    assert stage.state == "driving", "an honest server is understood afterwards"
+    assert all(len(record.getMessage()) < 1000 for record in caplog.records)
 
 
 def test_on_the_way_home_an_aborted_goal_is_sent_again(stage: Stage) -> None:

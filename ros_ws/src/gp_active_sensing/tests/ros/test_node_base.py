@@ -327,6 +327,55 @@ def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
     assert "Traceback" not in done.stderr
 
 
+STRICT = """
+import sys
+from rclpy.executors import SingleThreadedExecutor
+from gp_active_sensing.ros import running
+from gp_active_sensing.ros.node_base import GuardedNode, RCLError
+
+class Node(GuardedNode):
+    def __init__(self):
+        super().__init__("strict")
+        self.create_timer(0.01, self.count)
+        self.times = 0
+    def count(self):
+        self.times += 1
+        if self.times == 5:
+            self.end()
+
+spin_once, calls = SingleThreadedExecutor.spin_once, []
+
+def strict(self, timeout_sec):
+    calls.append(1)
+    if {when}:
+        raise RCLError("failed to take message from subscription")
+    spin_once(self, timeout_sec)
+
+SingleThreadedExecutor.spin_once = strict
+running.MOST_FAILURES = 3
+sys.exit(running.run_node(Node))
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "code"), [("len(calls) % 4 == 1", 0), ("len(calls) % 4 != 1", 0), ("True", 1)]
+)
+def test_a_middleware_that_says_what_it_cannot_take_does_not_end_the_node(
+    when: str, code: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STRICT.replace("{when}", when)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert "cannot be taken (1 so far): failed to take message" in done.stderr
+    assert done.stderr.count("cannot be taken") <= 3, "not a line each"
+    assert ("Traceback" in done.stderr) == bool(code), "for ever is not survived"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_breaks_off_what_takes_long_to_configure(number: int) -> None:
     code, out, err = run_and_signal(CONFIGURING, number)
@@ -340,6 +389,42 @@ def test_a_signal_breaks_off_what_takes_long_to_configure(number: int) -> None:
 def test_signals_end_the_node_cleanly(numbers: tuple[int, ...]) -> None:
     code, out, err = run_and_signal(SCRIPT, *numbers)
     assert (code, out) == (0, "released\n")
+    assert "Traceback" not in err
+
+
+HANGING = SCRIPT.replace(
+    'print("released", flush=True)', 'print("up", flush=True)\n        threading.Event().wait()'
+).replace("import sys", "import sys, threading")
+
+
+def test_a_second_sigterm_ends_a_node_that_hangs_at_its_end() -> None:
+    process = subprocess.Popen([sys.executable, "-c", HANGING], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            assert process.stdout is not None
+            for _ in range(2):
+                assert process.stdout.readline() == "up\n"
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(LIMIT) == -signal.SIGTERM
+        finally:
+            process.kill()
+
+
+# A second Ctrl-C that comes when the node has ended and its process has not.
+LATE = (
+    SCRIPT.replace("sys.exit(run_node(Quiet))", "code = run_node(Quiet)")
+    + """
+import os, signal
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit(code)
+"""
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_late_ctrl_c_changes_nothing(number: int) -> None:
+    code, out, err = run_and_signal(LATE, number)
+    assert (code, out) == (0, "released\n"), err
     assert "Traceback" not in err
 
 

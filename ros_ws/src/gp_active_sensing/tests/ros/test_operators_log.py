@@ -13,6 +13,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.ros.worker import Worker
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.test_node_base import ACTIVATE, DEACTIVATE, Lifecycle
@@ -49,6 +51,42 @@ def test_each_stage_is_read_before_the_next_is_chosen(
     assert re.search(r"\(\d+(\.\d)? m\); map uncertainty [\d.]+ → [\d.]+ degC$", second)
     assert "the mission is over: the budget of readings is spent; the last waypoint stands" in told
     assert not [line for line in told if re.search(r"\d{16}|\bns\b", line)]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_end_says_what_is_kept_and_what_the_node_does_then(
+    ros: Ros,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kept: bool,
+) -> None:
+    run = tmp_path / "run"
+    node = sensing(ros, "budget.readings:=1", *([f"run_dir:={run}"] if kept else []))
+    probe = Probe(ros).connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    said: list[str] = []
+
+    def stays() -> bool:
+        said.append(capfd.readouterr().err)
+        return "the node stays, with its topics and services; Ctrl-C ends it" in "".join(said)
+
+    wait_until(stays, "the last word")
+    told = lines("".join(said))
+    assert (f"report: {run / 'report.html'}" in told) is kept
+    assert ("nothing is kept, since there is no run_dir" in told) is not kept
+    stopped = Worker.stop
+    monkeypatch.setattr(Worker, "stop", lambda worker: stopped(worker) and False)
+    if kept:  # as if it had been stopped before
+        (run / "report.html").unlink()
+    node.deactivate()
+    node.release()
+    told = lines(capfd.readouterr().err)
+    given_up = "its records were still being written when the node was stopped; that is given up"
+    assert given_up in told
+    by_hand = f"the report page is not written; `gp-active-sensing report {run}` makes it"
+    assert (by_hand in told) is kept
 
 
 def test_pausing_going_on_and_ending_leave_a_line_each(
@@ -196,3 +234,30 @@ def test_the_recorder_speaks_in_words_too(
     for status in heard[0].status:
         for item in status.values:
             assert_words(item.key, item.value)
+
+
+def test_a_mission_of_which_not_all_could_be_written_is_not_called_kept(
+    ros: Ros,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    def full(*_: Any) -> None:
+        msg = "no space"
+        raise RunError(msg)
+
+    run = tmp_path / "run"
+    node = sensing(ros, f"run_dir:={run}")
+    probe = Probe(ros).connect()
+    probe.pose(0.0)
+    wait_until(lambda: probe.waypoints, "the first waypoint")
+    monkeypatch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+    node.deactivate()
+    node.release()
+    told = lines(capfd.readouterr().err)
+    (stopped,) = (line for line in told if line.startswith("stopped"))
+    assert re.fullmatch(
+        rf"stopped at stage 1: \d+ events could not be written to {run}; make room, then start "
+        rf"again with run_dir:={run} to continue without them",
+        stopped,
+    )

@@ -311,12 +311,16 @@ def test_read_only_parameters_stay(ros: Ros) -> None:
     assert math.isfinite(node.get_parameter("mission.coverage").value)
 
 
+NAMES = ("probe.end", "belief.kernel")
+"""Parameters of several types that any text may be a value of, as far as that goes."""
+
+
 def test_no_wrong_value_is_replaced_by_a_default(ros: Ros) -> None:
     """Every parameter of the node at once with a value that it cannot have."""
     wrong: dict[str, str] = {}
     for leaf in leaves_of(ActiveSensingConfig, {"policy": policies.factory("bal")}):
         if leaf.name != "policy.name":
-            text = leaf.kind == Parameter.Type.STRING or leaf.name == "probe.end"  # a name
+            text = leaf.kind == Parameter.Type.STRING or leaf.name in NAMES
             wrong[leaf.name] = "[true, false]" if text else "'no such value'"
     arguments = [word for name, text in wrong.items() for word in ("-p", f"{name}:={text}")]
     node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *arguments]))

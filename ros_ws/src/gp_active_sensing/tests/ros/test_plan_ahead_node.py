@@ -200,7 +200,8 @@ def test_a_mission_with_nothing_known_of_the_field(
     belief = node.mission.loop.belief
     assert not belief.scale_known
     said = capfd.readouterr().err
-    assert "length-scales from the map: 7, " in said
+    assert said.count("length-scales from the map: 7, ") == 1, "the page says nothing of it again"
+    assert "e+06" not in said, "before a reading nothing is known of the scale"
     assert "the candidate length-scales follow the readings: " in said
     heard = probe.heard["length_scale_belief"]
     assert {len(message.data) for message in heard} == {24}, "their number stays"

@@ -66,6 +66,19 @@ def test_what_was_not_used_is_a_warning() -> None:
     assert values["rejected_too_large"] == 2
 
 
+def test_readings_that_have_to_settle_are_no_problem() -> None:
+    team = Team(["a", "b"])
+    team.here("a", "b")
+    team.step()
+    team.probe("a").intake.rejected["settling"] = 40
+    level, summary, values = status(team, "pose", "reading")
+    assert (level, values["rejected_settling"]) == (OK, 40)
+    assert "rejected" not in summary
+    level, summary, values = status(team, "pose", "reading", refused={"too_large": 2})
+    assert level == WARN
+    assert summary.endswith("; 2 rejected")
+
+
 def test_resting_and_going_home() -> None:
     team = Team(["a", "b"], budget={"readings": 1})
     team.here("a", "b")

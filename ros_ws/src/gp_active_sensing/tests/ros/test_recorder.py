@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,40 @@ def test_a_recorder_that_is_stuck_says_where(
     assert "in waiting_for_its_words" in said
     ros.add(node)
     wait_until(lambda: not node.is_stuck, "it to look again")
+
+
+def test_a_disk_that_hangs_keeps_neither_messages_nor_the_end_waiting(
+    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bag_recorder_node, "END_SECONDS", 0.1)
+    begun, goes_on = threading.Event(), threading.Event()
+    writers: list[bag_recorder_node.BagWriter] = []
+
+    def hang(writer: bag_recorder_node.BagWriter, *message: Any) -> None:
+        writers.append(writer)
+        begun.set()
+        assert goes_on.wait(LIMIT)
+
+    monkeypatch.setattr(bag_recorder_node.BagWriter, "write", hang)
+    number = ros.node().create_publisher(Float64, "number", 10)
+    node = ros.add(recorder(f"bag:='{tmp_path / 'bag'}'", "topics:=[number]"))
+    wait_until(number.get_subscription_count, "the recorder")
+    try:
+        number.publish(Float64())
+        assert begun.wait(LIMIT)
+        for _ in range(2):
+            number.publish(Float64())
+        wait_until(lambda: node.waiting == 3, "those that come while it writes")
+        assert node.waiting_bytes == 36, "what is being written takes room, too"
+        end = threading.Thread(target=node.release, daemon=True)
+        end.start()
+        end.join(LIMIT)
+        assert not end.is_alive()
+        assert node.lost == {"not_written": 3}
+    finally:
+        goes_on.set()
+    wait_until(lambda: node.waiting == node.waiting_bytes == 0, "the disk to go on")
+    writers[0].close()  # which the node did not wait for
 
 
 @pytest.fixture

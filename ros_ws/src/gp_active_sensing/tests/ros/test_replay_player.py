@@ -68,6 +68,7 @@ def test_everything_is_played_in_order_with_the_bag_s_clock(
     assert [m.data for m in listener.heard["/note"]] == ["first"]
     assert "played 61 messages (/note: 1, /number: 60)" in done.stdout
     assert took > 59 * STEP * 1e-9 / 2.0
+    assert f"playing {bag} at 2 times its own speed, about 1 s" in done.stdout
     ticks = [m.clock.sec * 10**9 + m.clock.nanosec for m in listener.heard["/clock"]]
     assert ticks == sorted(ticks)
     assert len(ticks) > 20

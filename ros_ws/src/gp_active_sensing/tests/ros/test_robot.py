@@ -209,7 +209,7 @@ def test_a_lag_is_found_and_named(start: Callable[..., Drive]) -> None:
     assert float(drive.values["reading_delay_seconds"]) == pytest.approx(1.5, abs=0.2)
     assert "set reading.delay: 1." in drive.levels["inputs"][1]
     assert drive.wait_end() == 0, drive.log.read_text()
-    assert drive.log.read_text().count("older than their stamps: set reading.delay: 1.") == 1
+    assert drive.log.read_text().count("older than their stamps: set reading.delay: 1.") >= 1
     [found] = RunDirectory.open(drive.run).summary()["delays"]
     assert found["seconds"] == pytest.approx(1.5, abs=0.2)
 

@@ -17,6 +17,7 @@ from gp_active_sensing import __version__
 from gp_active_sensing.cli import _cli
 from gp_active_sensing.planning import policies
 from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import load_scenario
 from tests.unit.experiments import small as small_experiments
 from tests.unit.sim.scenarios import mapping
 from tests.waiting import LIMIT
@@ -89,15 +90,31 @@ def test_a_terminal_gets_a_progress_bar() -> None:
     for terminal in (True, False):
         stream = io.StringIO()
         console = Console(file=stream, force_terminal=terminal, width=200)
-        with show_stages(console, total=4) as show:
+        with show_stages(console, total=4, scale_unit="m") as show:
             show(record)
         shown[terminal] = stream.getvalue()
     assert "1/4" in shown[True]
     assert "━" in shown[True]
     assert shown[False] == (
-        "stage   1/4  a           no reading, set aside  length-scale 1 (50 %)  gap 0.500  "
+        "stage   1/4  a           no reading, set aside  length-scale 1 m (50 %)  gap 0.500  "
         "planned in 0.100 s\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "unit"),
+    [
+        ((), "m"),
+        (("map.features=[speed_limit, lanes]",), ""),
+        (("map.features=[speed_limit, lanes]", "belief.kernel=graph_matern"), "m"),
+        (("map.features=[relational]", "belief.kernel=[graph_matern12, graph_matern32]"), "m"),
+        (("map.features=[relational]", "belief.kernel=[graph_matern12, matern12]"), ""),
+    ],
+)
+def test_length_scales_of_a_scenario_have_a_unit_where_they_are_distances(
+    given: tuple[str, ...], unit: str
+) -> None:
+    assert load_scenario("town", overrides=given).scale_unit == unit
 
 
 def test_json_is_all_there_is_on_stdout(scenario_file: Path, tmp_path: Path) -> None:
@@ -242,6 +259,7 @@ def fixture_experiment_file(tmp_path: Path) -> Path:
     return small_experiments.write(tmp_path / "trial.yaml")
 
 
+@pytest.mark.slow
 def test_experiment_prints_a_line_a_trial_a_table_and_where_things_are(
     experiment_file: Path, tmp_path: Path
 ) -> None:
@@ -286,6 +304,7 @@ def test_experiment_as_json(experiment_file: Path, tmp_path: Path) -> None:
     assert count == 2
 
 
+@pytest.mark.slow
 def test_experiment_with_failures_exits_with_1_and_lists_them(
     experiment_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -513,7 +532,12 @@ def test_replay_wrongly_used_exits_with_2(arguments: list[str]) -> None:
 def test_policies_lists_all_with_units() -> None:
     text = cli("policies").stdout
     assert all(f"\n{name}  " in f"\n{text}" for name in policies.names())
+    assert len(text.splitlines()) == len(policies.names()) + 1
+    text = cli("policies", "bal", "ie").stdout
+    assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == ["bal", "ie"]
+    assert "horizon" in text
     assert "nat" in text
+    failed(cli("policies", "ball"), "Did you mean 'bal'")
     found = json.loads(cli("policies", "--json").stdout)
     assert [entry["name"] for entry in found] == policies.names()
 

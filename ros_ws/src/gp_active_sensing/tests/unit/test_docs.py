@@ -5,15 +5,20 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from gp_active_sensing import cli
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.launches import LAUNCHES
+from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.topology import MapConfig, build_topology
 from tests import page_tables
 from tests.heavy import extra_of
 from tests.page_checks import check_arguments
@@ -32,6 +37,7 @@ from tests.reader import Reader
 if not (REPOSITORY / "Makefile").exists():
     pytest.skip("the package lies outside its repository", allow_module_level=True)
 
+_CLI = "gp-active-sensing "
 HIDDEN = {"build", "install", "log", ".venv", ".pytest_cache"}
 PAGES = sorted(
     page
@@ -49,8 +55,7 @@ def identify(value: object) -> str:
 def marks(step: Step) -> list[pytest.MarkDecorator]:
     heavy = sorted(filter(None, map(extra_of, modules(step))))
     nodes = step.starts_nodes or step.after_nodes
-    found = [pytest.mark.heavy(extra) for extra in heavy] + [pytest.mark.ros] * nodes
-    return found + [pytest.mark.slow] * (step.language in ("sh", "python"))
+    return [pytest.mark.heavy(extra) for extra in heavy] + [pytest.mark.ros] * nodes
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path]
     return reader_of
 
 
+@pytest.mark.slow  # whatever a block is, the commands above it are run first
 @pytest.mark.parametrize(
     "step",
     [pytest.param(step, marks=marks(step)) for step in STEPS if not step.excuse],
@@ -150,6 +156,38 @@ def test_measured_figures_come_from_a_report() -> None:
     assert len(figures) > 10
     for figure in figures:
         assert figure in measured, f"choosing.md says {figure}; no report does"
+
+
+@pytest.mark.slow
+def test_figures_of_the_shipped_limit_are_measured(tmp_path: Path) -> None:
+    page = " ".join((REPOSITORY / "README.md").read_text("utf-8").split())
+    said = re.search(r"expansions: (\d+)` .* (\d+) of the first 20. `--expansions (\d+)`", page)
+    assert said is not None, "README.md says no more how many decisions the shipped limit ends"
+    shipped, open_still, enough = map(int, said.groups())
+    for given, expected in (((), open_still), ((f"limit.expansions={enough}",), 0)):
+        town = load_scenario("town", overrides=["budget.readings=20", *given])
+        assert given or town.limit.expansions == shipped
+        stages: list[Mapping[str, Any]] = []
+        run_scenario(town, tmp_path / str(expected), on_stage=stages.append)
+        wide = [stage for stage in stages if stage["upper"] - stage["lower"] > 0.05]
+        assert (len(stages), len(wide)) == (20, expected)
+
+
+def test_a_reader_without_ros_is_told_first_where_the_commands_are() -> None:
+    page = (REPOSITORY / "README.md").read_text("utf-8")
+    block = next(text for text in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if _CLI in text)
+    assert block.startswith(". .venv/bin/activate\n")
+
+
+def test_the_grid_of_the_shipped_parameters_is_one() -> None:
+    text = (PACKAGE / "config" / "probe.yaml").read_text("utf-8")
+    keys = ("columns", "rows", "spacing", "origin", "neighbours", "frame")
+    for key in keys:
+        text, found = re.subn(rf"# {key}: ", f"{key}: ", text)
+        assert found == 1, f"config/probe.yaml has no {key} to take the comment sign away of"
+    section = yaml.safe_load(text)["/**"]["ros__parameters"]["map"] | {"kind": "grid"}
+    grid = build_topology(from_mapping(MapConfig, section))
+    assert (grid.n, grid.frame) == (section["columns"] * section["rows"], section["frame"])
 
 
 def test_generated_parts_are_current() -> None:

@@ -37,6 +37,7 @@ def test_a_missing_extra_does_not_stop_the_core(name: str) -> None:
     check = by_name(diagnosis.checks)[name]
     assert check.status == "missing"
     assert f"gp_active_sensing[{extra}]" in check.remedy
+    assert ("make heavy" in check.remedy) is (extra in ("learn", "sumo"))
 
 
 def test_python_that_is_too_old() -> None:

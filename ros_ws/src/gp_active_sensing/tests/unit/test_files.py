@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gp_active_sensing import files
-from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import making_whole, open_to_append, unused, write_whole
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.files import (
+    cut_off,
+    keep_beside,
+    making_whole,
+    open_to_append,
+    read_whole,
+    unused,
+    write_whole,
+)
+from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.report import write_report
+from gp_active_sensing.selection.model_file import model_mark, read_model
+from gp_active_sensing.tail import JsonLinesTail
 from tests.unit.report.runs import bag_run
 
 
@@ -114,6 +126,83 @@ def test_nothing_is_appended_behind_a_link(tmp_path: Path, precious: Path) -> No
         stream.write(b"b")
     assert (tmp_path / "own").read_bytes() == b"ab"
     assert precious.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "records.jsonl"])
+@pytest.mark.parametrize("content", [b"precious", b'precious\n{"half'])
+def test_nothing_behind_a_link_is_cut_off(
+    tmp_path: Path, precious: Path, name: str, content: bytes
+) -> None:
+    precious.write_bytes(content)
+    RunDirectory.create(tmp_path / "run", {}).close()
+    (tmp_path / "run" / name).symlink_to(precious)
+    with (
+        RunDirectory.begin_again(tmp_path / "run") as run,
+        pytest.raises(RunError, match=f"{name}: expected a file, got a link"),
+    ):
+        run.mend()
+    with pytest.raises(RunError, match="symbolic links"):
+        cut_off(tmp_path / "run" / name, 3)
+    assert precious.read_bytes() == content
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [_pipe, _endless])
+def test_what_is_no_file_is_refused_and_not_read(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    run = RunDirectory.create(tmp_path / "run", {})
+    run.close()
+    for name in ("journal.jsonl", "records.jsonl", "summary.json", "model.npz"):
+        make(run.path / name)
+    refused = "expected a file, got a pipe, a device or a socket"
+    for read in (run.events, run.records, run.summary):
+        with pytest.raises(RunError, match=refused):
+            read()
+    with pytest.raises(ConfigError, match=refused):
+        read_model(run.path / "model.npz")
+    with pytest.raises(OSError, match=refused):
+        model_mark(run.path / "model.npz")
+    with pytest.raises(RunError, match=refused):
+        keep_beside(run.path / "journal.jsonl", "replaced")
+    with pytest.raises(RunError, match=refused):
+        JsonLinesTail(run.path / "journal.jsonl").read()
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    with path.open("wb") as stream:
+        stream.truncate(2 << 20)
+    with pytest.raises(OSError, match="expected at most 1 MiB, got more"):
+        read_whole(path, 1 << 20)
+    assert len(read_whole(path, 2 << 20)) == 2 << 20
+    run = RunDirectory.create(tmp_path / "run", {})
+    run.close()
+    for name in ("journal.jsonl", "records.jsonl", "summary.json"):
+        with (run.path / name).open("wb") as stream:
+            stream.truncate(1 << 42)  # of zeros that take no room
+    for read in (run.events, run.records, run.summary):
+        with pytest.raises(RunError, match=r"expected at most \d+ MiB, got more"):
+            read()
+
+
+def test_json_that_is_nested_too_deeply_is_an_error_with_its_place(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {})
+    run.close()
+    deep = '{"a":' * 100_000 + "0" + "}" * 100_000
+    for name in ("records.jsonl", "summary.json"):
+        (run.path / name).write_text(deep + "\n")
+    with pytest.raises(RunError, match=r"records\.jsonl, line 1: expected a JSON object"):
+        run.records()
+    with pytest.raises(RunError, match=r"summary\.json: cannot read the summary"):
+        run.summary()
 
 
 def test_only_this_module_makes_files_of_a_name_that_is_known_before() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.locks import InUse
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.records import RunDirectory
 from tests.unit.mission.missions import Drive
@@ -126,8 +127,68 @@ def test_it_is_noticed_while_nothing_is_written(
         journal = Journal(run, period=0.001)
         journal.append({"event": "start"})
         wait_until(lambda: journal.synced == 1, "the first look at the disk")
-        remove(tmp_path / "run")
+        rename(tmp_path / "run")  # at one instant
         wait_until(lambda: "written again" in run.trouble, "the files to be written again")
         assert run.events() == [{"event": "start"}]
         journal.close()
     assert [r.levelno for r in caplog.records] == [logging.ERROR]
+
+
+def test_a_writer_whose_lock_was_removed_gives_way_to_the_next(tmp_path: Path) -> None:
+    one = RunDirectory.create(tmp_path / "run", {"name": "one"})
+    one.append_event({"event": "start"})
+    (tmp_path / "run" / ".lock").unlink()
+    other = RunDirectory.begin_again(tmp_path / "run")
+    other.mend()
+    with pytest.raises(InUse, match="is in use by process"):
+        one.append_event({"event": "reading"})
+    other.append_event({"event": "resumed"})
+    other.close()
+    for _ in range(2):
+        with pytest.raises(InUse, match=r"another process wrote here after \.lock was removed"):
+            one.append_event({"event": "reading"})
+    one.close()
+    kept = RunDirectory.open(tmp_path / "run")
+    assert kept.events() == [{"event": "start"}, {"event": "resumed"}]
+    assert kept.damage == []
+
+
+def test_a_lock_that_was_removed_is_taken_again_with_the_next_line(tmp_path: Path) -> None:
+    with RunDirectory.create(tmp_path / "run", {"name": "one"}) as run:
+        run.append_event({"event": "start"})
+        (tmp_path / "run" / ".lock").unlink()
+        run.append_event({"event": "reading"})
+        with pytest.raises(InUse):
+            RunDirectory.begin_again(tmp_path / "run")
+        assert len(run.events()) == 2
+
+
+def point(link: Path, target: Path) -> None:
+    """Let a link point elsewhere, at one instant."""
+    new = link.with_name("new")
+    new.symlink_to(target)
+    new.replace(link)
+
+
+def test_a_folder_that_cannot_be_looked_into_is_said_and_the_journal_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.mission.journal.LOOK_SECONDS", 0.01)
+    path, real = tmp_path / "run", tmp_path / "real"
+    real.mkdir()
+    point(path, real)
+    with RunDirectory.create(path, {"name": "x"}) as run:
+        journal = Journal(run, period=0.001)
+        journal.append({"event": "start"})
+        point(path, path)
+        wait_until(lambda: "cannot be looked into" in run.trouble, "it to be noticed")
+        journal.append({"event": "reading"})
+        with pytest.raises(RunError, match="cannot see whether its files are there"):
+            journal.sync()
+        point(path, real)
+        wait_until(lambda: run.trouble == "", "the next look")
+        before = journal.synced
+        journal.append({"event": "end"})
+        wait_until(lambda: journal.synced > before, "the next look at the disk")
+        assert [event["event"] for event in run.events()] == ["start", "reading", "end"]
+        journal.close()

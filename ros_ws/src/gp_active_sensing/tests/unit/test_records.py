@@ -340,3 +340,29 @@ def test_damaged_records_are_kept_in_a_copy_and_left_out(
         assert [record["stage"] for record in again.records()] == [1, 3, 4]
     assert (run.path / "records.damaged-1.jsonl").read_bytes() == damaged
     assert "left out 1 damaged lines" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        '{"stage": "x"}',
+        '{"stage": null}',
+        '{"stAge": 2}',
+        '{"stage": 2, "plan_seconds": 0.1, "deadline_hit": false}',
+        '{"stage": 2, "plan_seconds": 0.1, "expanded": [], "deadline_hit": false}',
+        '{"stage": 2, "regret": 0.1, "cumulative_regret": 0.1}',
+    ],
+)
+def test_a_line_that_is_no_record_of_a_stage_is_left_out(tmp_path: Path, line: str) -> None:
+    with new(tmp_path) as run:
+        planned = {"plan_seconds": 0.1, "expanded": 3, "deadline_hit": False}
+        missed = {"regret": None, "cumulative_regret": 0.0, "recommended": 4}
+        run.append_record({"stage": 1, **planned, **missed})
+    path = run.path / "records.jsonl"
+    sound = path.read_text()
+    path.write_text(f"{line}\n{sound}")
+    with RunDirectory.begin_again(run.path) as again:
+        again.mend()
+    assert path.read_text() == sound
+    assert (run.path / "records.damaged-1.jsonl").read_text() == f"{line}\n{sound}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -146,7 +147,6 @@ def test_policies_are_listed_with_their_origin_and_broken_ones_are_said(kit: Pat
     done = command(kit, "policies")
     assert done.returncode == 0, done.stderr
     assert "lucky  At random, by another name. [distribution kit 1.2]" in done.stdout
-    assert "luck           1.0 (≥ 0)  how much of it" in done.stdout
     assert "bal  Choose the place" in done.stdout, "the built-in one stays"
     assert "absent" not in done.stdout
     for said in (
@@ -157,6 +157,12 @@ def test_policies_are_listed_with_their_origin_and_broken_ones_are_said(kit: Pat
         "expected something to call, got 3",
     ):
         assert said in done.stderr
+
+
+def test_the_keys_of_a_plug_in_are_listed(kit: Path) -> None:
+    done = command(kit, "policies", "lucky")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"luck +1\.0 \(≥ 0\) +how much of it", done.stdout)
 
 
 def test_a_plug_in_runs_by_its_name_and_key(kit: Path, tmp_path: Path) -> None:

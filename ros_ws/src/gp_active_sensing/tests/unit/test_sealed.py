@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ def test_a_line_is_read_as_it_was_written() -> None:
     for number, (event, line) in enumerate(zip(EVENTS, LINES, strict=True), start=1):
         assert unseal(line[:-1]) == (event, number)
         assert list(json.loads(line))[-2:] == ["n", "crc"]
+
+
+@pytest.mark.parametrize(
+    "word", ["NaN", "Infinity", "-Infinity", "1e999", f"1{320 * '0'}.0", f"1{251 * '0'}e99"]
+)
+def test_a_number_that_is_never_written_is_damage(word: str) -> None:
+    line = b'{"event": "moved", "metres": 1.0, "seconds": %s}' % word.encode()
+    assert unseal(line) is None
+    body = line[:-1] + b', "n": 1}'
+    assert unseal(b'%s, "crc": "%08x"}' % (body[:-1], zlib.crc32(body))) is None
 
 
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:

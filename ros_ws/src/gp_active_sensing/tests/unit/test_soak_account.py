@@ -69,5 +69,15 @@ def test_what_is_set_aside_at_the_end_is_counted(account: Any) -> None:
     aside = {"event": "gated", "stamp_ns": STAMPS[3], "value": VALUES[3]}
     found = account(STAMPS, VALUES, [reading(0, 2), aside, reading(4, 9)])
     assert found.gated == 1
+    assert found.unused == (), "it is in the journal"
     back = reading(3, 3, taken_back="agreed")
     assert account(STAMPS, VALUES, [aside, back]).gated == 0
+
+
+def test_an_average_is_of_those_that_are_not_set_aside(account: Any) -> None:
+    aside = {"event": "gated", "stamp_ns": STAMPS[3], "value": VALUES[3]}
+    others = float(np.mean([VALUES[i] for i in (0, 1, 2, 4)]))
+    found = account(STAMPS, VALUES, [aside, reading(0, 4, count=4, value=others), reading(5, 9)])
+    assert (found.wrong, found.unused, found.gated) == (0, (), 1)
+    assert found.used + found.gated == found.sent == 10
+    assert account(STAMPS, VALUES, [aside, reading(0, 4), reading(5, 9)]).wrong == 1

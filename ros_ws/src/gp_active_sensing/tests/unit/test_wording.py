@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.wording import brief, distance, moment, shown
+from gp_active_sensing.wording import brief, distance, fixed, moment, shown
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,7 @@ def test_lengths_and_moments() -> None:
     assert [distance(m) for m in (0.0, 4.25, 42.3, 9999.0, 12345.0)] == [
         *("0.0 m", "4.2 m", "42 m", "9999 m", "12.3 km")
     ]
+    assert [fixed(v, 2) for v in (-0.001, -0.006, 1.0)] == ["0.00", "-0.01", "1.00"]
     assert moment(1_500_000_000) == "1.500 s"
     assert moment(-1) == "-0.000 s"
     assert moment(1_763_832_000_123_456_789) == "1763832000.123 s", "as the ROS log has it"

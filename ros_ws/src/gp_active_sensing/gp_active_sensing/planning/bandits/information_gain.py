@@ -59,7 +59,7 @@ class GreedyGain:
     def __init__(self, covariance: LocationCovariance, mean: PriorMean, which: int = 0) -> None:
         h = covariance.hyperparameters[which]
         self._covariance, self._mean, self._which = covariance, mean, which
-        self.noise_variance = max(h.noise_std**2, LEAST_NOISE * h.signal_std**2)
+        self.noise_variance = max(h.noise_std**2, LEAST_NOISE * h.variance)
         self._everywhere = np.arange(covariance.n)
         prior = covariance.variance(self._everywhere)[which]
         self._slopes = mean.basis * mean.std

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.covariance import length_scales_of
 from gp_active_sensing.planning.bandits.improvement import safe_std
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.planning.batches.base import Batch, Start
@@ -95,7 +96,7 @@ def largest_slope(points: FloatArray, values: FloatArray) -> float:
 
 def scaled_features(belief: Belief, features: FloatArray) -> FloatArray:
     """Return the features (n, p) of a map in units of the length-scales that are believed in."""
-    scales = np.array([h.length_scales for h in belief.hyperparameters])
+    scales = length_scales_of(belief.hyperparameters)
     if scales.shape[1] not in (1, features.shape[1]):
         scales = scales[:, :1]
     return np.asarray(features / (belief.weights @ scales))

@@ -14,6 +14,7 @@
     return track;
   }
 
+  /** A bar is wide enough to be seen, whatever it stands for. */
   function bar(track, from, to, colour) {
     const made = element('i', '', null, track);
     made.style.left = `calc((100% - 5px) * ${Math.max(0, from).toFixed(4)})`;
@@ -58,7 +59,7 @@
       const percent = 100 * weights[i];
       const figure = percent > 0 && percent < 0.5 ? '< 1 %' : `${percent.toFixed(0)} %`;
       const track = row(rows, label, figure, i === best);
-      bar(track, 0, weights[i], colours[i]);
+      if (weights[i] > 0) bar(track, 0, weights[i], colours[i]);
       element('s', '', null, track).style.left = `${(100 * prior[i]).toFixed(2)}%`;
     });
     if (hint) element('p', 'more', 'The mark in each bar is the weight before the first reading.', host);

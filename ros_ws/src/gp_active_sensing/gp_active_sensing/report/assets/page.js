@@ -25,14 +25,24 @@
       heading: (i) => `${word} ${steps[i].n}`,
     };
     const add = (spec) => made.push(GPAS.chart(host, { ...shared, ...spec }));
+    /** A range without the first value where that is far above the rest, which it would flatten. */
+    function settled(values, fromZero) {
+      const rest = values.slice(1).filter((v) => v !== null);
+      if (rest.length < 3 || values[0] === null) return {};
+      const [low, high] = [Math.min(...rest), Math.max(...rest)];
+      const floor = fromZero ? 0 : low - 0.08 * (high - low);
+      if (!(high > floor && values[0] - floor > 1.4 * (high - floor))) return {};
+      const name = `${word} ${steps[0].n}: ${GPAS.number(values[0], 3)}, above this chart`;
+      return { range: [floor, high + 0.08 * (high - floor)], legend: [{ name, colour: 'var(--accent)', mark: 'stroke' }] };
+    }
     const line = (name, values, colour, more) => ({ kind: 'line', name, values, colour, ...more });
     const [rmspe, nlpd] = [column('rmspe'), column('nlpd')];
     const inUnit = (name) => (unit ? `${name} [${unit}]` : name);
     if (run.regret) add(regret(run, inUnit, line));
     if (has(rmspe)) {
-      add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, range: settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
+      add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
-    if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', range: settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
+    if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
     if (kernels.labels.length > 1 && steps.length > 1) add(belief(steps, kernels, 'kernels', 'Belief over the kernel', colours));
     if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', 'Belief over the length-scale', colours));
     const [lower, upper] = [column('lower'), column('upper')];
@@ -77,15 +87,6 @@
     if (fits) series.push(line('bound on the mean', bound, 'var(--ink)', { dash: '5 4', width: 1.2 }));
     const range = fits ? [0, 2 * most] : null;
     return { title: inUnit('Regret'), unit: run.unit, fromZero: true, range, series };
-  }
-
-  /** A range without the first value where that is far above the rest, which it would flatten. */
-  function settled(values, fromZero) {
-    const rest = values.slice(1).filter((v) => v !== null);
-    if (rest.length < 3 || values[0] === null) return null;
-    const [low, high] = [Math.min(...rest), Math.max(...rest)];
-    const floor = fromZero ? 0 : low - 0.08 * (high - low);
-    return high > floor && values[0] - floor > 1.4 * (high - floor) ? [floor, high + 0.08 * (high - floor)] : null;
   }
 
   function scaleColours(count, table) {

@@ -5,6 +5,7 @@
   const GPAS = window.GPAS;
   const RECENT = 20; // steps whose way is drawn stronger
   const BEST = 15; // places that could be next, of a search
+  const PLANNED = 'planned next';
 
   function ring(pen, x, y, radius, colour, width) {
     pen.beginPath();
@@ -154,7 +155,7 @@
     function panel(title, aria, what, table, range, text, legend, peak) {
       const figure = GPAS.element('figure', '', null, host);
       GPAS.element('h3', '', title, figure);
-      GPAS.legend(legend, figure);
+      const entries = GPAS.legend(legend, figure);
       const map = GPAS.map(figure, places, aria, over(what, peak));
       GPAS.ramp(figure, table, range, text);
       const tip = GPAS.tip(figure);
@@ -176,11 +177,11 @@
         tip.hide();
         for (const other of made) other.map.draw();
       });
-      made.push({ map, table, range });
+      made.push({ map, table, range, planned: [...entries.children][legend.findIndex((e) => e.name === PLANNED)] });
     }
 
     const some = (s) => s.others || (run.objective && (s.candidates || []).length > BEST);
-    const next = steps.some(some) ? 'could be next (the best ones)' : 'could be next';
+    const next = steps.some(some) ? 'could have been next (the best ones)' : 'could have been next';
     const here = { name: 'here', colour: 'var(--ink)', mark: 'ring' };
     const end = run.objective === 'minimise' ? 'lowest' : 'highest';
     const sought = run.objective ? [{ name: end, colour: 'var(--ink)', mark: 'diamond' }] : [];
@@ -195,14 +196,17 @@
     ], (now) => now.mean);
     panel('Uncertainty', 'Map of the standard deviation, with the way driven', driven, colours.doubt, maps.doubt, doubt, staged ? [
       ...(team.length ? team : ['driven']).map((name) => ({ name, colour: colourOf(name), mark: 'stroke' })),
-      ...(steps.some((s) => (s.plan || []).length) ? [{ name: 'planned next', colour: 'var(--accent)', mark: 'dashed' }] : []),
+      ...(steps.some((s) => (s.plan || []).length) ? [{ name: PLANNED, colour: 'var(--accent)', mark: 'dashed' }] : []),
       here,
     ] : []);
     GPAS.onTheme(() => made.forEach(({ map }) => map.again()));
     return (now) => {
       at = now;
       const values = made.length === 3 ? [now.truth, now.mean, now.std] : [now.mean, now.std];
-      made.forEach(({ map, table, range }, i) => map.show(values[i], table, range));
+      made.forEach(({ map, table, range, planned }, i) => {
+        map.show(values[i], table, range);
+        if (planned) planned.hidden = !(steps[at.s].plan || []).length;
+      });
     };
   };
 })();

@@ -23,7 +23,7 @@ __all__ = ["Session", "has_sumo", "require_sumo"]
 
 logger = logging.getLogger(__name__)
 
-_HOW = "pip install 'gp_active_sensing[sumo]'  (or: pip install libsumo)"
+_HOW = "pip install 'gp_active_sensing[sumo]'  (in a checkout: make heavy)"
 _PROJ = ("PROJ_LIB", "PROJ_DATA")
 _running: Session | None = None
 

@@ -16,9 +16,11 @@ from gp_active_sensing.files import open_file
 from gp_active_sensing.topology.segments import Segment
 
 __all__ = [
+    "BYTES_PER_TAG",
     "MOST_FLOOR",
     "MOST_NUMBER",
     "MOST_RATIO",
+    "MOST_TAGS",
     "MOST_TEXT",
     "MOST_TOKEN",
     "MOST_TURNS",
@@ -35,6 +37,9 @@ MOST_TOKEN = 4 * 2**20
 MOST_FLOOR = 16 * 2**20
 MOST_RATIO = 30
 """A gzip file may expand to `MOST_FLOOR` bytes and so many times its own size."""
+MOST_TAGS = 100_000
+BYTES_PER_TAG = 8
+"""A file of XML with more tags than that has so many bytes for each; `<nd ref="1"/>` has 13."""
 MOST_NUMBER = 1e9
 """Of a length, a limit, a number of lanes or a coordinate [m, m/s, 1, m]."""
 MOST_TURNS = 10_000

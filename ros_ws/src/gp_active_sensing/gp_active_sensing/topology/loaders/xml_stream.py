@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.limits import MOST_FLOOR, MOST_RATIO, MOST_TOKEN
+from gp_active_sensing.topology.loaders.limits import (
+    BYTES_PER_TAG,
+    MOST_FLOOR,
+    MOST_RATIO,
+    MOST_TAGS,
+    MOST_TOKEN,
+)
 
 __all__ = ["MOST_BYTES", "elements", "tag_of"]
 
@@ -112,7 +118,7 @@ class _Limited(io.RawIOBase):
         self._most = MOST_BYTES
         if packed:
             self._most = min(MOST_BYTES, MOST_FLOOR + MOST_RATIO * path.stat().st_size)
-        self._given = self._token = 0
+        self._given = self._token = self._tags = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes.
@@ -127,6 +133,13 @@ class _Limited(io.RawIOBase):
                 f"{self._path}: expands to more than {self._most >> 20} MiB, which is "
                 f"{MOST_FLOOR >> 20} MiB and {MOST_RATIO} times its size, or all that is read; "
                 "decompress it yourself if it is meant"
+            )
+            raise MapError(msg)
+        self._tags += data.count(b"<")
+        if self._tags > max(MOST_TAGS, self._given // BYTES_PER_TAG):
+            msg = (
+                f"{self._path}: holds {self._tags} tags in {self._given} bytes: no map has more "
+                f"than one in {BYTES_PER_TAG} bytes"
             )
             raise MapError(msg)
         # Parsing a tag piece by piece takes the square of its length.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,7 +45,11 @@ def fixture_address(scheduler: str, tmp_path_factory: pytest.TempPathFactory) ->
     """Address of a scheduler with two worker processes."""
     folder = tmp_path_factory.mktemp("workers")
     command = [*WORKER, scheduler, "--nworkers", "2", "--local-directory", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # Dask gives its workers one thread each, unless somebody has asked for others.
+    plain = {k: v for k, v in os.environ.items() if k not in cluster.THREAD_VARIABLES}
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=plain
+    )
     try:
         from distributed import Client
 
@@ -92,7 +97,7 @@ def test_two_processes_do_the_work(address: str) -> None:
     client = cluster.connect(address)
     try:
         assert len(set(client.run(os.getpid).values()) - {os.getpid()}) == 2
-        threads = [client.run(os.environ.get, name) for name in cluster.THREAD_VARIABLES]
+        threads = [client.run(os.getenv, name) for name in cluster.THREAD_VARIABLES]
     finally:
         client.close()
     assert {value for found in threads for value in found.values()} == {"1"}
@@ -123,6 +128,14 @@ def test_nobody_answers(tmp_path: Path) -> None:
         run_experiment(small(), tmp_path / "out", cluster="tcp://127.0.0.1:9")
     with pytest.raises(RunError, match="no dask scheduler answered"):
         cluster.connect("nonsense://here")
+
+
+@pytest.mark.slow
+def test_one_who_takes_the_call_and_says_nothing_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(RunError, match=r"no dask scheduler answered within 0\.5 s"):
+            cluster.connect(address, patience=0.5)
 
 
 @pytest.mark.slow

@@ -89,6 +89,7 @@ def test_what_a_mission_warns_of_is_in_its_record_and_not_on_the_screen(
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_a_metric_that_has_no_meaning_in_one_configuration(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     other = {"belief.length_scales": [5.0, 50.0]}  # without the field's own
@@ -99,6 +100,7 @@ def test_a_metric_that_has_no_meaning_in_one_configuration(tmp_path: Path) -> No
     assert "<html" in outputs.page.read_text()
 
 
+@pytest.mark.slow
 def test_what_people_read(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     run_experiment(small(), tmp_path, jobs=1)
@@ -154,6 +156,7 @@ def test_several_processes_give_the_same_records(tmp_path: Path) -> None:
     assert [r["key"] for r in two.records] == [t.key for t in experiment.trials]
 
 
+@pytest.mark.slow
 def test_workers_have_one_blas_thread_whatever_their_parent_has() -> None:
     """A script that uses the package as a library has set nothing."""
     pytest.importorskip("joblib")
@@ -298,6 +301,7 @@ def test_a_damaged_configuration_is_an_error(tmp_path: Path) -> None:
 # -- failing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_trial_that_fails_does_not_stop_the_others(tmp_path: Path, jobs: int) -> None:
     if jobs > 1:

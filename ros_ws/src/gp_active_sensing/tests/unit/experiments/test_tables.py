@@ -131,6 +131,15 @@ def test_unknown_metric() -> None:
         summary([], "rmpse", [1])
 
 
+def test_a_table_of_one_seed_promises_no_standard_error_and_has_no_minus_nothing() -> None:
+    table = summary([made("a", 0, [-0.001, 5.0]), made("b", 0, [1.25, 1.5])], "rmspe", [1, 2])
+    markdown = to_markdown(table).splitlines()
+    assert markdown[2] == "one seed, so that there is no standard error"
+    assert "±" not in "".join(markdown)
+    assert markdown[6].startswith("| a | 0.0 | 5.0 |")
+    assert to_text(table)[0].endswith("one seed, so that there is no standard error")
+
+
 def test_as_markdown_text_and_csv() -> None:
     records = [made("a", s, [10.0 + s, 5.0]) for s in range(4)] + [made("b|c", 0, [1.25])]
     table = summary(records, "rmspe", [1, 2])

@@ -48,7 +48,9 @@ def evidence(config: BeliefConfig, topology: Topology, readings: PriorReadings, 
     k = problem.scales
     scales = problem.median * np.exp(at[:k]) * problem.shape
     signal, noise = problem.unit * np.exp(at[k]), problem.unit * np.exp(at[k + 1])
-    family, _ = covariance_family(config, topology.features, topology.feature_names, topology.links)
+    family, _ = covariance_family(
+        config, config.kernel, topology.features, topology.feature_names, topology.links
+    )
     std = VAGUE * problem.unit
     mean = (
         PriorMean.linear(topology.columns(config.mean_features)[0], problem.centre, std)

@@ -316,6 +316,7 @@ def test_logarithms(tmp_path: Path) -> None:
     assert found.recipe["transform"] == "log"
 
 
+@pytest.mark.slow
 def test_a_long_log_needs_little_memory(tmp_path: Path) -> None:
     """Three times as many rows, hardly more memory: what grows is on disk."""
     code = (

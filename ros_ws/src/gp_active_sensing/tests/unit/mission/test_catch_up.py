@@ -1,8 +1,13 @@
 from __future__ import annotations
 
-from gp_active_sensing.mission.catch_up import CATCH_UP_SECONDS, CatchUp
+import pytest
+
+from gp_active_sensing.mission.catch_up import CATCH_UP_SECONDS, MOST_SECONDS, CatchUp
 from gp_active_sensing.mission.inbox import Arrival, RawReading
 from gp_active_sensing.mission.poses import Pose
+
+NOW = 6
+"""The node's time when it begins to listen [ns]."""
 
 
 class Time:
@@ -23,7 +28,7 @@ def reading(stamp_ns: int) -> Arrival:
 def test_where_nothing_is_asked_for_nothing_waits() -> None:
     catch_up = CatchUp(Time(), wanted=False)
     messages = [pose(3), reading(1)]
-    assert catch_up.pass_on(messages) is messages
+    assert catch_up.pass_on(messages, NOW) is messages
     assert not catch_up.going_on
 
 
@@ -31,20 +36,100 @@ def test_streams_are_merged_by_their_stamps_when_all_may_have_come() -> None:
     time = Time()
     catch_up = CatchUp(time, wanted=True)
     time.now += 60.0  # however long the publishers take to be found
-    assert catch_up.pass_on([]) == ()
-    assert catch_up.pass_on([pose(1), pose(3), pose(5)]) == ()
-    assert catch_up.pass_on([reading(2), reading(4)]) == ()
+    assert catch_up.pass_on([], NOW) == ()
+    assert catch_up.pass_on([pose(1), pose(3), pose(5)], NOW) == ()
+    assert catch_up.pass_on([reading(2), reading(4)], NOW) == ()
     assert catch_up.waiting == 5
     time.now += CATCH_UP_SECONDS
-    found = catch_up.pass_on([pose(6)])
+    found = catch_up.pass_on([pose(6)], NOW)
+    assert (len(found), catch_up.going_on) == (1, True), "one for each that comes"
+    found = [*found, *catch_up.pass_on([], NOW)]
     assert [message.what.stamp_ns for message in found] == [1, 2, 3, 4, 5, 6]
     assert {message.received for message in found} == {time.now}, "they wait from now on"
     assert not catch_up.going_on
-    assert list(catch_up.pass_on([pose(2)])) == [pose(2)]
+    assert list(catch_up.pass_on([pose(2)], NOW)) == [pose(2)]
 
 
 def test_a_pose_and_a_reading_of_one_moment_keep_their_order() -> None:
     catch_up = CatchUp(Time(), wanted=True)
-    catch_up.pass_on([reading(5), pose(5), reading(5)])
+    catch_up.pass_on([reading(5), pose(5), reading(5)], NOW)
     kinds = [type(message.what) for message in catch_up.release()]
     assert kinds == [RawReading, Pose, RawReading]
+
+
+def test_however_slowly_they_come_they_are_waited_for() -> None:
+    """On a busy machine poses came seconds after the readings of their time."""
+    time = Time()
+    catch_up = CatchUp(time, wanted=True)
+    for stamp_ns in range(1, NOW):
+        assert catch_up.pass_on([reading(stamp_ns)], NOW + stamp_ns - 1) == ()
+        time.now += 0.9 * CATCH_UP_SECONDS
+    assert catch_up.pass_on([pose(0)], 2 * NOW) == ()
+    time.now += 0.9 * CATCH_UP_SECONDS
+    assert catch_up.pass_on([pose(NOW)], 2 * NOW) == (), "of now: it is not waited for more of them"
+    time.now += 0.2 * CATCH_UP_SECONDS
+    found = catch_up.pass_on([], 2 * NOW)
+    assert [message.what.stamp_ns for message in found] == list(range(NOW + 1))
+
+
+def test_stamps_that_stay_old_are_not_waited_for_for_ever() -> None:
+    time = Time()
+    catch_up = CatchUp(time, wanted=True)
+    begun = time.now
+    while not (found := catch_up.pass_on([reading(1)], NOW)):
+        time.now += 0.1
+    assert MOST_SECONDS <= time.now - begun <= MOST_SECONDS + 0.2
+    assert len(found) + catch_up.waiting >= 300
+
+
+def test_it_is_handed_on_in_pieces_and_what_comes_meanwhile_is_behind_it() -> None:
+    time = Time()
+    catch_up = CatchUp(time, wanted=True)
+    catch_up.pass_on([reading(stamp_ns) for stamp_ns in range(7, 0, -1)], NOW)
+    time.now += CATCH_UP_SECONDS
+    found = [catch_up.pass_on([], NOW, 3)]
+    sorted_at, time.now = time.now, time.now + 1.0
+    late = pose(2)
+    found.append(catch_up.pass_on([late], NOW, 3))
+    assert catch_up.going_on
+    found += [catch_up.pass_on([], NOW, 3) for _ in range(2)]
+    stamps = [[message.what.stamp_ns for message in piece] for piece in found]
+    assert stamps == [[1, 2, 3], [4], [5, 6, 7], [2]]
+    assert {m.received for piece in found[:3] for m in piece} == {sorted_at}, "no one waits shorter"
+    assert found[3] == [late]
+    assert (catch_up.going_on, catch_up.waiting) == (False, 0)
+
+
+def test_what_is_left_is_released_in_its_order() -> None:
+    time = Time()
+    catch_up = CatchUp(time, wanted=True)
+    catch_up.pass_on([reading(stamp_ns) for stamp_ns in (4, 3, 2, 1)], NOW)
+    time.now += CATCH_UP_SECONDS
+    assert len(catch_up.pass_on([], NOW, 1)) == 1
+    assert [message.what.stamp_ns for message in catch_up.release()] == [2, 3, 4]
+    assert (catch_up.going_on, catch_up.hands_on, catch_up.waiting) == (False, False, 0)
+
+
+def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.mission.catch_up.MOST_HELD", 10)
+    catch_up = CatchUp(Time(), wanted=True)
+    most, used = 0, []
+    for stamp_ns in range(30):
+        used += catch_up.pass_on([reading(stamp_ns)], 100)
+        most = max(most, catch_up.waiting)
+    used += catch_up.release()
+    assert most == 10 - 1
+    assert [message.what.stamp_ns for message in used] == list(range(30)), "nothing is lost"
+    assert [record.message[:19] for record in caplog.records] == ["10 messages came be"]
+
+
+def test_a_node_that_does_not_know_the_time_yet() -> None:
+    time = Time()
+    catch_up = CatchUp(time, wanted=True)
+    assert catch_up.pass_on([reading(1)], None) == ()
+    time.now += CATCH_UP_SECONDS
+    assert catch_up.pass_on([reading(2)], NOW) == (), "older than that time, so it was missed"
+    time.now += CATCH_UP_SECONDS
+    assert len(catch_up.pass_on([], NOW)) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gp_active_sensing.mission.dwelling import Dwelling
@@ -64,5 +66,77 @@ def test_on_a_road_it_counts_from_its_beginning() -> None:
 
 @pytest.mark.parametrize("settle", [0.0, 4.0])
 def test_the_wait_for_a_reading_begins_after_it(settle: float) -> None:
-    rig = Rig(grid(3), arrival_radius=2.0, settle=settle, reading_timeout=10.0)
-    assert rig.probe.arrival.timeout == 10.0 + settle
+    rig = Rig(
+        grid(3), taking={"delay": 2.5}, arrival_radius=2.0, settle=settle, reading_timeout=10.0
+    )
+    assert rig.probe.arrival.timeout == 10.0 + settle + 2.5
+    rig.probe.set_delay(1.5)
+    assert rig.probe.arrival.timeout == 10.0 + settle + 1.5
+    rig.mission.set_config(replace(rig.config, reading_timeout=5.0))
+    assert rig.probe.arrival.timeout == 5.0 + settle + 1.5
+
+
+@pytest.mark.parametrize("window", [None, 0.0])
+def test_readings_that_are_late_and_have_to_settle_are_waited_for(window: float | None) -> None:
+    """Each place gives one: 3 s to settle and 4 s until the sensor says it, 2 s to wait."""
+    rig = Rig(
+        grid(3),
+        taking={"window": window, "delay": 4.0},
+        budget=3,
+        arrival_radius=2.0,
+        reading_timeout=2.0,
+        settle=3.0,
+    )
+    rig.mission.start()
+    been: list[tuple[float, float]] = []
+    x = 0.0
+    for i in range(600):
+        t = 1.0 + 0.1 * i
+        goal = 10.0 * rig.sent[-1] if rig.sent else 0.0
+        x += max(-0.4, min(0.4, goal - x))
+        been.append((t, x))
+        rig.seconds = t
+        rig.pose(t, x)
+        if i >= 40:
+            rig.reading(t, been[i - 40][1])
+        rig.step(t)
+    assert rig.mission.state == "ended", rig.mission.reason
+    assert rig.sent == sorted(set(rig.sent)), "no place is waited for twice"
+    assert rig.loop.belief.observed.all()
+    assert not rig.loop.set_aside
+    assert not [event for event in rig.events if event["event"] == "miss"]
+    for event in rig.events:
+        if event["event"] == "reading":
+            stood = [s for s, at in been if abs(at - 10.0 * event["location"]) <= 2.0 + 1e-9]
+            assert event["stamp_ns"] / SECOND - stood[0] >= 3.0 - 1e-6
+            assert event["value"] == pytest.approx(10.0 * event["location"], abs=2.0)
+
+
+def test_after_a_stamp_from_the_future_it_settles_by_the_stamps_that_follow() -> None:
+    rig = Rig(grid(3), arrival_radius=2.0, settle=3.0)
+    rig.pose(1.0, 0.0)
+    rig.pose(1e6, 0.0)
+    rig.step(1.0)
+    for i in range(80):
+        t = 2.0 + 0.1 * i
+        rig.pose(t, 0.0)
+        rig.reading(t, 7.0)
+        rig.step(t)
+    assert rig.intake.rejected["pose_too_old"] == 2, "the third begins again"
+    assert rig.observed == ["c0r0"]
+    assert rig.loop.counts["accepted"] == 80 - 2 - 30
+
+
+def test_a_stranger_with_poses_of_long_ago_does_not_begin_the_settling_again() -> None:
+    rig = Rig(grid(3), arrival_radius=2.0, settle=3.0)
+    for i in range(80):
+        t = 1000.0 + 0.1 * i
+        rig.pose(t, 0.0)
+        for k in range(3):
+            rig.pose(1.0 + t - 1000.0 + 0.01 * k, 20.0)
+        rig.reading(t, 7.0)
+        rig.step(t)
+    assert rig.intake.rejected["pose_too_old"] == 3 * 80
+    assert rig.intake.rejected["settling"] == 30
+    assert rig.observed == ["c0r0"]
+    assert rig.intake.metres == 0.0

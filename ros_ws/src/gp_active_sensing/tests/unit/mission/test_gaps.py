@@ -5,13 +5,39 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.stays import Stays
 from gp_active_sensing.records import JOURNAL, RunDirectory
-from tests.unit.mission.missions import Drive
+from gp_active_sensing.types import Reading
+from tests.unit.mission.missions import SECOND, Drive
 
 BUDGET = {"readings": 8, "metres": 2000.0, "seconds": 5000.0}
+
+
+class FastDrive(Drive):
+    """The same half a second from place to place, with a sensor that reads all the time."""
+
+    here = 0
+    ticks = 0
+
+    def _obey(self) -> None:
+        """Nothing: it goes where it is sent in `step`."""
+
+    def step(self) -> None:
+        super().step()
+        target = self.built.mission.probe.target
+        self.ticks = 0 if target in (None, self.here) else self.ticks + 1
+        if target is not None and self.ticks == 5:
+            self.here, self.ticks = target, 0
+        x, y = self.built.mission.loop.topology.positions[self.here].tolist()
+        x += 0.2 * (len(self.sent) % 5)
+        self._send(Pose(self.now_ns, "map", x, y, 0.0))
+        self._send(RawReading(self.now_ns, 10.0 + 0.01 * x + 1e-3 * (len(self.sent) % 7), None))
 
 
 def killed(run_dir: Path, steps: int, **config: Any) -> Drive:
@@ -37,6 +63,7 @@ def spoil(run_dir: Path, *numbers: int) -> list[str]:
     return lost
 
 
+@pytest.mark.slow
 def test_any_line_may_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each of the lines of a mission once: it goes on, within its budget and the same elsewhere."""
     killed(tmp_path / "whole", 6)
@@ -120,3 +147,101 @@ def test_a_mission_whose_end_is_lost_is_over_all_the_same(tmp_path: Path) -> Non
     spoil(tmp_path / "run", len(events) - 1)
     with pytest.raises(RunError, match="holds a mission that is over"):
         drive.start()
+
+
+# -- readings of one stay -------------------------------------------------------------------------
+
+
+def fast(run_dir: Path, steps: int = 34) -> FastDrive:
+    drive = FastDrive(run_dir, budget=BUDGET)
+    drive.start()
+    for _ in range(steps):
+        drive.step()
+    drive.kill()
+    return drive
+
+
+@pytest.mark.slow
+def test_any_line_of_a_stay_may_be_lost(tmp_path: Path) -> None:
+    """The belief lacks no more than the reading that is lost, and goes on."""
+    whole = fast(tmp_path / "whole")
+    with RunDirectory.begin_again(tmp_path / "whole") as run:
+        events = run.events()
+    readings = [at for at, e in enumerate(events) if e["event"] == "reading"]
+    stays = [events[at].get("stay", {"count": 1})["count"] for at in readings]
+    assert max(stays) >= 3
+    assert stays.count(1) >= 3
+    whole.start()
+    belief = whole.built.mission.loop.belief
+    mean, variance = belief.predict()
+    counts = belief.readings
+    whole.kill()
+    for at in readings:
+        path = tmp_path / str(at)
+        drive = fast(path)
+        assert spoil(path, at) == ["reading"]
+        drive.start()
+        mission = drive.built.mission
+        assert mission.loop.counts["accepted"] == len(readings) - 1
+        last = at == readings[-1] or stays[readings.index(at) + 1] == 1
+        place = events[at]["location"]
+        # Unless nothing that is known goes on with its stay, the map is what it was.
+        lost = int(last and events[at].get("stay") is None)
+        assert mission.loop.belief.readings[place] == counts[place] - lost
+        if not last:
+            for one, other in zip(mission.loop.belief.predict(), (mean, variance), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6)
+        drive.run()
+        places = {e["location"] for e in RunDirectory.open(path).events() if "value" in e}
+        assert len(places) <= BUDGET["readings"]
+        drive.kill()
+
+
+def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone() -> None:
+    ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
+    old = ours.take(Reading(SECOND, 0, 4.0))
+    average = Reading(100 * SECOND, 0, 6.0, 0.02, off=0.0)
+    told = ours.take_again(Reading(100 * SECOND, 0, 7.0), average, 2, gap=True)
+    assert (told.reading, told.before, told.count) == (average, None, 2)
+    further = ours.take(Reading(101 * SECOND, 0, 6.0))
+    assert further.before == average
+    assert further.count == 3
+    assert further.reading.value == pytest.approx(6.0)
+    assert old.before is None
+
+
+def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
+    ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
+    first = ours.take(Reading(SECOND, 0, 4.0)).reading
+    average = Reading(60 * SECOND, 0, 6.0, 0.02, off=0.0)
+    told = ours.take_again(Reading(60 * SECOND, 0, 7.0), average, 600, gap=True)
+    assert (told.reading, told.before, told.count) == (average, first, 600)
+
+
+def test_a_stay_goes_on_through_a_kill_a_gap_and_a_restart(tmp_path: Path) -> None:
+    """What is read after it changes the average of before; without a gap, to the same as ever."""
+    never, often = (FastDrive(tmp_path / name, budget=BUDGET) for name in ("never", "often"))
+    gap = fast(tmp_path / "gap", 24)
+    for drive in (never, often):
+        drive.start()
+        for _ in range(24):
+            drive.step()
+    often.kill()
+    often.start()
+    with RunDirectory.begin_again(tmp_path / "gap") as run:
+        events = run.events()
+    readings = [at for at, e in enumerate(events) if e["event"] == "reading"]
+    assert events[readings[-1]]["stay"]["count"] > 2
+    assert spoil(tmp_path / "gap", readings[-2]) == ["reading"]
+    gap.start()
+    for drive in (never, often, gap):
+        held = drive.built.mission.loop.belief.readings.sum()
+        drive.step()
+        drive.step()
+        assert drive.built.mission.loop.belief.readings.sum() == held, "it is the same stay"
+    truth = never.outcome()
+    for one, other in zip(often.outcome(), truth, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    np.testing.assert_allclose(gap.outcome()[2], truth[2], rtol=1e-3)
+    for drive in (never, often, gap):
+        drive.kill()

@@ -81,13 +81,15 @@ def test_when_no_pose_lies_in_a_queue_any_more_the_one_before_is_used() -> None:
     assert rig.observed == [rig.topology.names[2]]
 
 
-def test_a_reading_that_no_pose_can_match_is_counted() -> None:
+def test_a_reading_that_no_pose_can_match_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     rig = Rig(grid())
     rig.reading(1.0)
     rig.pose(5.0, 0.0)
     rig.step(5.0)
     assert rig.accepted == 0
     assert rig.intake.rejected == {"no_pose": 1}
+    assert "no pose within pose.max_age of its time; compare the stamps" in caplog.text
+    assert "come late" in caplog.text, "stamps are not the only reason"
 
 
 def test_the_buffer_of_waiting_readings_is_bounded_and_counts() -> None:
@@ -333,6 +335,20 @@ def test_a_wrong_stamp_from_the_future_does_not_end_all_poses() -> None:
     rig.pose(5.0, 30.0)
     rig.step(5.0)
     assert rig.intake.metres == metres + 10.0
+
+
+def test_poses_that_begin_again_bring_new_evidence_of_a_delay() -> None:
+    rig = Rig(grid())
+    rig.pose(1.0, 0.0)
+    rig.pose(1e6, 10.0)
+    rig.reading(1e6, 7.0)
+    rig.step(1.0)
+    for i in range(400):  # to and fro
+        t = 2.0 + 0.1 * i
+        rig.pose(t, abs(i % 100 - 50.0))
+        rig.reading(t, 0.1 * (i % 30))
+        rig.step(t)
+    assert rig.intake.lag.busy, "what waits for poses of that far time is in nobody's way"
 
 
 def test_readings_without_any_pose_are_not_looked_at_again_and_again(

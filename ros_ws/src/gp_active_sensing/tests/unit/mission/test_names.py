@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission.names import MOST_PROBES, probe_names
+from gp_active_sensing.mission.names import LONGEST_NAME, MOST_PROBES, numbered, probe_names
+from gp_active_sensing.sim import load_scenario
 
 
 def test_so_many_probes_and_no_more() -> None:
@@ -11,3 +12,23 @@ def test_so_many_probes_and_no_more() -> None:
     assert probe_names(names) == tuple(names)
     with pytest.raises(ConfigError, match=f"probes: {MOST_PROBES + 1} names; expected"):
         probe_names([*names, "one_more"])
+
+
+def test_a_number_of_probes_is_bounded_before_they_are_named() -> None:
+    assert len(numbered(str(MOST_PROBES))) == len(numbered(f"00{MOST_PROBES}")) == MOST_PROBES
+    for number in (str(MOST_PROBES + 1), "3000000", "9" * 5000):
+        with pytest.raises(ConfigError, match=f"expected {MOST_PROBES} at most"):
+            numbered(number)
+
+
+def test_a_scenario_has_no_more_probes() -> None:
+    assert len(load_scenario("lake", overrides=[f"probes={MOST_PROBES}"]).names) == MOST_PROBES
+    with pytest.raises(ConfigError, match=rf"probes: .*{MOST_PROBES}"):
+        load_scenario("lake", overrides=[f"probes={MOST_PROBES + 1}"])
+
+
+def test_a_name_has_to_fit_into_that_of_a_topic() -> None:
+    longest = "a" * LONGEST_NAME
+    assert probe_names([longest]) == (longest,)
+    with pytest.raises(ConfigError, match="a name of 301 characters"):
+        probe_names(["a" * 301])

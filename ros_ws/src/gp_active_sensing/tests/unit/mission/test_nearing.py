@@ -15,9 +15,14 @@ def held(t: float) -> Held:
     return Held(Reading(round(t * SECOND), 0, 1.0), received=t)
 
 
+def drive(nearing: Nearing, t: float, distance: float, place: int | None = 0) -> list[Held]:
+    return nearing.drive(place, distance, round(t * SECOND), t)
+
+
 def test_a_reading_at_the_point_does_not_wait() -> None:
-    one = held(1.0)
-    assert Nearing(10.0).hold(0, 0.9, one) == [one]
+    nearing, one = Nearing(10.0), held(1.0)
+    assert drive(nearing, 0.95, 0.9) == []
+    assert nearing.hold(0, one) == [one]
 
 
 def test_on_the_way_to_the_point_they_wait_until_it_is_reached() -> None:
@@ -25,37 +30,115 @@ def test_on_the_way_to_the_point_they_wait_until_it_is_reached() -> None:
     waiting = []
     for i, distance in enumerate((4.0, 3.0, 2.0)):
         waiting.append(held(0.5 * i))
-        assert nearing.hold(0, distance, waiting[-1]) == []
+        assert nearing.hold(0, waiting[-1]) == []
+        assert drive(nearing, 0.5 * i, distance) == []
     assert len(nearing) == 3
-    assert nearing.drive(0, 0.5, 2 * SECOND, 2.0) == waiting
+    assert drive(nearing, 2.0, 0.5) == waiting
     assert len(nearing) == 0
     assert [one.received for one in waiting] == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize(
-    ("place", "distance", "t"), [(1, 5.0, 0.2), (None, 0.0, 0.2), (0, 4.5, 0.2), (0, 4.0, 1.0)]
+    ("place", "distance", "t"), [(1, 5.0, 0.2), (None, 0.0, 0.2), (0, 4.5, 0.2), (0, 4.0, 1.1)]
 )
 def test_they_count_when_it_leaves_turns_away_or_stands(
     place: int | None, distance: float, t: float
 ) -> None:
     nearing = Nearing(10.0)
-    assert nearing.hold(0, 4.0, held(0.0)) == []
-    assert nearing.drive(0, 4.0, round(0.1 * SECOND), 0.1) == []
-    assert len(nearing.drive(place, distance, round(t * SECOND), t)) == 1
+    assert nearing.hold(0, held(0.0)) == []
+    assert drive(nearing, 0.1, 4.0) == []
+    assert len(drive(nearing, t, distance, place)) == 1
 
 
 def test_a_reading_that_comes_after_the_probe_has_gone_on_does_not_wait() -> None:
     nearing = Nearing(10.0)
-    nearing.drive(1, 2.0, 2 * SECOND, 2.0)
-    assert len(nearing.hold(0, 4.0, held(1.5))) == 1
+    drive(nearing, 2.0, 2.0, place=1)
+    assert len(nearing.hold(0, held(1.5))) == 1
+
+
+def test_a_reading_that_comes_before_the_pose_in_its_cell_waits() -> None:
+    """It was taken between a pose in the cell before and one in its own."""
+    nearing = Nearing(10.0)
+    drive(nearing, 1.0, 5.0, place=1)
+    assert nearing.hold(0, held(1.5)) == []
+    assert drive(nearing, 1.2, 5.0, place=1) == []
+    assert drive(nearing, 1.6, 4.8) == []
+    assert len(drive(nearing, 3.0, 0.3)) == 1
+
+
+def test_readings_that_come_late_do_not_make_it_seem_to_turn_away() -> None:
+    nearing = Nearing(10.0)
+    for i in range(19):  # 2 m/s, 4.8 m to 1.2 m from the point; readings are half a second old
+        assert drive(nearing, 1.0 + 0.1 * i, 4.8 - 0.2 * i) == []
+        assert nearing.hold(0, held(0.5 + 0.1 * i)) == []
+    assert len(drive(nearing, 3.0, 0.8)) == 19
+
+
+def test_where_no_pose_comes_any_more_it_stands() -> None:
+    """Some localisations say nothing while the probe stands."""
+    nearing = Nearing(10.0)
+    drive(nearing, 1.0, 3.0)
+    for i in range(30):
+        assert nearing.hold(0, held(1.0 + 0.1 * i)) == []
+    assert len(nearing.hold(0, held(4.0))) == 31
+
+
+def test_after_poses_have_begun_again_what_waits_goes_by_the_new_ones() -> None:
+    nearing = Nearing(10.0)
+    drive(nearing, 1e6, 3.0)
+    assert nearing.hold(0, held(1e6)) == []
+    nearing.restart()
+    assert drive(nearing, 1.0, 4.0) == []
+    assert nearing.hold(0, held(0.9)) == []
+    assert drive(nearing, 1.5, 3.0) == []
+    assert len(drive(nearing, 2.0, 4.0, place=1)) == 2
 
 
 def test_a_slow_approach_is_waited_for() -> None:
     """At a tenth of a metre a second it still comes nearer."""
     nearing = Nearing(1.0)
     for i in range(39):
-        assert nearing.hold(0, 0.5 - 0.01 * i, held(0.1 * i)) == []
-    assert len(nearing.hold(0, 0.1, held(4.0))) == 40
+        assert drive(nearing, 0.1 * i, 0.5 - 0.01 * i) == []
+        assert nearing.hold(0, held(0.1 * i)) == []
+    assert len(drive(nearing, 4.0, 0.1)) == 39
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.5])
+@pytest.mark.parametrize(
+    ("apart", "offset", "speed", "spacing"),
+    [
+        (0.05, 0.0, 4.0, 10.0),
+        (0.05, 0.02, 4.0, 5.0),
+        (0.1, 0.05, 4.0, 10.0),
+        (0.2, 0.05, 2.0, 10.0),
+        (1.0, 0.05, 2.0, 10.0),
+        (1.0, 0.03, 0.5, 10.0),
+    ],
+)
+def test_readings_are_held_to_the_point_whenever_poses_come(
+    apart: float, offset: float, speed: float, spacing: float, delay: float
+) -> None:
+    """Poses every `apart` seconds, readings every 0.1 s and `offset` later: it says where it is."""
+    rig = Rig(grid(4, spacing=spacing), taking={"window": None, "delay": delay})
+
+    def at(t: float) -> float:
+        return min(max(speed * (t - 8.0), 0.0), spacing)  # from a point to the next one
+
+    last = 8.0 + spacing / speed + delay + 1.2  # it has been there for a pose and a reading
+    messages = [(1.0 + apart * i, "pose") for i in range(round((last - 1.0) / apart) + 1)]
+    messages += [(1.0 + offset + 0.1 * i, "reading") for i in range(round(10.0 * (last - 1.0)))]
+    for t, what in sorted(messages):
+        rig.seconds = t
+        if what == "pose":
+            rig.pose(t, at(t))
+        else:
+            rig.reading(t, at(t - delay))
+        rig.step(t)
+        if rig.loop.belief.observed[1]:
+            break
+    told = [event["value"] for event in rig.events if event["event"] == "reading"]
+    assert rig.observed == ["c0r0", "c1r0"]
+    assert spacing - max(told) <= 0.1 * spacing + speed * 0.1
 
 
 def test_the_stage_does_not_end_at_the_border_of_a_cell() -> None:
@@ -87,3 +170,48 @@ def test_what_waits_when_the_clock_goes_back_is_counted() -> None:
     rig.step(5.0)
     rig.step(1.0)
     assert rig.intake.rejected["clock_backwards"] == 1
+
+
+def test_poses_that_begin_again_hold_readings_to_the_point() -> None:
+    """One stamp from the future is given up; what follows is not older than it for ever."""
+    rig = Rig(grid(4), taking={"window": None})
+    rig.pose(1.0, 0.0)
+    rig.pose(1e6, 0.0)
+    for i in range(60):
+        t, x = 2.0 + 0.1 * i, 5.1 + 0.1 * i  # in cell 1, whose point is at 10 m
+        rig.pose(t, x)
+        rig.reading(t)
+        rig.step(t)
+        assert not rig.loop.belief.observed[1] or x >= 8.9
+    assert rig.intake.rejected["pose_too_old"] == 2
+    assert rig.loop.belief.observed[1]
+
+
+@pytest.mark.parametrize("window", [None, 0.0])
+def test_a_probe_that_stands_beside_the_point_and_says_no_pose_is_at_the_place(
+    window: float | None,
+) -> None:
+    """Some localisations speak only while the probe moves; it stops short of each point."""
+    rig = Rig(grid(4), arrival_radius=2.0, reading_timeout=5.0, taking={"window": window})
+    rig.mission.start()
+    x = 0.0
+    for number in range(600):
+        t = 1.0 + 0.1 * number
+        rig.seconds = t
+        goal = rig.topology.positions[rig.sent[-1], 0] - 1.5 if rig.sent else 0.0
+        if number == 0 or x < goal:
+            x = min(max(goal, 0.0), x + 0.4)
+            rig.pose(t, x)
+        rig.reading(t, 10.0)
+        rig.step(t)
+    assert len(rig.observed) == 4
+    assert not rig.loop.set_aside
+
+
+def test_a_reading_of_a_wrong_clock_does_not_say_that_the_probe_stands() -> None:
+    nearing = Nearing(10.0)
+    assert nearing.hold(0, held(1.0)) == []
+    drive(nearing, 1.0, 4.0)
+    assert nearing.stand(86_400 * SECOND, 1.1) == []
+    assert nearing.stand(3 * SECOND, 3.0) == []
+    assert len(nearing.stand(4 * SECOND, 4.0)) == 1

@@ -116,6 +116,21 @@ def test_old_stamps_that_do_not_follow_on_each_other_are_strays() -> None:
     assert made.newest == pose(1001.0)
 
 
+@pytest.mark.parametrize("newest", [995.0, 1000.0, 1005.0])
+def test_old_poses_do_not_begin_a_track_again_whose_newest_is_of_now(newest: float) -> None:
+    made = track(newest, history=10.0)
+    assert [made.add(pose(t), 1000 * S) for t in (1.0, 1.1, 1.2, 1.3)] == [None] * 4
+    assert made.newest == pose(newest, x=10.0 * newest)
+    assert made.add(pose(1006.0), 1006 * S) == "newest"
+
+
+def test_a_pose_ahead_of_the_clock_is_given_up_and_one_of_a_clock_that_is_not_known_too() -> None:
+    for now_ns in (2 * S, None):
+        made = track(1000.0, history=10.0)
+        assert [made.add(pose(t), now_ns) for t in (1.0, 1.1)] == [None, None]
+        assert made.add(pose(1.2), now_ns) == "restarted"
+
+
 def test_direction_of_movement() -> None:
     assert heading_between(pose(0.0, x=0.0), pose(1.0, x=-3.0)) == pytest.approx(math.pi)
     assert math.isnan(heading_between(pose(0.0, x=0.0), pose(1.0, x=0.1)))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.events import gap_event
 from gp_active_sensing.mission.known import MOST_KNOWN
 from gp_active_sensing.records import JOURNAL, RECORDS, RunDirectory
 from gp_active_sensing.sealed import seal
@@ -72,7 +74,7 @@ def test_a_mission_killed_at_any_moment_goes_on_as_if_it_had_not_been(
     same(plain, drive)
     assert told(tmp_path / "killed") == told(tmp_path / "straight")
     assert drive.built.mission.driven.metres == pytest.approx(plain.built.mission.driven.metres)
-    stages = [r["stage"] for r in drive.built.recorder.records]
+    stages = [r["stage"] for r in drive.built.recorder.stages.figures]
     assert stages == sorted(set(stages))
 
 
@@ -103,7 +105,7 @@ def test_a_journal_cut_anywhere_by_a_power_cut_restarts_cleanly(tmp_path: Path, 
     drive.obeyed = None  # what was sent last may be lost
     drive.run()
     assert mission.loop.belief.observed.sum() == 12
-    numbers = [record["stage"] for record in drive.built.recorder.records]
+    numbers = [record["stage"] for record in drive.built.recorder.stages.figures]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
@@ -125,6 +127,7 @@ def test_a_decision_that_was_being_computed_is_computed_from_the_same_readings(
     same(plain, drive)
 
 
+@pytest.mark.slow
 def test_it_ends_where_it_has_to_within_its_metres_and_seconds(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "probe": {"end": "start"},
@@ -336,6 +339,52 @@ def test_a_damaged_run_is_left_alone_and_said(
     drive.kill()
 
 
+def test_a_mission_that_cannot_be_restored_does_not_stop_a_node_that_starts_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    drive = Drive(Path("auto"))
+    drive.start()
+    while drive.built.mission.decisions.stage < 3:
+        drive.step()
+    drive.kill()
+    (old,) = (tmp_path / "gp_active_sensing").iterdir()
+    journal = old / JOURNAL
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    next(line for line in lines if line["event"] == "moved")["seconds"] = "soon"
+    journal.write_text("".join(_without_seal(line) for line in lines))
+    before = journal.read_bytes()
+    for _ in range(2):
+        drive.start()
+        assert drive.built.mission.state == "running"
+        drive.kill()
+    assert journal.read_bytes() == before
+    assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2, "the new one goes on"
+    said = [r.message for r in caplog.records if "cannot be gone on with" in r.message]
+    assert len(said) == 1
+    assert str(old) in said[0]
+
+
+@pytest.mark.parametrize("key", ["seconds", "metres", "odometer"])
+def test_a_journal_with_an_infinite_amount_is_refused(tmp_path: Path, key: str) -> None:
+    drive = Drive(tmp_path / "run", budget={"metres": 1e4, "seconds": 1e4})
+    drive.start()
+    while drive.built.mission.decisions.stage < 3:
+        drive.step()
+    drive.kill()
+    journal = tmp_path / "run" / JOURNAL
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    moved = next(line for line in lines if line["event"] == "moved")
+    moved[key] = "inf"
+    journal.write_text("".join(_without_seal(line) for line in lines))
+    with pytest.raises(RunError, match=rf"{key}: expected a finite number, got 'inf'"):
+        drive.start()
+
+
+def _without_seal(line: dict[str, Any]) -> str:
+    return json.dumps({k: v for k, v in line.items() if k not in ("n", "crc")}) + "\n"
+
+
 def full(*_: Any) -> None:
     msg = "no space"
     raise RunError(msg)
@@ -374,6 +423,60 @@ def test_what_a_disk_had_no_room_for_is_written_at_the_end(
     drive.built.recorder.close()
     assert told(tmp_path / "run").total() == drive.built.mission.loop.counts["accepted"] > 0
     assert events_of(tmp_path / "run")[-1]["event"] == "end"
+
+
+@pytest.mark.parametrize("fits", [False, True], ids=["nothing fits", "a short line fits"])
+def test_what_a_disk_has_no_room_for_until_the_end_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    fits: bool,
+) -> None:
+    append = RunDirectory.append_event
+
+    def short(run: RunDirectory, event: Mapping[str, Any]) -> None:
+        if not fits or event["event"] != "gap":
+            full()
+        append(run, event)
+
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    recorder, mission = drive.built.recorder, drive.built.mission
+    kept = RunDirectory.open(tmp_path / "run")
+    before = len(kept.events())
+    said: list[Mapping[str, Any]] = []
+    recorder.listener = said.append
+    monkeypatch.setattr("gp_active_sensing.records.RunDirectory.append_event", short)
+    while mission.decisions.stage < 5:
+        drive.step()
+    problem = f"{len(said)} events could not be written to {tmp_path / 'run'}"
+    assert recorder.missing == problem
+    caplog.clear()
+    recorder.close()
+    assert problem in caplog.text
+    left = kept.events()[before:]
+    readings = sum(event["event"] == "reading" for event in said)
+    assert left == ([gap_event(len(said), readings=readings)] if fits else [])
+    recorder.close()
+    assert kept.events()[before:] == left
+
+
+def test_what_a_disk_had_no_room_for_is_written_with_the_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    recorder, mission = drive.built.recorder, drive.built.mission
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        drive.run()
+        assert recorder.save(mission, "finished")
+        assert recorder.missing
+    assert recorder.save(mission, "finished")
+    assert recorder.missing == ""
+    assert events_of(tmp_path / "run")[-1]["event"] == "end"
+    drive.kill()
 
 
 def test_of_too_many_events_that_cannot_be_written_the_oldest_are_counted(
@@ -437,7 +540,7 @@ def test_records_that_are_ahead_of_a_cut_journal_are_not_kept_twice(tmp_path: Pa
     named = [{"stage": number} for number in range(1, 8)]
     records.write_text("".join(json.dumps(record) + "\n" for record in named))
     drive.start()
-    assert [record["stage"] for record in drive.built.recorder.records] == [1, 2, 3]
+    assert [record["stage"] for record in drive.built.recorder.stages.figures] == [1, 2, 3]
     kept = [json.loads(line)["stage"] for line in records.read_text().splitlines()]
     assert kept == [1, 2, 3]
     drive.kill()
@@ -453,6 +556,60 @@ def test_a_journal_that_is_refused_leaves_the_directory_free(tmp_path: Path) -> 
     for _ in range(2):
         with pytest.raises(RunError, match="is not a decision"):
             drive.start()
+
+
+@pytest.mark.parametrize("line", ["{}", '{"stage": "x"}'])
+def test_a_damaged_record_is_made_again(tmp_path: Path, line: str) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    while drive.built.mission.decisions.stage < 4:
+        drive.step()
+    drive.kill()
+    records = tmp_path / "run" / RECORDS
+    records.write_text(f"{line}\n")
+    drive.start()
+    drive.kill()
+    kept = [record["stage"] for record in RunDirectory.open(tmp_path / "run").records()]
+    assert kept == [1, 2, 3]
+
+
+def test_whatever_is_wrong_with_a_mission_a_new_one_can_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyError("stage")
+
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))
+    missions = tmp_path / "gp_active_sensing"
+    drive = Drive(Path("auto"))
+    drive.start()
+    drive.step()
+    drive.kill()
+    (old,) = missions.iterdir()
+    named = Drive(old)
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.mission.resume.Resumption.run", broken)
+        for _ in range(2):
+            with pytest.raises(RunError, match=r"cannot be gone on with: KeyError\('stage'\)"):
+                named.start()
+        drive.start()
+        assert len(list(missions.iterdir())) == 2
+        drive.kill()
+    named.start()  # nobody has it
+    named.kill()
+
+
+def test_what_cannot_be_built_leaves_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("gp_active_sensing.mission.build._consulting", broken)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            Drive(tmp_path / "run").start()
+        assert not (tmp_path / "run").exists()
 
 
 def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path) -> None:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import average_of, reading_event
-from gp_active_sensing.mission.stays import Stays, noise_of
+from gp_active_sensing.events import average_of, reading_event, reading_of
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.stay import noise_of
+from gp_active_sensing.mission.stays import Stays
+from gp_active_sensing.topology import RoadMap, Roads, Segment
 from gp_active_sensing.types import Reading
+from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
 
@@ -127,6 +136,17 @@ def test_equal_readings_of_unknown_noise_have_a_variance_above_zero() -> None:
     assert told.reading.noise_variance > 0.0
 
 
+def test_one_glitch_does_not_make_every_later_stay_unsure() -> None:
+    """Of 60 places with 50 readings each, one of which is "no data" as a number."""
+    rng = np.random.default_rng(0)
+    ours = stays()
+    for number in range(60 * 50):
+        at, value = number // 50, 20.0 + 0.1 * float(rng.standard_normal())
+        told = ours.take(read(0.1 * number, -999.0 if number == 120 else value, at=at))
+    assert ours.noise == pytest.approx(0.01, rel=0.2)
+    assert told.reading.noise_variance == pytest.approx(0.01 / 50, rel=0.4)
+
+
 def test_variances_of_the_messages_are_used() -> None:
     ours = stays(5.0)
     for i in range(4):
@@ -155,16 +175,17 @@ def test_from_the_journal_the_same_comes_out_and_goes_on() -> None:
         reading = read(0.1 * i, float(rng.normal()), x=float(rng.normal()), at=int(i / 10))
         told = one.take(reading)
         event = reading_event(reading)
-        if told.before is not None:
+        if not told.as_it_came:
             event["stay"] = told.to_mapping()
-        assert other.take_again(reading, average_of(event, reading)) == told
+        average, count = average_of(event, reading) or (None, 1)
+        assert other.take_again(reading, average, count) == told
     more = read(3.0, 1.0, at=2)
     assert one.take(more) == other.take(more)
 
 
 def test_a_journal_that_goes_on_with_a_stay_that_never_began_is_refused() -> None:
     with pytest.raises(RunError, match="never began"):
-        stays().take_again(read(1.0, 2.0), read(1.0, 2.0))
+        stays().take_again(read(1.0, 2.0), read(1.0, 2.0), 2)
     with pytest.raises(RunError, match="says nothing of a stay"):
         average_of({"stay": {"value": 1.0}}, read(1.0, 2.0))
 
@@ -225,7 +246,7 @@ def test_after_a_restart_the_belief_is_the_same() -> None:
             position = tuple(event["position"])
             reading = Reading(event["stamp_ns"], event["location"], event["value"],
                               position=position)  # fmt: skip
-            assert again.intake.tell_again(event, reading)
+            assert again.intake.uptake.tell_again(event, reading)
     for one, other in zip(rig.loop.belief.predict(), again.loop.belief.predict(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
@@ -240,3 +261,171 @@ def test_a_road_is_one_reading_too() -> None:
     road = place(rig.topology, "a1")
     assert rig.loop.belief.readings[road] == 1
     assert rig.loop.belief.averages(np.array([road]))[0, 0] == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_reading_beside_the_point_says_less_of_it() -> None:
+    """Even alone; one at the point counts as it came, on a road any."""
+    ours = stays(0.01, near=1.25)
+    beside = ours.take(read(1.0, 20.0, x=4.8))
+    assert (beside.before, beside.count, beside.as_it_came) == (None, 1, False)
+    assert (beside.reading.noise_variance, beside.reading.off) == (0.01, 4.8)
+    at = ours.take(read(20.0, 20.0, x=0.099))
+    assert at.as_it_came
+    assert (at.reading.noise_variance, at.reading.off) == (None, None)
+    assert stays(0.01).take(read(1.0, 20.0, x=4.8)).as_it_came
+    assert stays(None, near=1.25).take(read(1.0, 20.0, x=4.8)).as_it_came
+
+
+def test_one_reading_beside_the_point_is_no_surer_than_many() -> None:
+    stds = []
+    for count in (1, 2, 40):
+        rig = Rig(grid(4), taking={"window": None})
+        for i in range(count):
+            t = 1.0 + 0.1 * i
+            rig.pose(t, 5.2)  # of a cell that is entered, 4.8 m off its point at 10 m
+            rig.reading(t, 10.0 + 0.01 * (-1) ** i)
+            rig.step(t)
+        rig.intake.stop_waiting()
+        stds.append(float(np.sqrt(rig.loop.belief.predict()[1][1])))
+    assert stds[0] > 0.15  # 0.1 is what the sensor's noise alone comes to
+    assert 0.15 < stds[1] < 1.01 * stds[0]
+    assert 0.15 < stds[2] < 1.01 * stds[0]
+
+
+def test_an_absurd_value_is_a_stay_by_itself() -> None:
+    """No average with it can be used: neither it nor those after it are lost, then or later."""
+    rig, again = (Rig(grid(4), taking={"window": None}) for _ in range(2))
+    for i, value in enumerate((20.0, 20.1, 1e60, 20.0, 20.2)):
+        t = 1.0 + 0.1 * i
+        rig.seconds = t
+        rig.pose(t, 0.0)
+        rig.reading(t, value)
+        rig.step(t)
+    readings = [event for event in rig.events if event["event"] == "reading"]
+    assert [event.get("stay", {"count": 1})["count"] for event in readings] == [1, 2, 1, 1, 2]
+    assert not rig.intake.rejected
+    for event in readings:
+        assert again.intake.uptake.tell_again(event, reading_of(event))
+    np.testing.assert_array_equal(again.loop.belief.readings, rig.loop.belief.readings)
+    assert rig.loop.belief.readings[0] == 3
+
+
+def test_averages_that_an_earlier_version_wrote_and_did_not_use_are_read() -> None:
+    rig = Rig(grid(4), taking={"window": None})
+    rig.loop.restoring = True
+    for i, (value, stay) in enumerate([(20.0, None), (1e60, 5e59), (20.0, 3e59)]):
+        reading = Reading((1 + i) * SECOND, 0, value, position=(0.0, 0.0))
+        event = reading_event(reading)
+        if stay is not None:
+            event["stay"] = {"count": 1 + i, "value": stay, "noise_variance": 1e118, "off": 0.0}
+        assert rig.intake.uptake.tell_again(event, reading)
+
+
+def test_two_probes_at_one_place_are_two_readings_of_it(tmp_path: Path) -> None:
+    """Each continues its own stay, in either order; after a restart, too."""
+    one, other = (
+        Team(("a", "b"), tmp_path / name, reading={"window": None}, budget={"readings": 9})
+        for name in ("one", "other")
+    )
+    rng = np.random.default_rng(8)
+    values = 5.0 + 0.1 * rng.standard_normal((60, 2))
+    for team in (one, other):
+        team.here("a", "b")
+        team.step()
+        for i, pair in enumerate(values.tolist()):
+            if team is other and i == 30:
+                assert team.parts.recorder.run is not None
+                team.parts.recorder.close()
+                team.begin()
+            x, y = team.loop.topology.positions[7].tolist()
+            for name, value in zip(("a", "b"), pair, strict=True):
+                if name == "b" and i < 6:
+                    continue  # a has been there for a while, and b goes first from then on
+                team.mission.inbox.put(Pose(team.now_ns, "map", x, y, 0.0), team.t, name)
+                team.mission.inbox.put(RawReading(team.now_ns, value, None), team.t, name)
+            team.step(0.1, plan=False)
+            assert team.loop.belief.readings[7] == (1 if i < 6 else 2)
+    a, b = values[:, 0].mean(), values[6:, 1].mean()
+    held = one.loop.belief.averages(np.array([7]))[0, 0]
+    assert min(a, b) - 1e-6 <= held <= max(a, b) + 1e-6
+    for mine, theirs in zip(one.loop.belief.predict(), other.loop.belief.predict(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+
+
+CHANGING = {
+    "window": {"kind": "window", "window": 60.0},
+    "injection": {"kind": "injection", "rate": 0.2 / 60.0},
+    "kernel": {"kind": "kernel", "time_scale": 60.0},
+}
+
+
+def changing(drift: dict[str, Any]) -> Rig:
+    rig = Rig(grid(4, 4), taking={"window": None})
+    config = {"length_scales": [20.0], "signal_std": [2.0], "noise_std": [0.2], "mean_std": 10.0}
+    belief = build_belief(from_mapping(BeliefConfig, config | drift), rig.topology.features)
+    belief.place_at(rig.topology.positions)
+    rig.loop.belief = belief
+    return rig
+
+
+def stand(rig: Rig, count: int, start: int = 0) -> None:
+    """Stand four metres off the point of place 5, with ten readings a second."""
+    rng = np.random.default_rng([0, start])
+    for i in range(start, start + count):
+        t = 1.0 + 0.1 * i
+        rig.pose(t, 14.0, 10.0)
+        rig.reading(t, 10.3 + 0.2 * float(rng.standard_normal()))
+        rig.step(t)
+
+
+@pytest.mark.parametrize("seconds", [10, 90])
+@pytest.mark.parametrize("kind", CHANGING)
+def test_where_the_field_changes_a_long_stay_is_no_surer_of_the_point(
+    kind: str, seconds: int
+) -> None:
+    """Four metres off the point, in parts of half a second: as sure as one average, or nearly."""
+    stds = []
+    for drift in ({}, {"drift": CHANGING[kind]}):
+        rig = changing(drift)
+        stand(rig, 10 * seconds)
+        rig.loop.belief.advance(1.0 + seconds)
+        stds.append(float(np.sqrt(rig.loop.belief.predict(np.array([5]))[1][0])))
+    assert stds[0] == pytest.approx(0.39, rel=0.05)
+    assert 0.65 * stds[0] < stds[1] < 1.1 * stds[0]
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_a_long_stay_in_a_changing_field_goes_on_after_a_restart(kind: str) -> None:
+    one, other = (changing({"drift": CHANGING[kind]}) for _ in range(2))
+    stand(one, 33)
+    for event in one.events:
+        if event["event"] == "reading":
+            assert other.intake.uptake.tell_again(event, reading_of(event))
+    for rig in (one, other):
+        rig.events.clear()
+        stand(rig, 20, start=33)
+    assert one.events
+    assert [e for e in other.events if e["event"] == "reading"] == [
+        e for e in one.events if e["event"] == "reading"
+    ]
+
+
+@pytest.mark.parametrize(("part", "off"), [(1.0, 0.0), (0.5, 35.4)])
+def test_a_bent_road_that_is_driven_whole_is_known_on_average(part: float, off: float) -> None:
+    """Its middle is a corner, 35 m off the average of what was read all along it."""
+    bend = Segment("a1", "A", "B", ((0.0, 0.0), (100.0, 0.0), (100.0, 100.0)), 200.0,
+                   speed_limit=10.0)  # fmt: skip
+    rest = Segment("a2", "B", "A", ((100.0, 100.0), (0.0, 100.0), (0.0, 0.0)), 200.0,
+                   speed_limit=10.0)  # fmt: skip
+    rig = Rig(Roads(RoadMap("bend", "map", (bend, rest))), taking={"window": None}, coverage=0.1)
+    for i in range(round(200 * part) + 1):
+        t = 1.0 + 0.1 * i
+        x, y, heading = (i, 0.0, 0.0) if i <= 100 else (100.0, i - 100.0, 0.5 * math.pi)
+        rig.pose(t, x, y, heading)
+        rig.reading(t, 10.0 + 0.1 * (-1) ** i)
+        rig.step(t)
+    rig.pose(30.0, 60.0, 100.0, math.pi)  # on the other road
+    rig.step(30.0)
+    stays = [event["stay"] for event in rig.events if "stay" in event]
+    assert stays[-1]["count"] == round(200 * part) + 1
+    assert stays[-1]["off"] == pytest.approx(off, abs=1.0)

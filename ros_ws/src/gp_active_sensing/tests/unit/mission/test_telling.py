@@ -67,6 +67,9 @@ def test_what_a_reading_brought_is_told_before_the_next_decision(
     telling.decision("", plan_of(mission))
     telling.decisions(np.full(4, np.inf))
     assert told(caplog)[6].endswith("c2r0 (10 m)"), "what is not known is not said"
+    telling.decision("", plan_of(mission))
+    telling.decisions(np.full(4, 1e6), known=False)
+    assert told(caplog)[8].endswith("c2r0 (10 m)"), "a scale that no reading has said"
 
 
 def test_a_search_that_the_limit_ended_says_so(caplog: pytest.LogCaptureFixture) -> None:

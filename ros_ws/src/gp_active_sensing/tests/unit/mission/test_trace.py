@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.mission.inbox import RawAnswer, RawReading
+from gp_active_sensing.mission.inbox import BATCH, RawAnswer, RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.trace import Trace, taken_of
 from gp_active_sensing.records import json_ready
@@ -59,6 +59,21 @@ def test_steps_without_anything_are_the_first_and_the_last_of_them() -> None:
     rig.pose(1.5, 0.0)
     rig.step(1.5)
     assert "quiet" not in frames[-1]
+
+
+def test_a_step_that_uses_what_was_kept_is_done_again_in_a_replay() -> None:
+    rig = Rig(grid(), taking={"catch_up": True}, inbox=1000)
+    for i in range(3 * BATCH):
+        rig.pose(1.0 + 0.001 * i, 0.0)
+    while len(rig.mission.inbox):
+        rig.step(2.0)
+    frames = traced(rig)
+    rig.seconds = 2.0
+    rig.step(2.0)
+    rig.step(2.1)
+    rig.step(2.2)
+    assert rig.intake.poses == 3 * BATCH
+    assert [frame["now"] for frame in frames] == [2_000_000_000, 2_100_000_000, 2_200_000_000]
 
 
 def test_messages_survive_json() -> None:

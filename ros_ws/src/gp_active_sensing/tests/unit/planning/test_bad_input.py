@@ -233,7 +233,7 @@ PLACES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [{"expansions": 5}, {"seconds": 0.0}, {"seconds": 50e-6}])
+@pytest.mark.parametrize("limit", [{"expansions": 5}, {"seconds": 50e-6}])
 @pytest.mark.parametrize(("discretisation", "bounds"), WAYS)
 def test_untuned_missions_read_everything_and_end(
     discretisation: str, bounds: str, limit: dict[str, float]

@@ -316,7 +316,7 @@ def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> N
     _, belief = world(
         20, length_scales=None, signal_std=None, noise_std=None, weights=None, mean_std=None
     )
-    pairs = len(belief.grid.pairs)
+    pairs = len(belief.grid.kernels[0].parts)
     weights = np.zeros(len(belief.weights))
     chosen = 3 * pairs + 1
     weights[chosen] = 1.0

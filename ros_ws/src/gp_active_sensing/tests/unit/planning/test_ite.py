@@ -193,7 +193,7 @@ def found_scales(belief: Belief, state) -> list[float]:
 def test_it_finds_the_length_scale(index: int, mean_std: float | None) -> None:
     """On a map with room for as many pairs as the confidence takes, it errs at most so often."""
     wrong = 0
-    for seed in range(4):
+    for seed in range(3):
         topology, belief = world(600, mean_std=mean_std)
         field = draw_field(belief, index, seed)
         policy = ExplicitExploration(confidence=0.9, share=1.0)

@@ -46,6 +46,7 @@ def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
     return Tree(Cells(4, reference, bounds), sequence, joint.mean, belief.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", ["tight", "pairwise"])
 @pytest.mark.parametrize("moves", ["free", "adjacent"])
 @pytest.mark.parametrize("seed", range(25))

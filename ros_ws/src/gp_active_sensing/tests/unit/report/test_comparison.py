@@ -14,6 +14,7 @@ from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.report import write_comparison
 from gp_active_sensing.report.comparison import COLUMNS, _spread
 from gp_active_sensing.sim import scenario_from_mapping
+from gp_active_sensing.wording import fixed
 from tests.browser import Browser
 from tests.unit.report.runs import HOSTILE, data_of
 from tests.unit.report.test_page import check
@@ -84,7 +85,7 @@ def test_tables_are_those_of_the_records(whole: Path) -> None:
         for row in table.rows:
             for cell in row.cells:
                 assert cell is not None
-                shown = [f"{cell.mean:.{d}f} ± {cell.error:.{d}f}" for d in range(5)]
+                shown = [f"{fixed(cell.mean, d)} ± {cell.error:.{d}f}" for d in range(5)]
                 assert any(s in text for s in shown), shown
 
 
@@ -142,6 +143,7 @@ def test_wide_tables_are_thinned(count: int) -> None:
         assert columns[-1] == count - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", [{}, {"width": 390, "height": 844, "dark": True}])
 def test_in_a_browser(browser: Browser, whole: Path, looks: dict[str, Any]) -> None:
     page = browser.page(**looks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, BrowserError, Page
-from tests.unit.report.runs import HOSTILE, bag_run, node_run
+from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 READY = "document.documentElement.dataset.ready"
@@ -113,6 +114,42 @@ def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
         "[...document.querySelectorAll('canvas.map')].every((c) => c.getContext('2d')"
         ".getImageData(c.width * 2.5 / 8, c.height * 3.5 / 6, 1, 1).data[3] === 0)"
     )
+
+
+def test_what_is_drawn_is_what_the_legends_and_headings_say(show: Open, grid: Path) -> None:
+    page = show(grid)
+    planned = (
+        "[...document.querySelectorAll('.legend span')]"
+        ".find((e) => e.textContent === 'planned next').hidden"
+    )
+    assert page.evaluate(planned) is True, "nothing comes after the last stage"
+    plans = [step.get("plan") or [] for step in data_of(grid)["steps"]]
+    assert any(plans)
+    for stage, plan in enumerate(plans):
+        page.evaluate(
+            f"const s{stage} = document.getElementById('slider'); s{stage}.value = {stage}; "
+            f"s{stage}.dispatchEvent(new Event('input'))"
+        )
+        assert page.evaluate(planned) is not bool(plan), f"at stage {stage}"
+    assert page.evaluate("document.body.textContent.includes('could have been next')")
+    tops = "[...document.querySelectorAll('.pair h3')].filter((e) => e.offsetParent)"
+    first, second = page.evaluate(f"{tops}.map((e) => e.getBoundingClientRect().top)")
+    assert first == second, "two headings side by side"
+    page.evaluate(
+        "GPAS.weights(document.getElementById('belief-rows'), ['a', 'b'], [0, 1], [1, 0], ['red'])"
+    )
+    assert page.evaluate("document.querySelectorAll('#belief-rows .track i').length") == 1
+
+
+def test_a_first_value_above_the_chart_is_said(show: Open, tmp_path: Path) -> None:
+    far = {"mean_value": 5000.0, "mean_std": 9000.0}
+    page = show(report(tmp_path / "run", belief=far, budget={"readings": 6}))
+    legends = page.evaluate(
+        "[...document.querySelectorAll('.chart')]"
+        ".map((f) => [f.querySelector('h3').textContent, f.querySelector('.legend')?.textContent])"
+    )
+    (said,) = (legend for title, legend in legends if title.startswith("Prediction error"))
+    assert re.fullmatch(r"stage 0: \d{4}, above this chart", said or ""), legends
 
 
 def test_the_slider_changes_maps_numbers_and_address(show: Open, grid: Path) -> None:

@@ -70,6 +70,13 @@ def test_exact_values_of_a_myopic_policy() -> None:
     )
 
 
+def test_equal_values_are_a_tie() -> None:
+    text = why(plan((0, 3.7218, 3.7218), (1, 3.7218, 3.7218), horizon=1), NAMES, "ie")
+    assert text == "Chosen: e12, worth 3.72 nat: a tie with e9."
+    text = why(plan((0, 3.72182, 3.72182), (1, 3.72183, 3.72183), horizon=1), NAMES, "ie")
+    assert text == "Chosen: e12, worth 3.7218 nat: a tie with e9 to 4 decimals."
+
+
 def test_digits_tell_the_values_apart() -> None:
     text = why(plan((0, 1.0, 1.24996), (1, 1.25, 1.25), horizon=1), NAMES, "ie")
     assert "worth 1.2500 nat" in text
@@ -102,6 +109,7 @@ def test_no_values() -> None:
             True,
             "Expected 1234 ± 0.01 km/h; no reading came, the place was set aside.",
         ),
+        ((-5.35e-05, 10.0), None, False, "Expected 0.00 ± 10.0 km/h; not read yet."),
         (None, -0.5, False, "Read -0.50 km/h."),
         (None, 0.0, False, "Read 0.00 km/h."),
         (None, 1.5e9, False, "Read 1.5e+09 km/h."),

@@ -56,6 +56,7 @@ def test_a_constant_added_to_all_bounds_changes_nothing() -> None:
     assert other.elbo == pytest.approx(one.elbo - 2.0**20, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_large_set_with_bounds_far_apart() -> None:
     rng = np.random.default_rng(0)
     bounds = 3000.0 * rng.standard_normal(144) - 50_000.0

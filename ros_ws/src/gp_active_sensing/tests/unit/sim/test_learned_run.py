@@ -105,6 +105,7 @@ def test_a_run_keeps_its_model_and_says_which(model: Path, tmp_path: Path) -> No
     assert kept["model_mark"] == model_mark(model) == model_mark(tmp_path / "run" / MODEL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probes", [1, 2])
 @pytest.mark.parametrize("what", ["there", "gone", "changed", "moved"])
 def test_a_run_goes_on_with_the_model_it_began_with(

@@ -135,6 +135,7 @@ def test_the_goal_alone_is_read_when_told_so(tmp_path: Path) -> None:
     assert kinds[kinds.index("home") :] == ["home", "moved", "end"]
 
 
+@pytest.mark.slow
 def test_a_run_killed_anywhere_goes_on_to_the_same_end(tmp_path: Path) -> None:
     for number, what in enumerate(
         (

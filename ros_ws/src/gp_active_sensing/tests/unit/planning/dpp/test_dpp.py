@@ -47,6 +47,7 @@ def enumerated(L: FloatArray, k: int) -> dict[tuple[int, ...], float]:
     return {s: weight / total for s, weight in weights.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "k", "draws"),
     [
@@ -248,6 +249,7 @@ def test_elementary_symmetric_polynomials_far_beyond_the_range_of_floats() -> No
     assert table[50, 500] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_large_sets_do_not_depend_on_the_scale_of_the_kernel(sampler: Sampler) -> None:
     L = smooth(500, 0.005, 1e-3)

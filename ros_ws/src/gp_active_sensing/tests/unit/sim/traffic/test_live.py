@@ -333,6 +333,7 @@ def test_without_sumo_one_line_names_the_extra(
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")
     assert "gp_active_sensing[sumo]" in result.stderr
+    assert "make heavy" in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "run").exists()
 

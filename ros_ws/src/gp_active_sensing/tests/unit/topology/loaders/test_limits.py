@@ -111,10 +111,27 @@ def test_a_tag_without_end(
 def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_stream, "MOST_FLOOR", 1 << 16)
     path = tmp_path / "bomb.net.xml.gz"
-    path.write_bytes(gzip.compress(b"<net>" + b"<a/>" * 300_000 + b"</net>"))
+    path.write_bytes(gzip.compress(b"<net>" + b"<a          />" * 90_000 + b"</net>"))
     assert path.stat().st_size < 12_000
     with pytest.raises(MapError, match=r"expands to more than [01] MiB"):
         list(elements(path, ["edge"], root="net"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tag", [b"<a/>", b"<a></a>"])
+def test_a_file_of_nothing_but_tags(tmp_path: Path, tag: bytes) -> None:
+    path = tmp_path / "bomb.net.xml.gz"
+    path.write_bytes(gzip.compress(b"<net>" + tag * 300_000 + b"</net>"))
+    with pytest.raises(MapError, match=r"tags in \d+ bytes: no map has more than one in 8"):
+        list(elements(path, ["edge"], root="net"))
+
+
+@pytest.mark.parametrize("tag", [b'<nd ref="1"/>', b'<nd ref="1"></nd>'])
+def test_many_short_tags_that_are_sensible(tmp_path: Path, tag: bytes) -> None:
+    path = tmp_path / "a.osm"
+    count = limits.MOST_TAGS // tag.count(b"<") + 100
+    path.write_bytes(b"<osm>" + tag * count + b"</osm>")
+    assert sum(1 for _ in elements(path, ["nd"], root="osm")) == count
 
 
 def test_the_page_says_the_limits() -> None:
@@ -125,6 +142,7 @@ def test_the_page_says_the_limits() -> None:
         f"{limits.MOST_TEXT >> 20} MiB",
         f"{limits.MOST_FLOOR >> 20} MiB and {limits.MOST_RATIO} times its own size, and 2 GiB",
         f"{limits.MOST_TOKEN >> 20} MiB",
+        f"{limits.MOST_TAGS:,}, or one in {limits.BYTES_PER_TAG} bytes",
         "1e9",
         f"{limits.MOST_TURNS:,}",
     ]

@@ -1,0 +1,141 @@
+"""A mission that is started again while its probes went on: what was missed is used first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.mission.catch_up import CATCH_UP_SECONDS, CatchUp
+from gp_active_sensing.mission.inbox import BATCH, RawReading
+from gp_active_sensing.mission.poses import Pose
+from tests.unit.mission.teams import Team
+from tests.unit.mission.worlds import SECOND, Rig, grid
+
+CATCHING_UP = {"catch_up": True}
+
+
+def begin_again(rig: Rig) -> None:
+    """Listen as a node that was started again does."""
+    rig.intake.track.clear()
+    rig.intake.catch_up = CatchUp(lambda: rig.seconds, wanted=True)
+    rig.probe.arrival.forget()
+
+
+def test_what_is_older_than_the_node_is_waited_for_by_the_node_s_clock() -> None:
+    rig = Rig(grid(), taking=CATCHING_UP)
+    rig.step(1000.0)
+    rig.pose(998.5, 0.0)
+    rig.reading(999.0)
+    rig.step(1000.0)
+    rig.seconds = 1.9
+    rig.reading(999.0)
+    rig.step(1001.9)
+    rig.seconds = 2.5
+    rig.step(1002.5)
+    assert rig.intake.catch_up.waiting == 3, "the last one of before came 0.6 s ago"
+    rig.seconds = 3.8
+    rig.pose(999.0, 20.0)
+    rig.step(1003.8)
+    rig.seconds = 5.9
+    rig.step(1005.9)
+    assert rig.observed == ["c2r0"]
+    assert rig.accepted == 2
+
+
+def test_it_is_used_in_pieces_between_which_a_command_may_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken: list[float] = []
+    rig = Rig(grid(), taking=CATCHING_UP, inbox=5000)
+    monkeypatch.setattr(rig.mission.inbox, "wake", lambda: woken.append(rig.seconds))
+    sent = 5 * BATCH
+    for i in range(sent):
+        rig.pose(1.0 + 0.001 * i, 0.0)
+    while len(rig.mission.inbox):
+        rig.step(10.0)
+    assert (rig.intake.catch_up.waiting, rig.intake.poses) == (sent, 0)
+    rig.seconds = CATCH_UP_SECONDS
+    used = []
+    for _ in range(5):
+        assert rig.intake.catch_up.going_on
+        rig.step(10.0)
+        used.append(rig.intake.poses)
+    assert used == [BATCH * (i + 1) for i in range(5)]
+    assert not rig.intake.catch_up.going_on
+    assert len(woken) == 4, "the next piece does not wait for a message"
+
+
+def test_a_reading_goes_on_waiting_for_a_pose_in_a_later_piece() -> None:
+    rig = Rig(grid(), taking=CATCHING_UP, inbox=5000)
+    for i in range(BATCH - 1):
+        rig.pose(1.0 + 0.001 * i, 0.0)
+    rig.reading(1.5)
+    rig.pose(1.5, 20.0)
+    while len(rig.mission.inbox):
+        rig.step(10.0)
+    rig.seconds = CATCH_UP_SECONDS
+    rig.step(10.0)
+    assert (rig.intake.waiting, rig.intake.catch_up.waiting) == (1, 1)
+    rig.seconds += 1.0  # a busy machine
+    rig.reading(10.0)
+    rig.step(10.0)
+    assert rig.observed == ["c2r0"]
+
+
+def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:
+    """Its reading lies behind many poses from the place that it was sent to."""
+    rig = Rig(grid(), arrival_radius=2.0, reading_timeout=0.5, inbox=5000)
+    rig.mission.start()
+    rig.pose(1.0, 0.0)
+    rig.step(1.0)
+    (target,) = rig.sent
+    begin_again(rig)
+    for i in range(3 * BATCH):
+        rig.pose(2.0 + 0.001 * i, 10.0 * target)
+    rig.reading(2.6)
+    while len(rig.mission.inbox):
+        rig.step(10.0)
+    rig.seconds = CATCH_UP_SECONDS
+    for i in range(5):
+        rig.seconds += 1.0
+        rig.step(11.0 + i)
+    assert not rig.intake.catch_up.going_on
+    assert rig.observed == [rig.topology.names[target]]
+    assert not [event for event in rig.events if event["event"] == "miss"]
+
+
+def test_a_probe_whose_messages_are_kept_is_not_given_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its clock is behind, so that all it sends looks as if it was missed."""
+    team = Team(
+        ("a", "b"),
+        tmp_path,
+        reading={"catch_up": True},
+        pose={"catch_up": True},
+        mission={"lost_after": 5.0},
+    )
+
+    def send(seconds: int) -> None:
+        for _ in range(seconds):
+            for name, x in (("a", 0.0), ("b", 50.0)):
+                stamp = team.now_ns - 8 * SECOND
+                team.mission.inbox.put(Pose(stamp, "map", x, 0.0, 0.0), team.t, name)
+                team.mission.inbox.put(RawReading(stamp, 5.0, None), team.t, name)
+            team.step()
+
+    team.t = 1000.0
+    send(15)
+    assert {team.probe(name).gone for name in "ab"} == {""}
+    before = {name: team.target(name) for name in "ab"}
+    team.parts.recorder.close()
+    team.begin()
+    team.mission.resume()
+    send(8)
+    assert team.probe("a").intake.catch_up.waiting, "kept for longer than a probe may be silent"
+    send(5)
+    assert not team.probe("a").intake.catch_up.going_on
+    assert {team.probe(name).gone for name in "ab"} == {""}
+    assert {name: team.target(name) for name in "ab"} == before
+    assert "takes no part any more" not in caplog.text

@@ -1,0 +1,138 @@
+"""Records of stages: whole on disk, small in memory, and none is lost to a disk that is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission.rehearsal import Rehearsal
+from gp_active_sensing.mission.stage_records import FIGURES, StageRecords
+from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.sim import scenario_from_mapping
+
+
+class Guard:
+    """Calls what it is given while there is room."""
+
+    def __init__(self) -> None:
+        self.room = True
+
+    def __call__(self, write: Callable[[], None]) -> bool:
+        if self.room:
+            write()
+        return self.room
+
+
+def record(stage: int) -> dict[str, Any]:
+    return {"stage": stage, "plan_seconds": 0.5, "candidates": [[stage, 1.0]] * 100}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[RunDirectory]:
+    made = RunDirectory.create(tmp_path / "run", {})
+    yield made
+    made.close()
+
+
+def test_a_record_is_whole_on_disk_and_its_figures_are_remembered(run: RunDirectory) -> None:
+    records = StageRecords(run, Guard())
+    for stage in (1, 2):
+        records.add(record(stage))
+    assert run.records() == [record(1), record(2)]
+    assert records.newest == record(2)
+    assert records.figures == [{"stage": stage, "plan_seconds": 0.5} for stage in (1, 2)]
+    again = StageRecords(run, Guard())
+    assert again.figures == records.figures
+    assert again.newest == {}
+
+
+def test_records_for_which_there_was_no_room_are_written_when_there_is(run: RunDirectory) -> None:
+    guard = Guard()
+    records = StageRecords(run, guard)
+    records.add(record(1))
+    guard.room = False
+    for stage in (2, 3):
+        records.add(record(stage))
+    assert records.unwritten == 2
+    assert run.records() == [record(1)]
+    guard.room = True
+    records.add(record(4))
+    assert records.unwritten == 0
+    assert run.records() == [record(stage) for stage in (1, 2, 3, 4)]
+
+
+def test_of_too_many_records_without_room_the_newest_are_kept(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.mission.stage_records.MOST_UNWRITTEN", 2)
+    guard = Guard()
+    guard.room = False
+    records = StageRecords(run, guard)
+    for stage in range(1, 6):
+        records.add(record(stage))
+    guard.room = True
+    records.catch_up()
+    assert run.records() == [record(4), record(5)]
+    assert records.lost == 3
+    assert len(records.figures) == 5, "the summary counts every stage"
+
+
+def test_only_the_stages_that_the_journal_knows_are_kept(run: RunDirectory) -> None:
+    records = StageRecords(run, Guard())
+    for stage in range(1, 5):
+        records.add(record(stage))
+    records.keep({1, 3})
+    assert run.records() == [record(1), record(3)]
+    assert records.stages == {1, 3}
+
+
+def rehearsed(tmp_path: Path) -> Rehearsal:
+    scenario = scenario_from_mapping(
+        {
+            "name": "four",
+            "map": {"kind": "grid", "columns": 4, "rows": 4, "spacing": 10.0, "speed": 5.0},
+            "field": {"kind": "gp", "length_scale": 20.0},
+            "belief": {"length_scales": [20.0], "signal_std": [3.0], "noise_std": [0.3]},
+            "policy": {"name": "max_entropy"},
+            "budget": {"readings": 6},
+        }
+    )
+    rehearsal = Rehearsal(scenario, parameters={"run_dir": str(tmp_path / "run")})
+    rehearsal.mission.start()
+    return rehearsal
+
+
+def test_a_mission_remembers_no_candidates(tmp_path: Path) -> None:
+    rehearsal = rehearsed(tmp_path)
+    assert rehearsal.run(1e4)
+    remembered = rehearsal.parts.recorder.stages.figures
+    rehearsal.close()
+    on_disk = RunDirectory.open(tmp_path / "run").records()
+    assert len(remembered) == len(on_disk) > 3
+    assert all("candidates" in line for line in on_disk)
+    assert set().union(*remembered) <= set(FIGURES)
+
+
+def test_a_mission_ends_with_every_record_after_a_disk_was_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        msg = "no space"
+        raise RunError(msg)
+
+    rehearsal = rehearsed(tmp_path)
+    recorder = rehearsal.parts.recorder
+    with monkeypatch.context() as patch:
+        patch.setattr("gp_active_sensing.records.RunDirectory.append_record", full)
+        assert rehearsal.run(1e4)
+        assert recorder.stages.unwritten > 3
+        assert f"{recorder.stages.unwritten} records could not be written" in recorder.problem
+    assert recorder.conclude(rehearsal.mission) == ""
+    rehearsal.close()
+    numbers = [line["stage"] for line in RunDirectory.open(tmp_path / "run").records()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) == len(recorder.stages.figures)

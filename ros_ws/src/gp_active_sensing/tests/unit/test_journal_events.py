@@ -1,0 +1,62 @@
+"""The events of a journal are made when they are asked for, and are the same each time."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from gp_active_sensing.journal_events import Events, kinds_of
+from gp_active_sensing.sealed import read_journal, seal
+
+EVENTS = [{"event": "start"}, {"event": "moved", "metres": 1.5}, {"event": "end", "reason": "done"}]
+
+
+def journal(tmp_path: Path, count: int = 1) -> Path:
+    path = tmp_path / "journal.jsonl"
+    lines = [seal(event, n) for n, event in enumerate(EVENTS * count, start=1)]
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_it_is_a_sequence(tmp_path: Path) -> None:
+    events = read_journal(journal(tmp_path)).events
+    assert len(events) == 3
+    assert list(events) == EVENTS == list(events), "as often as it is asked"
+    assert (events[0], events[-1], events[1:]) == (EVENTS[0], EVENTS[2], EVENTS[1:])
+    assert events == EVENTS
+    assert events != EVENTS[:2]
+    assert repr(events) == f"Events({EVENTS!r})"
+    with pytest.raises(IndexError):
+        events[3]
+    assert events[0] is not events[0], "who changes one changes a copy"
+
+
+def test_kinds(tmp_path: Path) -> None:
+    assert kinds_of(read_journal(journal(tmp_path)).events) == ["start", "moved", "end"]
+    assert kinds_of(EVENTS) == ["start", "moved", "end"]
+    assert kinds_of([{}]) == ["None"]
+
+
+def test_an_event_that_is_not_in_the_text() -> None:
+    line = json.dumps(EVENTS[1]).encode()
+    events = Events(line, json.loads)
+    events.take(0, len(line), "moved")
+    events.add({"event": "gap", "failures": 2})
+    events.take(0, len(line), "moved")
+    assert list(events) == [EVENTS[1], {"event": "gap", "failures": 2}, EVENTS[1]]
+    assert events.kinds == ["moved", "gap", "moved"]
+
+
+def test_a_long_journal_takes_hardly_more_than_its_text(tmp_path: Path) -> None:
+    path = journal(tmp_path, 10_000)
+    size = path.stat().st_size
+    tracemalloc.start()
+    found = read_journal(path)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.events) == 30_000
+    assert held < 1.6 * size, "a dict each would be four times its text"
+    assert peak < 2.5 * size
