@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = (
     "town",
     "belief",
+    "beliefs",
     "draws",
     "algorithm1",
     "experiment1",
@@ -76,6 +77,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="default: all")
     parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
     parser.add_argument("--smoke", action="store_true", help="a small size of those that have one")
+    parser.add_argument("--quick", action="store_true", help="fewer draws, for those that have it")
+    parser.add_argument("--routes", action="store_true", help="beliefs: along routes as well")
     parser.add_argument("--kept", help="folder of finished pieces, for those that can go on")
     parser.add_argument("--pictures", type=Path, help="folder for the pictures of some")
     options = parser.parse_args()
@@ -93,7 +96,12 @@ def main() -> int:
         sys.stderr.write(f"{name} …\n")
         bench = importlib.import_module(f"bench_{name}").run
         known = inspect.signature(bench).parameters
-        wanted = {"smoke": options.smoke, "pictures": options.pictures}
+        wanted = {
+            "smoke": options.smoke,
+            "quick": options.quick,
+            "routes": options.routes,
+            "pictures": options.pictures,
+        }
         keys = {key: value for key, value in wanted.items() if key in known and value}
         parts.append(bench(**keys).markdown())
     report = "\n".join(parts)

@@ -1,0 +1,264 @@
+"""Fields to be predicted: measured and simulated ones, and those of the shipped scenarios.
+
+Every data set gives field number 0, 1, …: another day, another part of a raster, another draw, or,
+where there is one field only, that field again.
+"""
+
+from __future__ import annotations
+
+import csv
+import logging
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from network_data import Network, data_folder, rows_of, san_jose, sumo
+
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.topology import Roads, build_topology
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.parts import keep_largest
+
+KEY = 0xBE11
+"""Begins the seeds of all draws, see `rng_of`."""
+ROAD_NOISE = 2.5
+"""Standard deviation of a reading on roads, in the unit of the speeds."""
+SHARE = 0.1
+"""Elsewhere: that of a reading, in standard deviations of the field over its places."""
+PIXEL, SIDE = 30.0, 24
+"""Of the terrain: metres of a pixel (one second of arc), places along a window."""
+FLAT = 0.1
+"""Least spread of a window, in that of the whole tile: a lake is no field to be learned."""
+DEGREE = 111_000.0
+"""Metres of a degree, for the ocean's map."""
+DAYS = 13
+"""Times that are taken of a long record, evenly spaced."""
+MOVING = {"plume": (600.0, 720.0), "town_slots": (300.0, 300.0)}
+"""Scenarios whose field changes: the time of field 0, and from one field to the next [s]."""
+SCENARIOS = (
+    "bloom", "hot_spot", "lake", "line", "plume", "terrain", "town", "town_slots", "warehouse",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field on a map.
+
+    Args:
+        topology: n places.
+        values: (n,) noise-free values; NaN where it is not known.
+        noise: standard deviation of a reading, in the unit of the values.
+    """
+
+    topology: Topology
+    values: np.ndarray
+    noise: float
+
+    @property
+    def known(self) -> np.ndarray:
+        """(s,) the places with a value."""
+        return np.flatnonzero(np.isfinite(self.values))
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Fields of one kind.
+
+    Args:
+        name: in the tables.
+        what: a few words on where they come from.
+        unit: of the values.
+        field: field number i.
+    """
+
+    name: str
+    what: str
+    unit: str
+    field: Callable[[int], Field]
+
+
+def rng_of(name: str, *more: int) -> np.random.Generator:
+    """The generator of a data set and further numbers; independent of the other sets."""
+    return np.random.default_rng([KEY, zlib.crc32(name.encode()), *more])
+
+
+def data_sets(folder: Path | None = None) -> dict[str, DataSet]:
+    """All data sets by name; those of the data folder only where there is one."""
+    folder = folder or data_folder()
+    found = [*(_measured(folder) if folder else ()), *_shipped()]
+    return {one.name: one for one in found}
+
+
+def _measured(folder: Path) -> list[DataSet]:
+    lab = "half-hours of 1-3 March 2004, 50 motes"
+    raster = f"windows of {SIDE} × {SIDE} places of tile N17E073"
+    return [
+        DataSet(
+            "San Jose", "13 Mondays 17:30, 325 road sensors", "mph", partial(_san_jose, folder)
+        ),
+        *(
+            DataSet(name, "SUMO's mean speeds of edges", "km/h", partial(_sumo, folder, key))
+            for name, key in (("Tampines", "tampines"), ("Monaco", "monaco"), ("town 7", "town"))
+        ),
+        DataSet("lab temperature", lab, "°C", partial(_lab, folder, "temp_C")),
+        DataSet("lab humidity", lab, "% RH", partial(_lab, folder, "rh_pct")),
+        *(
+            DataSet(f"N17E073, {s * PIXEL:g} m", raster, "grey levels", partial(_tile, folder, s))
+            for s in (1, 4)
+        ),
+        DataSet("Pacific, 4°", "months, the whole basin", "°C", partial(_sea, folder, 2)),
+        DataSet("Pacific, 2°", "months, 20 × 30 places of the middle", "°C",
+                partial(_sea, folder, 1)),
+    ]  # fmt: skip
+
+
+def _shipped() -> list[DataSet]:
+    """The fields of the scenarios: a draw for each number, or a time, or the same again."""
+    found = []
+    for name in SCENARIOS:
+        config = load_scenario(name).field
+        what = {"gp": "draws of its Gaussian process"}.get(config.kind, "its field")
+        what = "its field at several times" if name in MOVING else what
+        unit = config.unit or "–"
+        found.append(DataSet(f"sim/{name}", what, unit, partial(_scenario, name)))
+    return found
+
+
+def _spread(values: np.ndarray) -> float:
+    """Typical standard deviation over the places of fields (w, n)."""
+    return float(np.sqrt(np.nanvar(values, axis=1).mean()))
+
+
+def _day(count: int, number: int) -> int:
+    """Which of so many times field `number` is: evenly spaced, then round again."""
+    return int(np.linspace(0, count - 1, min(count, DAYS)).round()[number % min(count, DAYS)])
+
+
+def _on(topology: Topology, places: np.ndarray, values: np.ndarray, noise: float) -> Field:
+    everywhere = np.full(topology.n, np.nan)
+    everywhere[places] = values
+    return Field(topology, everywhere, noise)
+
+
+@lru_cache(maxsize=1)
+def _freeways(folder: Path) -> tuple[Network, Roads]:
+    network = san_jose(folder)
+    return network, _roads(network)
+
+
+def _roads(network: Network) -> Roads:
+    """The map of a network; what it says of missing limits and parts is known."""
+    logger = logging.getLogger("gp_active_sensing.topology")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        return Roads(network.road_map)
+    finally:
+        logger.setLevel(before)
+
+
+def _san_jose(folder: Path, number: int) -> Field:
+    network, roads = _freeways(folder)
+    return _on(roads, network.places, network.values[number % len(network.values)], ROAD_NOISE)
+
+
+@lru_cache(maxsize=2)
+def _sumo_field(folder: Path, name: str) -> Field:
+    """The largest part of a SUMO net from which a way leads from each edge to each."""
+    network = sumo(folder, name)
+    road_map = keep_largest(network.road_map)
+    index = {segment.id: i for i, segment in enumerate(road_map.segments)}
+    names = [network.road_map.segments[place].id for place in network.places]
+    kept = [k for k, one in enumerate(names) if one in index]
+    roads = Roads(road_map)
+    places = np.array([index[names[k]] for k in kept])
+    return _on(roads, places, network.values[0][kept], ROAD_NOISE)
+
+
+def _sumo(folder: Path, name: str, number: int) -> Field:
+    del number  # one field
+    return _sumo_field(folder, name)
+
+
+@lru_cache(maxsize=2)
+def _motes(folder: Path, what: str) -> tuple[FreeTopology, np.ndarray]:
+    """The lab's map and values (143, 50)."""
+    data = folder / "intel"
+    at = {
+        f"m{int(row['mote']):02d}": (float(row["x_m"]), float(row["y_m"]))
+        for row in rows_of(data / "mote_locs_54.csv")
+    }
+    with (data / f"intel50_{what}_30min_mar01_03.csv").open(encoding="utf-8") as lines:
+        (_, *names), *table = list(csv.reader(lines))
+    lab = FreeTopology("lab", "map", names, [at[name] for name in names])
+    return lab, np.array([[float(v) for v in line[1:]] for line in table])
+
+
+def _lab(folder: Path, what: str, number: int) -> Field:
+    lab, values = _motes(folder, what)
+    return Field(lab, values[_day(len(values), number)], SHARE * _spread(values))
+
+
+@lru_cache(maxsize=2)
+def _window(stride: int) -> Topology:
+    return make_grid(SIDE, SIDE, stride * PIXEL, neighbours=8, name="terrain")
+
+
+@lru_cache(maxsize=1)
+def _heights(folder: Path) -> np.ndarray:
+    with np.load(folder / "fields" / "srtm_N17E073_360.npz") as data:
+        return np.asarray(data["elev"], dtype=float)
+
+
+def _tile(folder: Path, stride: int, number: int) -> Field:
+    heights = _heights(folder)
+    reach = stride * (SIDE - 1) + 1
+    rng, part = rng_of("tile", stride, number), np.zeros((SIDE, SIDE))
+    while part.std() < FLAT * heights.std():
+        r, c = rng.integers(0, np.array(heights.shape) - reach + 1)
+        # Row 0 of a raster is its northern edge, row 0 of a grid its southern one.
+        part = heights[r : r + reach : stride, c : c + reach : stride][::-1]
+    return Field(_window(stride), part.ravel(), SHARE * float(part.std()))
+
+
+@lru_cache(maxsize=2)
+def _ocean(folder: Path, stride: int) -> tuple[Topology, np.ndarray]:
+    """Map and values (120, n) of the ocean; land is an obstacle."""
+    with np.load(folder / "fields" / "sst_pacific_monthly.npz") as data:
+        months, lon, lat = np.asarray(data["sst"], dtype=float), data["lon"], data["lat"]
+    if stride > 1:
+        months, lon, lat = months[:, ::stride, ::stride], lon[::stride], lat[::stride]
+    else:
+        months, lon, lat = months[:, 5:25, 27:57], lon[27:57], lat[5:25]
+    spacing = DEGREE * float(lon[1] - lon[0])
+    land = [
+        [(spacing * (c - 0.4), spacing * (r - 0.4)), (spacing * (c + 0.4), spacing * (r + 0.4))]
+        for r, c in np.argwhere(~np.isfinite(months).all(axis=0)).tolist()
+    ]
+    sea = make_grid(len(lon), len(lat), spacing, neighbours=8, obstacles=land, name="ocean")
+    cells = np.rint(sea.positions / spacing).astype(int)
+    return sea, months[:, cells[:, 1], cells[:, 0]]
+
+
+def _sea(folder: Path, stride: int, number: int) -> Field:
+    sea, values = _ocean(folder, stride)
+    return Field(sea, values[_day(len(values), number)], SHARE * _spread(values))
+
+
+@lru_cache(maxsize=2)
+def _map(name: str) -> Topology:
+    return build_topology(load_scenario(name).map)
+
+
+def _scenario(name: str, number: int) -> Field:
+    scenario, topology = load_scenario(name), _map(name)
+    truth = build_truth(scenario.field, topology, number)
+    first, step = MOVING.get(name, (0.0, 0.0))
+    values = np.array(truth.at(first + step * number))
+    return Field(topology, values, scenario.sensor.noise_std)

@@ -1,0 +1,90 @@
+"""How good a prediction of true values is, when it is a mixture of normal distributions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, ndtr
+
+LEVEL = 0.9
+"""Of the central interval."""
+_TINY = 1e-12
+"""Least variance, as a share of the squared error and spread that are there."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A prediction at m places: a mixture of L normal distributions at each.
+
+    Args:
+        weights: (L,) sum to one.
+        mean: (L, m).
+        variance: (L, m) of the true value, without the noise of a reading.
+    """
+
+    weights: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @classmethod
+    def normal(cls, mean: np.ndarray, variance: np.ndarray) -> Mixture:
+        """One normal distribution at each of m places."""
+        return cls(np.ones(1), np.atleast_2d(mean), np.atleast_2d(variance))
+
+    @property
+    def expected(self) -> np.ndarray:
+        """(m,) the predicted values."""
+        return np.asarray(self.weights @ self.mean)
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """(m,) the probability of a value not above the given one, at each place."""
+        return np.asarray(self.weights @ ndtr((values - self.mean) / self._deviation(values)))
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """(m,) the log density at a value of each place [nat]."""
+        deviation = self._deviation(values)
+        z = (values - self.mean) / deviation
+        each = -0.5 * (z**2 + math.log(2.0 * math.pi)) - np.log(deviation)
+        return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]))
+
+    def _deviation(self, values: np.ndarray) -> np.ndarray:
+        """(L, m) standard deviations, above 0."""
+        floor = _TINY * float(np.mean((values - self.expected) ** 2)) + np.finfo(float).tiny
+        return np.sqrt(np.maximum(self.variance, floor))
+
+
+class Score(NamedTuple):
+    """A prediction against the true values of places that were not read.
+
+    Args:
+        rmse: in the unit of the values.
+        nlpd: mean negative log density of the true values [nat].
+        covered: share of the true values inside the central 90 % interval.
+        places: how many.
+    """
+
+    rmse: float
+    nlpd: float
+    covered: float
+    places: int
+
+
+def score(prediction: Mixture, truth: np.ndarray) -> Score:
+    """Scores of a prediction of true values (m,)."""
+    tail = 0.5 * (1.0 - LEVEL)
+    cdf = prediction.cdf(truth)
+    return Score(
+        math.sqrt(float(np.mean((prediction.expected - truth) ** 2))),
+        -float(prediction.log_density(truth).mean()),
+        float(np.mean((cdf >= tail) & (cdf <= 1.0 - tail))),
+        len(truth),
+    )
+
+
+def constant(readings: np.ndarray, places: int) -> Mixture:
+    """The mean of the readings everywhere; they say how far a value is from it."""
+    spread = float(readings.var(ddof=1)) if len(readings) > 1 else 0.0
+    return Mixture.normal(np.full(places, readings.mean()), np.full(places, spread))

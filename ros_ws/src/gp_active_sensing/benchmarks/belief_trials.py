@@ -1,0 +1,275 @@
+"""Readings of a field, and what each predictor says of the places that were not read."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+
+import belief_hindsight
+import numpy as np
+from belief_data import Field, data_sets, rng_of
+from belief_scores import Mixture, Score, constant, score
+
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Budget, PlanLimit, Reading
+
+CONSTANT, SCIKIT, HINDSIGHT = "constant", "scikit-learn", "hindsight"
+OTHERS = (CONSTANT, SCIKIT, HINDSIGHT)
+SPARE = 20
+"""Places with a value that have to be left after the readings."""
+SITES = ("places", "random", "bal")
+"""Where readings are taken: at random places, or along routes of these policies."""
+BAL = {"name": "bal", "horizon": 2}
+EXPANSIONS = 10
+"""Of a decision of `bal`."""
+RESTARTS = 4
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Readings of distinct places, in their order.
+
+    Args:
+        places: (m,) where.
+        values: (m,) with noise.
+    """
+
+    places: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Scores of one predictor after k readings of one draw.
+
+    Args:
+        name: of the data set.
+        site: one of `SITES`.
+        number: of the draw, and of the field.
+        k: readings.
+        predictor: its name.
+        score: at the places that were not read.
+        seconds: since the first reading.
+    """
+
+    name: str
+    site: str
+    number: int
+    k: int
+    predictor: str
+    score: Score
+    seconds: float
+
+
+def trials(
+    name: str,
+    numbers: Sequence[int],
+    counts: Sequence[int],
+    configs: Mapping[str, BeliefConfig],
+    site: str = SITES[0],
+    others: Sequence[str] = OTHERS,
+) -> list[Trial]:
+    """Scores of all predictors on some draws of a data set, the same readings for all.
+
+    Args:
+        name: of the data set.
+        numbers: of the draws.
+        counts: numbers of readings k, ascending.
+        configs: beliefs by name.
+        site: one of `SITES`.
+        others: predictors beside the beliefs, out of `OTHERS`.
+    """
+    found = []
+    for number in numbers:
+        field = data_sets()[name].field(number)
+        fitting = [k for k in counts if k + SPARE <= len(field.known)]
+        if not fitting:
+            continue
+        readings = taken(name, field, number, fitting[-1], site)
+        fitting = [k for k in fitting if k <= len(readings.places)]
+        predictors: dict[str, Callable[[Field, Readings, Sequence[int]], Says]] = {
+            key: believing(config) for key, config in configs.items()
+        }
+        known = {CONSTANT: flat, SCIKIT: scikit_learn, HINDSIGHT: in_hindsight}
+        predictors |= {key: known[key] for key in others if key != SCIKIT or has_scikit_learn()}
+        for key, predictor in predictors.items():
+            for k, (prediction, seconds) in predictor(field, readings, fitting).items():
+                truth = field.values[left_of(field, readings, k)]
+                result = score(prediction, truth)
+                found.append(Trial(name, site, number, k, key, result, seconds))
+    return found
+
+
+Says = dict[int, tuple[Mixture, float]]
+"""Prediction and seconds by the number of readings."""
+
+
+def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
+    """The places with a value that the first k readings leave."""
+    return np.setdiff1d(field.known, readings.places[:k])
+
+
+# -- readings ----------------------------------------------------------------------------------
+
+
+def taken(name: str, field: Field, number: int, count: int, site: str) -> Readings:
+    """Up to so many readings of distinct places; their noise belongs to the place."""
+    rng = rng_of(name, number)
+    noisy = field.values + field.noise * rng.standard_normal(field.topology.n)
+    known = field.known
+    if site == SITES[0]:
+        places = rng.permutation(known)[:count]
+    else:
+        starts = rng.permutation(known)[:RESTARTS]
+        route = wander if site == "random" else plan
+        places = route(field, noisy, starts, count, rng_of(name, number, 1))
+    return Readings(places, noisy[places])
+
+
+def wander(
+    field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Places of a random drive: any next place that may be chosen, all equally probable.
+
+    A place without a value is driven by. Where a drive ends before its time another one begins.
+    """
+    del noisy
+    topology, found = field.topology, []
+    visited = np.zeros(topology.n, dtype=bool)
+    value = np.isfinite(field.values)
+    for start in starts.tolist():
+        at, options = start, np.array([start])
+        while len(found) < count and options.size:
+            at = int(rng.choice(options))
+            if value[at] and not visited[at]:
+                found.append(at)
+            visited[at] = True
+            options = topology.candidates(at, visited)
+    return np.array(found, dtype=int)
+
+
+def plan(
+    field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Places that `bal` chooses with the default belief, a few expansions a decision."""
+    topology = field.topology
+    loop = SensingLoop(
+        topology,
+        prior(BeliefConfig(), topology).copy(),
+        build_policy(BAL),
+        budget=Budget(readings=count),
+        seed=int(rng.integers(2**31)),
+        limit=PlanLimit(expansions=EXPANSIONS),
+    )
+    loop.set_aside.update(np.flatnonzero(~np.isfinite(field.values)).tolist())
+    found: list[int] = []
+    for start in starts.tolist():
+        at = start
+        while len(found) < count:
+            place = loop.ask(at).waypoint if found else at
+            if place is None:
+                break
+            at = place
+            loop.tell([Reading(len(found), at, float(noisy[at]))])
+            found.append(at)
+    return np.array(found, dtype=int)
+
+
+# -- predictors --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def prior(config: BeliefConfig, topology: Topology) -> Belief:
+    """The belief before the first reading; to be copied."""
+    if config.transform != "identity":
+        msg = f"expected a belief without a transform, got {config.transform!r}"
+        raise ValueError(msg)
+    return belief_on(config, topology, quiet=True)
+
+
+def believing(config: BeliefConfig) -> Callable[[Field, Readings, Sequence[int]], Says]:
+    """The belief as a mission has it: its candidates follow after every reading."""
+
+    def says(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
+        belief, found = prior(config, field.topology).copy(), {}
+        started = time.perf_counter()
+        for k, (place, value) in enumerate(zip(readings.places, readings.values, strict=True), 1):
+            belief.observe(int(place), float(value))
+            belief.adapt()
+            if k in counts:
+                mean, variance = belief.marginals(left_of(field, readings, k))
+                prediction = Mixture(belief.weights, mean, variance)
+                found[k] = (prediction, time.perf_counter() - started)
+        return found
+
+    return says
+
+
+def _each(
+    predict: Callable[[Field, np.ndarray, np.ndarray, np.ndarray], Mixture],
+    field: Field,
+    readings: Readings,
+    counts: Sequence[int],
+) -> Says:
+    found: Says = {}
+    for k in counts:
+        started = time.perf_counter()
+        left = left_of(field, readings, k)
+        prediction = predict(field, readings.places[:k], readings.values[:k], left)
+        found[k] = (prediction, time.perf_counter() - started)
+    return found
+
+
+def flat(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
+    """The mean of the readings."""
+    return _each(lambda _, __, z, left: constant(z, len(left)), field, readings, counts)
+
+
+def in_hindsight(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
+    """One Gaussian process, fitted to the whole field."""
+    fitted = belief_hindsight.fit(field)
+
+    def says(field: Field, places: np.ndarray, z: np.ndarray, left: np.ndarray) -> Mixture:
+        return belief_hindsight.predict(fitted, field.topology, places, z, left)
+
+    return _each(says, field, readings, counts)
+
+
+def has_scikit_learn() -> bool:
+    return find_spec("sklearn") is not None
+
+
+def scikit_learn(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
+    """scikit-learn's Gaussian process, fitted to the readings alone; its white part is noise."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+    at = field.topology.positions
+    # Its bounds of length-scales are meant for numbers about 1.
+    at = (at - at.min(axis=0)) / np.ptp(at, axis=0).max()
+    columns = np.flatnonzero(np.ptp(at, axis=0) > 0.0)
+
+    def says(field: Field, places: np.ndarray, z: np.ndarray, left: np.ndarray) -> Mixture:
+        del field
+        matern = Matern(np.full(len(columns), 0.3), nu=1.5)
+        regressor = GaussianProcessRegressor(
+            ConstantKernel() * matern + WhiteKernel(),
+            normalize_y=True,
+            n_restarts_optimizer=4,
+            random_state=0,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            regressor.fit(at[places][:, columns], z)
+            mean, deviation = regressor.predict(at[left][:, columns], return_std=True)
+        white = float(regressor.kernel_.k2.noise_level) * float(z.var())
+        return Mixture.normal(mean, np.maximum(deviation**2 - white, 0.0))
+
+    return _each(says, field, readings, counts)

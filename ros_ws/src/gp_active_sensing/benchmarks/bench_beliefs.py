@@ -1,0 +1,478 @@
+"""Beliefs as predictors: error and honesty at places that were not read, on many fields.
+
+`run` compares the default with a constant, with scikit-learn and with hindsight; `compare` takes
+any named beliefs, for choices of a prior.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from belief_data import KEY, data_sets
+from belief_trials import (
+    BAL,
+    CONSTANT,
+    EXPANSIONS,
+    HINDSIGHT,
+    OTHERS,
+    SCIKIT,
+    SITES,
+    SPARE,
+    Trial,
+    has_scikit_learn,
+    trials,
+)
+from common import Section
+from network_data import data_folder
+
+from gp_active_sensing.belief import BeliefConfig
+
+COUNTS, DRAWS = (10, 20, 40, 60, 120), 13
+QUICK_COUNTS, QUICK_DRAWS = (10, 20, 60), 3
+ROUTE_COUNTS, ROUTE_DRAWS = (20, 60), 10
+PROCESSES = 2
+DEFAULT, OLD = "default", "old default"
+CONFIGS = {DEFAULT: BeliefConfig(), OLD: BeliefConfig(kernel="se", place_std=(0.0,))}
+COMMAND = "GPAS_DATA=… python benchmarks/run.py beliefs"
+WHERE = {
+    "places": "random places",
+    "random": "routes of `random`",
+    "bal": "routes of `bal`",
+}
+NEAR, FEW, COVERED, WORST = 0.05, 20, (0.85, 0.95), 1.1
+"""The goals: RMSE above hindsight's; readings up to which scikit-learn is not better; share of true
+values in the 90 % interval; largest RMSE of a draw in those of the constant."""
+
+
+@dataclass
+class Report:
+    """Several tables."""
+
+    sections: list[Section] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        return "\n".join(section.markdown() for section in self.sections)
+
+
+class Results:
+    """Trials, by data set, site, number of readings and predictor."""
+
+    def __init__(self, found: Sequence[Trial]) -> None:
+        self._by: dict[tuple[str, str, int, str], list[Trial]] = {}
+        for trial in sorted(found, key=lambda t: t.number):
+            key = (trial.name, trial.site, trial.k, trial.predictor)
+            self._by.setdefault(key, []).append(trial)
+        self.names = list(dict.fromkeys(t.name for t in found))
+        self.sites = [s for s in SITES if any(t.site == s for t in found)]
+        self.counts = sorted({t.k for t in found})
+        self.predictors = list(dict.fromkeys(t.predictor for t in found))
+
+    def of(self, name: str, site: str, k: int, predictor: str) -> list[Trial]:
+        """The draws of a cell, in order; the same ones for every predictor."""
+        return self._by.get((name, site, k, predictor), [])
+
+    def cells(self) -> list[tuple[str, str, int]]:
+        """Data set, site and number of readings where there is anything."""
+        found = [(n, s, k) for s in self.sites for k in self.counts for n in self.names]
+        return [cell for cell in found if self.of(*cell, self.predictors[0])]
+
+    def rmse(self, name: str, site: str, k: int, predictor: str) -> np.ndarray:
+        return np.array([t.score.rmse for t in self.of(name, site, k, predictor)])
+
+    def ratios(self, name: str, site: str, k: int, predictor: str) -> np.ndarray:
+        """(draws,) RMSE over that of the constant."""
+        base = np.maximum(self.rmse(name, site, k, CONSTANT), 1e-300)
+        return np.asarray(self.rmse(name, site, k, predictor) / base)
+
+    def nlpd(self, name: str, site: str, k: int, predictor: str) -> float:
+        return float(np.mean([t.score.nlpd for t in self.of(name, site, k, predictor)]))
+
+    def covered(self, name: str, site: str, k: int, predictor: str) -> float:
+        """Share of all places of all draws."""
+        some = [t.score for t in self.of(name, site, k, predictor)]
+        return float(np.average([s.covered for s in some], weights=[s.places for s in some]))
+
+
+def gather(
+    configs: Mapping[str, BeliefConfig],
+    counts: Sequence[int],
+    draws: int,
+    *,
+    site: str = SITES[0],
+    others: Sequence[str] = OTHERS,
+    names: Sequence[str] | None = None,
+    processes: int = PROCESSES,
+) -> list[Trial]:
+    """All trials at one kind of site; few pieces a data set, since each makes its map again.
+
+    Args:
+        configs: beliefs by name.
+        counts: numbers of readings.
+        draws: of every data set.
+        site: one of `SITES`.
+        others: predictors beside the beliefs.
+        names: data sets; None = all.
+        processes: at work.
+    """
+    from joblib import Parallel, delayed
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that are started here
+    pieces = np.array_split(np.arange(draws), max(1, draws // 5))
+    tasks = [
+        (name, piece.tolist(), tuple(counts), dict(configs), site, tuple(others))
+        for name in names or data_sets()
+        for piece in pieces
+    ]
+    parts = Parallel(n_jobs=processes)(delayed(_quiet_trials)(*task) for task in tasks)
+    return [trial for part in parts for trial in part]
+
+
+def _quiet_trials(
+    name: str,
+    numbers: Sequence[int],
+    counts: Sequence[int],
+    configs: Mapping[str, BeliefConfig],
+    site: str,
+    others: Sequence[str],
+) -> list[Trial]:
+    logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
+    started = time.perf_counter()
+    found = trials(name, numbers, counts, configs, site, others)
+    took = time.perf_counter() - started
+    sys.stderr.write(f"{name}, {WHERE[site]}, draws {list(numbers)}: {took:.0f} s\n")
+    return found
+
+
+def run(*, quick: bool = False, routes: bool = False) -> Report:
+    """The default against the others; `quick` = fewer draws, `routes` = along routes as well."""
+    started = time.perf_counter()
+    counts, draws = (QUICK_COUNTS, QUICK_DRAWS) if quick else (COUNTS, DRAWS)
+    found = gather(CONFIGS, counts, draws)
+    if routes:
+        few = QUICK_DRAWS if quick else ROUTE_DRAWS
+        for site in SITES[1:]:
+            found += gather(CONFIGS, ROUTE_COUNTS, few, site=site)
+    minutes = (time.perf_counter() - started) / 60.0
+    command = COMMAND + " --quick" * quick + " --routes" * routes
+    return report(Results(found), command, minutes, judged=(DEFAULT,))
+
+
+def compare(
+    configs: Mapping[str, BeliefConfig],
+    *,
+    quick: bool = True,
+    names: Sequence[str] | None = None,
+    others: Sequence[str] = (CONSTANT, HINDSIGHT),
+    processes: int = PROCESSES,
+) -> Report:
+    """Named beliefs against each other, and which of them the other data sets would choose.
+
+    Args:
+        configs: beliefs by name.
+        quick: fewer draws and numbers of readings.
+        names: data sets; None = all.
+        others: predictors beside the beliefs; the constant has to be one.
+        processes: at work.
+    """
+    started = time.perf_counter()
+    counts, draws = (QUICK_COUNTS, QUICK_DRAWS) if quick else (COUNTS, DRAWS)
+    found = gather(configs, counts, draws, others=others, names=names, processes=processes)
+    minutes = (time.perf_counter() - started) / 60.0
+    results = Results(found)
+    whole = report(results, COMMAND, minutes, judged=tuple(configs))
+    whole.sections.insert(1, left_out(results, tuple(configs)))
+    return whole
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+
+def report(results: Results, command: str, minutes: float, judged: Sequence[str]) -> Report:
+    """All tables of some results."""
+    missed = misses(results, judged)
+    sections = [
+        summary(results, command, minutes, missed, judged),
+        data_section(results, command),
+    ]
+    for site in results.sites:
+        for k in results.counts:
+            if any(results.of(name, site, k, CONSTANT) for name in results.names):
+                sections += [errors(results, site, k, command), honesty(results, site, k, command)]
+    sections.append(missed_section(missed, command, judged))
+    return Report(sections)
+
+
+EXPLAINED = {
+    DEFAULT: "`BeliefConfig()`: nothing configured, and its candidates follow the readings "
+    "(`adapt`) after each of them, as in a mission",
+    OLD: '`BeliefConfig(kernel="se", place_std=(0.0,))`, a smooth field alone',
+    CONSTANT: "the mean of the readings everywhere, their standard deviation as its own",
+    SCIKIT: "scikit-learn's `GaussianProcessRegressor` (constant × Matérn 3/2 with a length-scale "
+    "for each axis + white noise, `normalize_y`, 4 restarts), fitted on positions to the same "
+    "readings; its white part counts as noise, so that its interval of the true value leaves it "
+    "out",
+    HINDSIGHT: "one Gaussian process with the kernel, length-scale, variance and share of each "
+    "place's own that are most likely given all true values of the field and the noise (a grid "
+    "search for each field); nobody can know these beforehand",
+}
+
+
+def explained(results: Results) -> str:
+    """What each predictor is, in words."""
+    words = [f"**{p}**: {EXPLAINED.get(p, 'a belief under this name')}" for p in results.predictors]
+    text = "; ".join(words) + "."
+    if SCIKIT not in results.predictors and not has_scikit_learn():
+        text += " **scikit-learn is not installed: its columns are left out.**"
+    return text
+
+
+def summary(
+    results: Results,
+    command: str,
+    minutes: float,
+    missed: Sequence[Sequence[object]],
+    judged: Sequence[str],
+) -> Section:
+    """One line for each site and number of readings."""
+    checked = sum(len(goals(results, *cell, one)) for cell in results.cells() for one in judged)
+    text = (
+        "How well is a place predicted that nobody has read? Each draw takes a field, reads k "
+        "places with noise, and predicts the true (noise-free) value of every other place that has "
+        "one; all predictors get the same places and the same noise. " + explained(results) + " "
+        "*Error* is the root mean square error in those of the constant: below 1 it is of use. "
+        f"*In 90 %* is the share of true values inside the central 90 % interval of what was "
+        "predicted: .90 is honest, less is boastful. *Worst* is the largest error of a single "
+        "draw. Means over data sets, each counted once; a data set takes part where the "
+        f"readings leave {SPARE} places. *Seconds*: median from the first reading to the "
+        f"prediction after k. Goals for {', '.join(judged)}: {goal_words()}. Missed: "
+        f"**{len(missed)} of {checked}**, listed at the end. "
+    )
+    if SITES[2] in results.sites:
+        text += (
+            f"Routes of `bal` are planned with the default belief, {BAL['horizon']} readings "
+            f"ahead, {EXPANSIONS} expansions a decision. "
+        )
+    if data_folder() is None:
+        text += "**GPAS_DATA names no folder: the shipped scenarios only.** "
+    text += f"Seeds begin with {KEY:#x} and name the data set and draw. {minutes:.0f} min."
+    some = results.predictors
+    most = [p for p in some if p not in (CONSTANT, HINDSIGHT)]
+    header = [
+        *("where", "k", "data sets"),
+        *(f"error, {p}" for p in some if p != CONSTANT),
+        *(f"in 90 %, {p}" for p in some),
+        *(f"worst, {p}" for p in most),
+        *(f"seconds, {p}" for p in most),
+    ]
+    rows: list[Sequence[object]] = []
+    for site in results.sites:
+        for k in results.counts:
+            cells = [cell for cell in results.cells() if cell[1:] == (site, k)]
+            if not cells:
+                continue
+            worst = [max(float(results.ratios(*c, p).max()) for c in cells) for p in most]
+            mean = [
+                float(np.mean([results.ratios(*c, p).mean() for c in cells]))
+                for p in some
+                if p != CONSTANT
+            ]
+            inside = [float(np.mean([results.covered(*c, p) for c in cells])) for p in some]
+            spent = [
+                float(np.median([t.seconds for c in cells for t in results.of(*c, p)]))
+                for p in most
+            ]
+            shown = [f"{v:.2f}" for v in (*mean, *inside, *worst, *spent)]
+            rows.append([WHERE[site], k, len(cells), *shown])
+    return Section("Beliefs as predictors", command, text, header, rows)
+
+
+def data_section(results: Results, command: str) -> Section:
+    """What the data sets are."""
+    known, rows = data_sets(), []
+    for name in results.names:
+        one = known[name]
+        first = one.field(0)
+        draws = {t.number for cell in results.cells() if cell[0] == name
+                 for t in results.of(*cell, CONSTANT)}  # fmt: skip
+        values = first.values[first.known]
+        rows.append(
+            (name, one.what, len(draws), first.topology.n, len(values), one.unit,
+             f"{values.std():.3g}", f"{first.noise:.3g}")
+        )  # fmt: skip
+    return Section(
+        "Beliefs: the data sets",
+        command,
+        "Values, spread and noise are those of the first field. A set of one field is drawn with "
+        "other places and noise each time. `town_live` needs a running SUMO and is not here.",
+        ("data set", "fields", "draws", "places", "with a value", "unit", "spread", "noise"),
+        rows,
+    )
+
+
+def errors(results: Results, site: str, k: int, command: str) -> Section:
+    """RMSE of every data set after k readings."""
+    some = [p for p in results.predictors if p != CONSTANT]
+    rows: list[Sequence[object]] = []
+    for name in results.names:
+        base = results.rmse(name, site, k, CONSTANT)
+        if not len(base):
+            continue
+        ratios = [results.ratios(name, site, k, p) for p in some]
+        rows.append(
+            [
+                *(name, len(base), f"{base.mean():.3g} {data_sets()[name].unit}"),
+                *(f"{r.mean():.2f}" for r in ratios),
+                *(f"{r.max():.2f}" for r in ratios),
+            ]
+        )
+    return Section(
+        f"Beliefs: error after {k} readings, {WHERE[site]}",
+        command,
+        "Errors in those of the constant: mean over the draws, then the worst draw.",
+        ("data set", "draws", "RMSE of the constant", *some, *(f"worst, {p}" for p in some)),
+        rows,
+    )
+
+
+def honesty(results: Results, site: str, k: int, command: str) -> Section:
+    """Coverage and NLPD of every data set after k readings."""
+    some = results.predictors
+    rows: list[Sequence[object]] = [
+        [
+            name,
+            *(f"{results.covered(name, site, k, p):.2f}" for p in some),
+            *(f"{results.nlpd(name, site, k, p):.2f}" for p in some),
+        ]
+        for name in results.names
+        if results.of(name, site, k, CONSTANT)
+    ]
+    return Section(
+        f"Beliefs: uncertainty after {k} readings, {WHERE[site]}",
+        command,
+        "Share of true values inside the central 90 % interval, then the mean negative log density "
+        "of the true value (NLPD, less is better).",
+        ("data set", *(f"in 90 %, {p}" for p in some), *(f"NLPD, {p}" for p in some)),
+        rows,
+    )
+
+
+# -- goals -------------------------------------------------------------------------------------
+
+
+def goal_words() -> str:
+    return (
+        f"RMSE at most {100 * NEAR:g} % above hindsight's; not above scikit-learn's up to k = "
+        f"{FEW}; {COVERED[0]:g} to {COVERED[1]:g} of the true values inside the 90 % interval; no "
+        f"draw worse than {WORST:g} times the constant"
+    )
+
+
+def goals(
+    results: Results, name: str, site: str, k: int, predictor: str
+) -> list[tuple[str, str, str, bool]]:
+    """Goal, value, wanted and whether it is reached, for each goal of a cell."""
+    cell = (name, site, k)
+    mine = results.rmse(*cell, predictor)
+    found = []
+    for other, most in ((HINDSIGHT, NEAR), (SCIKIT, 0.0)):
+        theirs = results.rmse(*cell, other)
+        if not len(theirs) or (other == SCIKIT and k > FEW):
+            continue
+        more = float(mine.mean() / theirs.mean()) - 1.0
+        spread = (mine - theirs).std(ddof=1) if len(mine) > 1 else np.nan
+        error = float(spread) / np.sqrt(len(mine)) / theirs.mean()
+        value = f"{100 * more:+.1f} ± {100 * error:.1f} %"
+        found.append((f"RMSE over {other}'s", value, f"≤ {100 * most:+g} %", more <= most))
+    low, high = COVERED
+    inside = results.covered(*cell, predictor)
+    found.append(
+        ("in the 90 % interval", f"{inside:.3f}", f"{low:g} – {high:g}", low <= inside <= high)
+    )
+    worst = float(results.ratios(*cell, predictor).max())
+    found.append(("worst over the constant's", f"{worst:.2f}", f"≤ {WORST:g}", worst <= WORST))
+    return found
+
+
+def misses(results: Results, judged: Sequence[str]) -> list[list[object]]:
+    """A row for each goal that is not reached."""
+    return [
+        [name, WHERE[site], k, predictor, goal, value, wanted]
+        for name, site, k in results.cells()
+        for predictor in judged
+        for goal, value, wanted, reached in goals(results, name, site, k, predictor)
+        if not reached
+    ]
+
+
+def missed_section(
+    missed: Sequence[Sequence[object]], command: str, judged: Sequence[str]
+) -> Section:
+    """The list of what is missed, and how often each goal is."""
+    if missed:
+        counts: dict[str, int] = {}
+        for row in missed:
+            counts[str(row[4])] = counts.get(str(row[4]), 0) + 1
+        text = "; ".join(f"{goal}: {count}" for goal, count in counts.items())
+        text += ". ± is one standard error of the paired difference over the draws."
+    else:
+        text = "None."
+    return Section(
+        f"Beliefs: goals missed by {', '.join(judged)}",
+        command,
+        text,
+        ("data set", "where", "k", "belief", "what", "is", "wanted"),
+        [tuple(row) for row in missed],
+    )
+
+
+# -- choices -----------------------------------------------------------------------------------
+
+
+def left_out(results: Results, configs: Sequence[str]) -> Section:
+    """Which belief all other data sets would choose, and what that costs the one left out.
+
+    Error: log of the RMSE over the constant's. NLPD: above hindsight's where it is there, else
+    above the constant's. Means over sites and numbers of readings.
+    """
+    base = HINDSIGHT if HINDSIGHT in results.predictors else CONSTANT
+    error, density = (np.full((len(results.names), len(configs)), np.nan) for _ in range(2))
+    for i, name in enumerate(results.names):
+        cells = [cell for cell in results.cells() if cell[0] == name]
+        for j, one in enumerate(configs):
+            error[i, j] = np.mean([np.log(results.ratios(*c, one)).mean() for c in cells])
+            density[i, j] = np.mean([results.nlpd(*c, one) - results.nlpd(*c, base) for c in cells])
+    rows: list[Sequence[object]] = []
+    for i, name in enumerate(results.names):
+        rest = np.arange(len(results.names)) != i
+        row: list[object] = [name]
+        for table, scale in ((error, np.exp), (density, np.asarray)):
+            chosen = int(table[rest].mean(axis=0).argmin()) if rest.any() else 0
+            best = int(table[i].argmin())
+            row += [
+                *(f"{scale(v):.3f}" for v in table[i]),
+                f"{configs[chosen]} ({scale(table[i, chosen]):.3f})",
+                f"{configs[best]} ({scale(table[i, best]):.3f})",
+            ]
+        rows.append(row)
+    means = [*(f"{np.exp(v):.3f}" for v in error.mean(axis=0)), "", ""]
+    means += [*(f"{v:.3f}" for v in density.mean(axis=0)), "", ""]
+    rows.append(["mean", *means])
+    header = ["data set"]
+    for what in ("error", "NLPD"):
+        header += [f"{what}, {one}" for one in configs]
+        header += [f"{what}: choice of the others", f"{what}: best here"]
+    return Section(
+        "Beliefs: chosen by the other data sets",
+        "bench_beliefs.compare",
+        "Error in those of the constant (geometric mean over numbers of readings and draws) and "
+        f"mean NLPD above {base}'s, of each belief; which one has the best mean on all other data "
+        "sets, with what it reaches here; and the best one here.",
+        header,
+        rows,
+    )
