@@ -29,7 +29,8 @@ SITES = ("places", "random", "bal")
 BAL = {"name": "bal", "horizon": 2}
 EXPANSIONS = 10
 """Of a decision of `bal`."""
-RESTARTS = 4
+RESTARTS = 20
+"""Places where a route begins again that has come to an end."""
 
 
 @dataclass(frozen=True)
