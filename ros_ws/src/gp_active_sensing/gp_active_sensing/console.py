@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gp_active_sensing.wording import tells
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -102,6 +104,11 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
     if summary["rmspe"] is not None:
         add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
+        add("NLPD", f"{summary['nlpd']:.3f} nat")
+    if summary.get("coverage_90") is not None:
+        add("intervals", _interval_line(summary))
+    if summary.get("explained") is not None:
+        add("readings", tells(summary["explained"]))
     lines += _regret_lines(summary.get("regret") or {}, unit)
     if summary["length_scales"]:
         for what, text in _belief_lines(summary["length_scales"]):
@@ -120,6 +127,19 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["set_aside"]:
         add("set aside", ", ".join(summary["set_aside"]))
     return lines
+
+
+def _interval_line(summary: Mapping[str, Any]) -> str:
+    """Return how many true values, and new readings, are in the belief's central intervals."""
+    levels = (50, 90, 95)
+
+    def shares(kind: str) -> str:
+        return "/".join(f"{100.0 * summary[f'{kind}_{level}']:.0f}" for level in levels)
+
+    text = f"50/90/95 % hold {shares('coverage')} % of the true values"
+    if summary.get("reading_coverage_90") is not None:
+        text += f", {shares('reading_coverage')} % of new readings"
+    return text
 
 
 def _belief_lines(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -441,8 +441,8 @@ def stage_record(
         plan_seconds: planning time, when it is not the plan's own.
         rmspe: root mean squared prediction error over the places not observed yet, against the
             noise-free truth; None when there is no truth or no such place.
-        nlpd: negative log predictive density over the same places; both compare with the truth at
-            ``truth_seconds`` where the field changes.
+        nlpd: negative log predictive density over the same places; all scores compare with the
+            truth at ``truth_seconds`` where the field changes.
         more: further keys, as they are.
 
     Raises:

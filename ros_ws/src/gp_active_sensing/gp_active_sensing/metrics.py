@@ -8,7 +8,10 @@ import numpy as np
 
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["nlpd", "rmse", "rmspe"]
+__all__ = ["LEVELS", "coverage", "ends", "mean_of", "nlpd", "rmse", "rmspe"]
+
+LEVELS = (0.5, 0.9, 0.95)
+"""Probabilities of the central intervals whose coverage is looked at."""
 
 
 def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | None:
@@ -61,3 +64,31 @@ def nlpd(
     spread = np.maximum(variance[left], np.finfo(np.float64).tiny)
     square = np.square(truth[left] - mean[left]) / spread
     return float(np.mean(0.5 * (math.log(2.0 * math.pi) + np.log(spread) + square)))
+
+
+def ends(level: float) -> tuple[float, float]:
+    """Return the probabilities below the two ends of the central interval of a probability."""
+    return 0.5 * (1.0 - level), 0.5 * (1.0 + level)
+
+
+def coverage(below: FloatArray, level: float) -> float | None:
+    """Return the share of (m,) true values inside the central intervals of a probability.
+
+    A value v is inside exactly where ``(1 - level)/2 <= F(v) <= (1 + level)/2``: the ends of the
+    interval, which are quantiles, need not be found. A belief that is neither too sure nor too
+    doubtful has a share of about `level`.
+
+    Args:
+        below: (m,) probability F(v) that each belief gives to less than the true value.
+        level: probability of the interval.
+
+    Returns:
+        0 to 1, None when m is 0.
+    """
+    low, high = ends(level)
+    return mean_of(((below >= low) & (below <= high)).astype(np.float64))
+
+
+def mean_of(values: FloatArray) -> float | None:
+    """Return the mean of (m,) values, None when m is 0."""
+    return float(np.mean(values)) if values.size else None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-__all__ = ["brief", "distance", "fixed", "moment", "shown"]
+__all__ = ["brief", "distance", "fixed", "moment", "shown", "tells"]
 
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
@@ -61,6 +61,22 @@ def distance(metres: float) -> str:
 def moment(stamp_ns: int) -> str:
     """Return a stamp [ns] in seconds, as the ROS log has them."""
     return f"{1e-9 * stamp_ns:.3f} s"
+
+
+def tells(share: float) -> str:
+    """Return what the readings of some places tell of each other.
+
+    Args:
+        share: of the variance of the places' readings, what the readings of the other places
+            explain; 0 or less: they predict a place no better than their mean does.
+    """
+    percent = round(100.0 * share)
+    if percent <= 0:
+        return (
+            "these readings do not tell about places further off: the other places' readings "
+            "predict a place no better than their mean does"
+        )
+    return f"the readings of other places explain {percent} % of the variance of a place's readings"
 
 
 def _number(value: object, unit: str) -> str:

@@ -15,7 +15,9 @@ from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
 from gp_active_sensing.belief.drift.presence import Presence
 from gp_active_sensing.belief.grid import CandidateGrid
+from gp_active_sensing.belief.leave_one_out import LeaveOneOut, leave_one_out
 from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.steepness import Steepness
 from gp_active_sensing.belief.transform import IDENTITY, Transform
 from gp_active_sensing.errors import ReadingError
@@ -437,14 +439,34 @@ class Belief:
             locations: (m,) places; None = all.
             noisy: of a new reading instead of the noise-free field.
         """
+        found = self.mixture(locations)
+        return (found.noisier(self.noise_of()) if noisy else found).moments()
+
+    def mixture(self, locations: IntArray | None = None) -> Mixture:
+        """Return what is believed of the noise-free field at each of m places, None = all."""
         mean, variance = self.marginals(locations)
-        if noisy:
-            variance = variance + self.noise_variance[:, None]
-        mean, variance = self.transform.moments(mean, variance)
-        weights = self.weights
-        mixture_mean = weights @ mean
-        spread = (mean - mixture_mean) ** 2
-        return mixture_mean, weights @ (variance + spread)
+        return Mixture(self.weights, mean, variance, self.transform)
+
+    def noise_of(self, own: FloatArray | None = None) -> FloatArray:
+        """Return the variance (L, m) of the noise of new readings, (L, 1) where it is all the same.
+
+        Args:
+            own: (m,) noise variance that each brings, as the Gaussian process sees it; None = none.
+        """
+        noise = self.noise_variance[:, None]
+        if own is None or not (self.scale_known or self._ageing is None):
+            return noise
+        return np.tile(own, (len(noise), 1)) if self.scale_known else noise + own
+
+    def leave_one_out(self) -> LeaveOneOut | None:
+        """Return what the readings of all other places say of each place that has some.
+
+        Of the belief as it is, without conditioning anything anew: O(L |D|³), once. None before
+        the first reading, and where readings age.
+        """
+        if self._ageing is not None or not self._data.begun:
+            return None
+        return leave_one_out(self._updated, self.prior_weights)
 
     def _project(
         self, where: IntArray, *, everywhere: bool = False

@@ -61,6 +61,8 @@ class Conditioning:
         floored_noise: (L,) the same as computed with, see `Factor`.
         factor: of the covariance of the readings.
         log_evidence: (L,) ``log p(z_D | λ)``.
+        rest: (L,) of it what does not depend on the values at all, at a factor of 1.
+        quadratic: (L,) -2 times what does, at a factor of 1.
         scales: (L,) factor of the variances; 1 where the scale is known.
         coefficients: (L, q) posterior mean of the prior mean's coefficients.
         coefficient_covariance: (L, q, q).
@@ -86,6 +88,8 @@ class Conditioning:
         """Of the stale ones, those whose rows hold a reading that is not there any more."""
         self.begin(covariance)
         self.log_evidence: FloatArray = np.zeros(L)
+        self.rest: FloatArray = np.zeros(L)
+        self.quadratic: FloatArray = np.zeros(L)
         self.scales: FloatArray = np.ones(L)
         self.coefficients: FloatArray = np.zeros((L, q))
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
@@ -202,6 +206,14 @@ class Conditioning:
     def everywhere(self) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, n) for every place; call `update` first."""
         return self._everywhere.of(self.factor)
+
+    def collapsed(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return the places with a reading, mean, `log_within` and squares (L, D), see `Places`.
+
+        Call `update` first.
+        """
+        places, _, mean, log_within, squares, _ = self._collapsed()
+        return places, mean, log_within, squares
 
     def _truncate(self, rows: int) -> None:
         self.factor.truncate(rows)
@@ -339,6 +351,7 @@ class Conditioning:
         total = np.maximum(quadratic + squares.sum(axis=1) - scatter, 0.0)
         rest = (log_within + 0.5 * squares).sum(axis=1) - factor.log_diagonal - 0.5 * log_det_A
         rest -= 0.5 * np.log(factor.precision).sum(axis=1)
+        self.rest, self.quadratic = rest, total
         self.log_evidence = rest - 0.5 * total
         if not self.scale_known:
             apart = mean[0] - factor.offset[all_places]

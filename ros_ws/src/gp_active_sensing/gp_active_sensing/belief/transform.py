@@ -24,6 +24,14 @@ class Transform(Protocol):
         """
         ...
 
+    def seen(self, values: FloatArray) -> FloatArray:
+        """Return values as the Gaussian process sees them, -inf below the transform's domain."""
+        ...
+
+    def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
+        """Return the noise variance of readings of some values, as the Gaussian process sees it."""
+        ...
+
     def inverse(self, values: FloatArray) -> FloatArray:
         """Return values in the sensor's unit."""
         ...
@@ -36,6 +44,12 @@ class Transform(Protocol):
 class _Identity:
     def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
         return value, variance
+
+    def seen(self, values: FloatArray) -> FloatArray:
+        return values
+
+    def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
+        return np.full(values.shape, variance)
 
     def inverse(self, values: FloatArray) -> FloatArray:
         return values
@@ -51,6 +65,13 @@ class _Log:
             raise ReadingError("not_positive", msg)
         # First order: sd of log z = sd of z / z.
         return math.log(value), None if variance is None else variance / value / value
+
+    def seen(self, values: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(values, 0.0)))
+
+    def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
+        return np.asarray(variance / np.square(np.maximum(values, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
         return np.asarray(np.exp(np.minimum(values, 300.0)))

@@ -4,6 +4,12 @@
 | --- | --- | --- |
 | `rmspe` | field unit | root mean squared prediction error over the places not observed, against the noise-free truth |
 | `nlpd` | nat | mean negative log predictive density of the noise-free truth over the same places |
+| `coverage_50` | | share of the true values of these places that are inside the belief's central 50 % interval |
+| `coverage_90` | | share of the true values of these places that are inside the belief's central 90 % interval |
+| `coverage_95` | | share of the true values of these places that are inside the belief's central 95 % interval |
+| `reading_coverage_50` | | probability that a new reading there is inside the belief's central 50 % interval for one, mean over the places |
+| `reading_coverage_90` | | probability that a new reading there is inside the belief's central 90 % interval for one, mean over the places |
+| `reading_coverage_95` | | probability that a new reading there is inside the belief's central 95 % interval for one, mean over the places |
 | `true_weight` | | belief on the field's own length-scale, where the field is drawn from a Gaussian process with the belief's kernel and a length-scale that is among the candidates |
 | `plan_seconds` | s | planning time a stage, mean over the stages so far |
 | `total_plan_seconds` | s | planning time of all stages so far |
@@ -19,6 +25,7 @@
 
 All are taken after the stage in which so many places are observed for the first time; of a policy
 that may choose observed places again, the stage in which so many readings of the budget are spent.
+Values that stand in for a truth that is not known (`field.fill`) are in none of them.
 A trial has no value where its mission ended earlier, or where the metric has no meaning: regret is
 counted where the policy has an objective, or the scenario says one (`seek`).
 """  # noqa: E501 - a row of a Markdown table is one line
@@ -174,6 +181,11 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("rmspe", "RMSPE", "field", _last("rmspe")),
         Metric("nlpd", "NLPD", "nat", _last("nlpd")),
+        *(
+            Metric(f"{key}_{level}", f"{what} in {level} % intervals", "", _last(f"{key}_{level}"))
+            for key, what in (("coverage", "Truth"), ("reading_coverage", "Readings"))
+            for level in (50, 90, 95)
+        ),
         Metric("true_weight", "Belief on the true length-scale", "", _true_weight),
         Metric(
             "plan_seconds", "Planning time a stage", "s", _mean(lambda s: float(s["plan_seconds"]))

@@ -15,6 +15,7 @@ from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.experiments.plan import TrialSpec
 from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.sim import scenario_from_mapping
+from gp_active_sensing.sim.scores import SCORES
 from gp_active_sensing.types import Clock
 from gp_active_sensing.versions import commit, versions
 
@@ -33,6 +34,7 @@ STAGE_KEYS = (
     "deadline_hit",
     "rmspe",
     "nlpd",
+    *SCORES[2:],
     "driven_metres",
     "driven_seconds",
 )

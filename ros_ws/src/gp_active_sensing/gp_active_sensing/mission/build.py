@@ -33,7 +33,7 @@ from gp_active_sensing.mission.taking import taking_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim import Truth, build_world, scenario_from_mapping
+from gp_active_sensing.sim import World, build_world, scenario_from_mapping
 from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.world import START
 from gp_active_sensing.topology import Topology, build_topology, place_index
@@ -140,9 +140,12 @@ def _build(
             clock=clock,
         )
         loop.snap_distance = matcher.snap_distance
-        truth, unit = _truth(kept, scenario)
+        world, unit = _world(kept, scenario)
+        truth, sensor = (None, None) if world is None else (world.truth, world.sensor)
         unit = config.reading.unit or unit
-        recorder = Recorder(run, kept, topology, truth=truth, unit=unit, driver=driver)
+        recorder = Recorder(
+            run, kept, topology, truth=truth, sensor=sensor, unit=unit, driver=driver
+        )
         undo.callback(recorder.close)
         recorder.regret = regret_of(
             loop, truth, kept.get("seek"), probes=max(1, len(config.probes))
@@ -276,16 +279,16 @@ def _is_live(scenario: Mapping[str, Any] | None) -> bool:
     return isinstance(field, Mapping) and field.get("kind") == "sumo"
 
 
-def _truth(kept: Mapping[str, Any], scenario: Mapping[str, Any] | None) -> tuple[Truth | None, str]:
-    """Return the noise-free field and its unit where the scenario knows it."""
+def _world(kept: Mapping[str, Any], scenario: Mapping[str, Any] | None) -> tuple[World | None, str]:
+    """Return the world of the scenario, with the truth and what reads it, and the field's unit."""
     if scenario is None:
         return None, ""
     try:
         whole = scenario_from_mapping(kept)
         if _is_live(scenario):
-            logger.info("the truth is in the simulator's SUMO: no RMSPE and NLPD in the records")
+            logger.info("the truth is in the simulator's SUMO: no scores of the map")
             return None, whole.field.unit
-        return build_world(whole).truth, whole.field.unit
+        return build_world(whole), whole.field.unit
     except ActiveSensingError as error:
         logger.warning("the truth of the scenario is not known on this map: %s", error)
         return None, ""

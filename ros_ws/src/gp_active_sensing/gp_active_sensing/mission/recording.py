@@ -11,12 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
-from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.mission.delays import delays_of
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
@@ -25,6 +22,8 @@ from gp_active_sensing.mission.stage_records import StageRecords
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim import Truth
 from gp_active_sensing.sim.regret import Regret
+from gp_active_sensing.sim.scores import NO_SCORES, Scorer, Scores
+from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.summary import RunSummary, length_scale_weights, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
@@ -48,6 +47,7 @@ class Recorder:
         config: what the mission was configured with.
         topology: the map.
         truth: the noise-free field where it is known (simulation), in seconds of the node's clock.
+        sensor: which reads it there.
         unit: of the readings, for messages.
         driver: who drives the mission.
     """
@@ -59,6 +59,7 @@ class Recorder:
         topology: Topology,
         *,
         truth: Truth | None = None,
+        sensor: SimulatedSensor | None = None,
         unit: str = "",
         driver: str = "ros",
     ) -> None:
@@ -73,6 +74,8 @@ class Recorder:
         self._config = config
         self._topology = topology
         self.truth = truth
+        self.scorer = None if truth is None else Scorer(truth, sensor)
+        """Compares the map with the truth, where that is known."""
         self.regret: Regret | None = None
         """Counts what a search for the largest or smallest value missed, where truth is known."""
         self._lock = threading.Lock()
@@ -91,6 +94,8 @@ class Recorder:
         """Events are being taken from the journal, not to be written again."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
         """Hears every event, after it was written."""
+        self._told: float | None = None
+        """See `explained`, as it was when the last summary was made."""
 
     def begin(self, earlier: Sequence[Mapping[str, Any]] = ()) -> None:
         """Say how the mission began, or that it goes on in another process, after those events."""
@@ -134,27 +139,23 @@ class Recorder:
                 self._unwritten.popleft()
             return True
 
-    def stage(
-        self, stage: Stage, belief: Belief, mean: FloatArray, std: FloatArray, **details: Any
-    ) -> str:
+    def stage(self, stage: Stage, belief: Belief, mean: FloatArray, **details: Any) -> str:
         """Add the record of a stage (with further keys); return it as a line for the log."""
         plan = stage.plan
         goal = plan.waypoints[0]
         name = self._topology.names[goal]
         observed = belief.observed
-        error = score = None
+        scores: Scores = NO_SCORES
         more: dict[str, Any] = {"probe": stage.probe} if stage.probe else {}
         if stage.visits is not None:
             more["visits"] = stage.visits
         if stage.went is not None:
             more |= {"went": stage.went, "went_name": self._topology.names[stage.went]}
-        if self.truth is not None:
+        if self.truth is not None and self.scorer is not None:
             seconds = 1e-9 * stage.stamp_ns
-            field = self.truth.at(seconds)
             if self.truth.changes:
                 more["truth_seconds"] = seconds
-            error = rmspe(mean, field, observed)
-            score = nlpd(mean, np.square(std), field, observed)
+            scores = self.scorer.of(belief, seconds)
             if self.regret is not None:
                 went = goal if stage.went is None else stage.went
                 self.regret.go_on(self.stages.figures)
@@ -168,8 +169,7 @@ class Recorder:
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
-            rmspe=error,
-            nlpd=score,
+            **scores,
             observed=int(observed.sum()),
             set_aside=stage.value is None and stage.went is None and not bool(observed[goal]),
             driven_metres=stage.driven.metres,
@@ -211,7 +211,7 @@ class Recorder:
             delays = delays_of((p.name, p.intake.lag, p.intake.delay) for p in probes)
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
-        return summarise(
+        summary = summarise(
             self._config,
             loop,
             list(self.stages.figures),
@@ -220,7 +220,7 @@ class Recorder:
             reason=mission.reason,
             driven=mission.driven,
             run_dir="" if self.run is None else self.run.path,
-            truth=self.truth,
+            scorer=self.scorer,
             at_seconds=1e-9 * until_ns,
             unit=self.unit,
             rejected=rejected,
@@ -229,6 +229,14 @@ class Recorder:
             expert=expert,
             delays=delays,
         )
+        self._told = summary.explained
+        return summary
+
+    def explained(self, mission: Mission) -> float | None:
+        """Return what the readings of a mission that is over tell of each other: `RunSummary`."""
+        if self.run is None:
+            self.summarise(mission, "finished")
+        return self._told
 
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:
         """Return the same as plain data."""

@@ -11,8 +11,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.expert import AnswersConfig
 from gp_active_sensing.mission.build import Parts, build_parts
@@ -180,8 +178,8 @@ class Rehearsal:
         stage, recorder = job.finished, self.parts.recorder
         if stage is None or recorder.run is None or not self.mission.claim(stage):
             return
-        mean, variance = job.loop.belief.predict()
-        recorder.stage(stage, job.loop.belief, mean, np.sqrt(np.maximum(variance, 0.0)))
+        belief = job.loop.belief
+        recorder.stage(stage, belief, belief.predict()[0])
         self.on_stage(recorder.stages.newest)
 
     def _send(self, probe: str, place: int) -> None:

@@ -234,8 +234,7 @@ class Resumption:
         if stage.number in self._recorded:
             return
         belief = self._mission.loop.belief
-        mean, variance = belief.predict()
-        self._recorder.stage(stage, belief, mean, variance.clip(min=0.0) ** 0.5)
+        self._recorder.stage(stage, belief, belief.predict()[0])
 
     def _reading(self, event: Mapping[str, Any]) -> None:
         probe, reading = self._probe(event), reading_of(event)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.replay.stages import Show
+from gp_active_sensing.sim.scores import NO_SCORES, Scores
 
 __all__ = ["Places"]
 
@@ -71,15 +71,10 @@ class Places:
             recorder.stages.add(record)
             self._show(record)
 
-    def _errors(self) -> dict[str, float | None]:
+    def _errors(self) -> Scores:
         """Return how far the map is from the truth, where that is known."""
-        truth = self._parts.recorder.truth
-        if truth is None:
-            return {"rmspe": None, "nlpd": None}
-        belief = self._parts.mission.loop.belief
-        mean, variance = belief.predict()
-        field = truth.at(1e-9 * self._parts.mission.until_ns)
-        return {
-            "rmspe": rmspe(mean, field, belief.observed),
-            "nlpd": nlpd(mean, variance, field, belief.observed),
-        }
+        scorer = self._parts.recorder.scorer
+        if scorer is None:
+            return NO_SCORES
+        mission = self._parts.mission
+        return scorer.of(mission.loop.belief, 1e-9 * mission.until_ns)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.jobs import PlanJob, Stage, Step
@@ -83,9 +81,8 @@ class Stages:
     def _record(self, stage: Stage, loop: SensingLoop) -> None:
         if not self._parts.mission.claim(stage):
             return
-        mean, variance = loop.belief.predict()
-        std = np.sqrt(np.maximum(variance, 0.0))
-        self._parts.recorder.stage(stage, loop.belief, mean, std, **self._compared(stage))
+        mean, _ = loop.belief.predict()
+        self._parts.recorder.stage(stage, loop.belief, mean, **self._compared(stage))
         self._show(self._parts.recorder.stages.newest)
 
     def _compared(self, stage: Stage) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from gp_active_sensing.report.payload import build_payload, scale_labels, scale_
 from gp_active_sensing.report.sentences import called
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Replay, replay
+from gp_active_sensing.wording import tells
 
 __all__ = ["MOST_BYTES", "write_report"]
 
@@ -80,6 +81,8 @@ def _fill(data: RunData, done: Replay, thin: int) -> str:
 
 def _notes(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str]:
     yield from data.notes
+    if (share := _explained(data, done)) is not None:
+        yield tells(share)
     if done.unused:
         yield (
             f"readings of the journal that could not be used: {done.unused} (not finite, out of "
@@ -96,6 +99,15 @@ def _notes(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
     elif not data.records:
         yield "no stage was completed"
     yield from _replay_notes(data.summary.get("replay"))
+
+
+def _explained(data: RunData, done: Replay) -> float | None:
+    """Return what the readings tell of each other, as the summary says it or found again."""
+    if "explained" in data.summary:
+        share = data.summary["explained"]
+        return float(share) if isinstance(share, int | float) else None
+    found = done.belief.leave_one_out()
+    return None if found is None else found.explained
 
 
 def _replay_notes(replayed: Any) -> Iterator[str]:
@@ -122,6 +134,12 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         spread = float(np.std(done.truth[-1]))
         text = f"RMSPE, against the noise-free truth (field sd {spread:.3g})"
         yield tile(f"{last.rmspe:.3g}{unit}", text)
+    held = last.scores["coverage_90"]
+    if held is not None and done.truth is not None:
+        text = "of the true values at places not observed are in the belief's 90 % intervals"
+        readings = last.scores["reading_coverage_90"]
+        text += "" if readings is None else f", {100.0 * readings:.0f} % of new readings"
+        yield tile(f"{100.0 * held:.0f} %", text)
     yield from _search_tiles(data, unit)
     yield tile(f"{last.observed} of {data.topology.n}", "places observed")
     # What was driven, where the driver measured it; else what the plans said it would be.
@@ -188,6 +206,8 @@ _COLUMNS = (
     ("reading", "value", ".2f"),
     ("RMSPE", "rmspe", ".3f"),
     ("NLPD", "nlpd", ".3f"),
+    ("truth in 90 %", "coverage_90", ".3f"),
+    ("readings in 90 %", "reading_coverage_90", ".3f"),
     ("regret", "regret", ".3f"),
     ("lower", "lower", ".3f"),
     ("upper", "upper", ".3f"),
@@ -219,8 +239,9 @@ def _stages(data: RunData) -> str:
 
 def _table(records: Sequence[Any]) -> str:
     columns = _COLUMNS + (_FOLLOWED if any("went" in record for record in records) else ())
-    if not any("regret" in record for record in records):
-        columns = tuple(column for column in columns if column[1] != "regret")
+    for key in ("regret", "coverage_90", "reading_coverage_90"):
+        if not any(record.get(key) is not None for record in records):
+            columns = tuple(column for column in columns if column[1] != key)
     if any("probe" in record for record in records):
         columns = (columns[0], ("probe", "probe", ""), *columns[1:])
     head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in columns)

@@ -119,6 +119,8 @@ def _step(
         **({"kernels": [round(w, 4) for w in step.kernels.values()]} if step.kernels else {}),
         "rmspe": _significant(step.rmspe),
         "nlpd": _significant(step.nlpd),
+        "held": _percent(step, "coverage"),
+        "heldReadings": _percent(step, "reading_coverage"),
         "r": len(step.readings),
         "seconds": _significant(step.seconds),
     }
@@ -162,6 +164,12 @@ def _step(
         "limit": plan.deadline_hit,
         "metres": _significant(float(metres)) if isinstance(metres, int | float) else None,
     }
+
+
+def _percent(step: Step, kind: str) -> list[float | None]:
+    """Return a coverage of the 50, 90 and 95 % intervals [%]."""
+    found = (step.scores[f"{kind}_{level}"] for level in (50, 90, 95))
+    return [None if share is None else round(100.0 * share, 2) for share in found]
 
 
 def _went(step: Step, plan: Plan) -> dict[str, Any]:

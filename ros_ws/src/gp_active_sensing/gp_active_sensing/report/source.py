@@ -15,6 +15,8 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.field import FieldConfig
+from gp_active_sensing.sim.scenario import SensorConfig
+from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.traffic import RecordedTruth
 from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
@@ -38,6 +40,7 @@ class RunData:
         notes: what a reader has to know (no truth, a line cut short).
         drift: what the policy brought of its own, None = that of `belief`.
         objective: what was looked for, "maximise" or "minimise"; "" for neither.
+        sensor: which read the truth, None when it is not known.
     """
 
     path: Path
@@ -51,6 +54,7 @@ class RunData:
     notes: tuple[str, ...]
     drift: DriftConfig | None = None
     objective: str = ""
+    sensor: SimulatedSensor | None = None
 
     @property
     def unit(self) -> str:
@@ -131,6 +135,7 @@ def load_run(run_dir: Path) -> RunData:
         notes=tuple(notes),
         drift=drift,
         objective=objective,
+        sensor=_sensor(config, truth),
     )
 
 
@@ -146,3 +151,14 @@ def _truth(run: RunDirectory, topology: Topology) -> tuple[Truth | None, str]:
         return build_truth(field, topology, int(config.get("seed") or 0)), ""
     except ActiveSensingError as error:
         return None, f"the truth is not shown: {error}"
+
+
+def _sensor(config: Mapping[str, Any], truth: Truth | None) -> SimulatedSensor | None:
+    """Return the sensor that read the truth, where the configuration says it."""
+    if truth is None or not isinstance(config.get("sensor"), Mapping):
+        return None
+    try:
+        sensor = from_mapping(SensorConfig, config["sensor"], path="sensor")
+    except ConfigError:
+        return None
+    return SimulatedSensor(truth, sensor, int(config.get("seed") or 0))

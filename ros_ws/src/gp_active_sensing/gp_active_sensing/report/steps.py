@@ -10,9 +10,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.events import home_of, plan_of
-from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.told import Read, Teller
+from gp_active_sensing.sim.scores import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.types import FloatArray, Plan
 
 __all__ = ["GROUPS", "Replay", "Step", "kernel_masses", "masses", "replay"]
@@ -41,7 +41,7 @@ class Step:
         masses: belief over the length-scales; the candidates may follow the readings.
         kernels: belief over the kernels by their names, {} where there is one only.
         observed: number of places with a reading.
-        rmspe, nlpd: of the map, None without a truth.
+        scores: of the map, all None without a truth.
     """
 
     number: int
@@ -55,8 +55,17 @@ class Step:
     masses: Mapping[tuple[float, ...], float]
     kernels: Mapping[str, float]
     observed: int
-    rmspe: float | None
-    nlpd: float | None
+    scores: Mapping[str, float | None]
+
+    @property
+    def rmspe(self) -> float | None:
+        """Root mean squared prediction error, see `Scores`."""
+        return self.scores["rmspe"]
+
+    @property
+    def nlpd(self) -> float | None:
+        """Mean negative log predictive density, see `Scores` [nat]."""
+        return self.scores["nlpd"]
 
     @property
     def place(self) -> int | None:
@@ -175,6 +184,7 @@ class _Again:
         self.truths: list[FloatArray] = []
         self.unused = 0
         self._topology, self._truth = data.topology, data.truth
+        self._scorer = None if data.truth is None else Scorer(data.truth, data.sensor)
         self._seconds = self._metres = 0.0
         self._teller = Teller(self.belief, data.topology)
 
@@ -186,19 +196,14 @@ class _Again:
         self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
         self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
-        error, score = _number(record.get("rmspe")), _number(record.get("nlpd"))
-        if with_map or (self._truth is not None and error is None):
-            mean, variance = self.belief.predict()
-            if with_map:
-                self.means.append(mean)
-                self.stds.append(np.sqrt(variance))
-            if self._truth is not None:
-                truth = self._truth.at(_number(record.get("truth_seconds"), self._seconds))
-                observed = self.belief.observed
-                error = rmspe(mean, truth, observed) if error is None else error
-                score = nlpd(mean, variance, truth, observed) if score is None else score
-                if with_map and (self._truth.changes or not self.truths):
-                    self.truths.append(truth)
+        scores = self._scores(record)
+        if with_map:
+            found = self.belief.mixture()
+            mean, variance = found.moments()
+            self.means.append(mean)
+            self.stds.append(np.sqrt(variance))
+            if self._truth is not None and (self._truth.changes or not self.truths):
+                self.truths.append(self._truth.at(self._compared(record)))
         return Step(
             number=chunk.number,
             seconds=self._seconds,
@@ -211,9 +216,20 @@ class _Again:
             masses=masses(self.belief, self.belief.weights),
             kernels=kernel_masses(self.belief, self.belief.weights),
             observed=int(self.belief.observed.sum()),
-            rmspe=error,
-            nlpd=score,
+            scores=scores,
         )
+
+    def _compared(self, record: Mapping[str, Any]) -> float:
+        """Return the time of the mission at which the map is compared with the truth [s]."""
+        return float(_number(record.get("truth_seconds"), self._seconds))
+
+    def _scores(self, record: Mapping[str, Any]) -> Mapping[str, float | None]:
+        """Return the scores as the record has them; what it lacks is found again."""
+        found: Mapping[str, Any] = NO_SCORES
+        whole = record.get("rmspe") is not None and all(key in record for key in SCORES)
+        if self._scorer is not None and not whole:
+            found = self._scorer.of(self.belief, self._compared(record))
+        return {key: _number(record.get(key), found[key]) for key in SCORES}
 
     def _expected(self, plan: Plan | None, went: int | None) -> tuple[float, float] | None:
         """Return mean and standard deviation of a reading, before it is taken.

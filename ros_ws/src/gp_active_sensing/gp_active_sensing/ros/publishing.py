@@ -24,6 +24,7 @@ from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.waypoints import Waypoints
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
+from gp_active_sensing.wording import tells
 
 __all__ = ["TOPICS", "Results"]
 
@@ -139,7 +140,7 @@ class Results:
         """Publish field, belief and map, and record the stage that ended."""
         mean, std = _predict(job.loop)
         if job.finished is not None:
-            self._record(job.finished, job.loop, mean, std)
+            self._record(job.finished, job.loop, mean)
         belief, now = job.loop.belief, self.now_ns()
         self._telling.decisions(std, known=belief.scale_known or bool(belief.observed.any()))
         self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
@@ -155,6 +156,8 @@ class Results:
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
         try:
             problem = recorder.conclude(mission)
+            if (share := recorder.explained(mission)) is not None:
+                logger.info(tells(share))
             if problem:
                 logger.error(f"not everything is kept: {problem}")
             elif recorder.run is not None:
@@ -218,12 +221,12 @@ class Results:
     def _stop(self, reason: str, *, over: bool = True) -> None:
         mission = self._parts.mission
         for stage in mission.stop(reason, over=over):
-            self._record(stage, mission.loop, *_predict(mission.loop))
+            self._record(stage, mission.loop, _predict(mission.loop)[0])
 
-    def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray, std: FloatArray) -> None:
+    def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray) -> None:
         if not self._parts.mission.claim(stage):
             return  # done meanwhile, by the other thread
-        line = self._parts.recorder.stage(stage, loop.belief, mean, std)
+        line = self._parts.recorder.stage(stage, loop.belief, mean)
         self._node.get_logger().info(line)
 
 

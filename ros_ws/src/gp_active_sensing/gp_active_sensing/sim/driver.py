@@ -234,7 +234,7 @@ def _summary(
         reason=reason or mission.reason,
         driven=mission.driven,
         run_dir=run.path,
-        truth=mission.world.truth,
+        scorer=mission.scorer,
         at_seconds=mission.driven.seconds,
         unit=mission.scenario.field.unit,
         dropouts=mission.dropouts,

@@ -28,10 +28,10 @@ from gp_active_sensing.events import (
     stage_record,
 )
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.sim.consulting import Consulting, expert_of
 from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.scores import Scorer
 from gp_active_sensing.sim.traffic import Trip
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route
@@ -63,6 +63,7 @@ class Mission:
         self.reason = ""
         """Why the mission ended; "" while it goes on."""
         self.dropouts = 0
+        self.scorer = Scorer(world.truth, world.sensor)
         self.regret = regret_of(loop, world.truth, scenario.seek)
         expert = expert_of(scenario, world)
         self.consulting = None if expert is None else Consulting(expert, scenario, loop)
@@ -334,10 +335,8 @@ class Mission:
         self._plan = None
         goal = plan.path[-1]
         belief = self.loop.belief
-        mean, variance = belief.predict()
-        truth, observed = self.world.truth, belief.observed
+        found, truth = belief.mixture(), self.world.truth
         seconds = self.driven.seconds
-        field = truth.at(seconds)
         topology = self.world.topology
         went = goal if self._got else None
         return stage_record(
@@ -349,16 +348,15 @@ class Mission:
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
-            rmspe=rmspe(mean, field, observed),
-            nlpd=nlpd(mean, variance, field, observed),
-            observed=int(observed.sum()),
+            **self.scorer.of(belief, seconds, found),
+            observed=int(belief.observed.sum()),
             set_aside=goal in self.loop.set_aside,
             driven_metres=self.driven.metres,
             driven_seconds=seconds,
             **({} if self.loop.visits is None else {"visits": self.loop.visits}),
             **({"truth_seconds": seconds} if truth.changes else {}),
             **({} if self.consulting is None else self.consulting.record()),
-            **({} if self.regret is None else self.regret.stage(went, mean, seconds)),
+            **({} if self.regret is None else self.regret.stage(went, found.moments()[0], seconds)),
         )
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.events import stage_record
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.planning.base import no_plan
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.regret import Regret, objective_of
 from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.scores import Scorer
 from gp_active_sensing.sim.world import RANDOM, World, begun_elsewhere
 from gp_active_sensing.types import Budget, Cost, Plan, Reading, Route
 
@@ -90,6 +90,7 @@ class Rounds:
         """Why the mission ended; "" while it goes on."""
         objective = objective_of(loop.policy, scenario.seek)
         self._regret = Regret(world.truth, objective) if objective else None
+        self._scorer = Scorer(world.truth, world.sensor)
         self._visits: Counter[int] = Counter()
         self._stage = 0
         self._spent = 0
@@ -203,14 +204,13 @@ class Rounds:
             observed: places observed before the round.
         """
         loop, topology = self.loop, self.world.topology
-        mean, variance = loop.belief.predict()
-        truth = self.world.truth.at(self.seconds)
+        found = loop.belief.mixture()
+        mean, _ = found.moments()
         errors = {
             "weights": loop.belief.weights.tolist(),
             "length_scales": [h.length_scales for h in loop.belief.hyperparameters],
             "kernels": [h.kernel for h in loop.belief.hyperparameters],
-            "rmspe": rmspe(mean, truth, loop.belief.observed),
-            "nlpd": nlpd(mean, variance, truth, loop.belief.observed),
+            **self._scorer.of(loop.belief, self.seconds, found),
         }
         records = []
         for member in went:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import ndtr
 
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.truth import Truth
-from gp_active_sensing.types import Reading
+from gp_active_sensing.types import FloatArray, Reading
 
 __all__ = ["SimulatedSensor"]
 
@@ -36,6 +37,36 @@ class SimulatedSensor:
         self.config = config
         self.seed = seed
         self.names = tuple(names)
+
+    @property
+    def reported_variance(self) -> float | None:
+        """Noise variance that each reading brings, None = readings bring none."""
+        return self.config.noise_std**2 if self.config.report_variance else None
+
+    def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the probability (m,) that a reading of each exact value is within [low, high].
+
+        By the law of `read`, of a reading that comes; nothing is drawn.
+
+        Args:
+            exact: (m,) noise-free values.
+            low: (m,) lower ends.
+            high: (m,) upper ends.
+        """
+        config = self.config
+
+        def of(centre: FloatArray) -> FloatArray:
+            if config.noise_std == 0.0:
+                return ((low <= centre) & (centre <= high)).astype(np.float64)
+            std = config.noise_std
+            return np.asarray(ndtr((high - centre) / std) - ndtr((low - centre) / std))
+
+        centre = exact + config.bias
+        if config.outlier == 0.0:
+            return of(centre)
+        size = config.outlier_size
+        wild = 0.5 * (of(centre + size) + of(centre - size))
+        return (1.0 - config.outlier) * of(centre) + config.outlier * wild
 
     def read(
         self, location: int, visit: int, stamp_ns: int, exact: float | None = None
@@ -66,6 +97,6 @@ class SimulatedSensor:
             stamp_ns=stamp_ns,
             location=location,
             value=value,
-            noise_variance=config.noise_std**2 if config.report_variance else None,
+            noise_variance=self.reported_variance,
             source="simulated sensor",
         )

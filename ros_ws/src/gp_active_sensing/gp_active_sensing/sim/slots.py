@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = [
     "Slot",
@@ -44,28 +44,46 @@ class SlotTable:
         linear: between the middles of the slots values change linearly; otherwise a slot's values
             hold until the next begins.
         start: the table's clock when the mission begins [s].
+        known: (k, n) which of the values the table itself has; the others stand in for want of
+            one. None = all.
     """
 
     slots: tuple[Slot, ...]
     values: FloatArray
     linear: bool
     start: float
+    known: BoolArray | None = None
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) values at a time of the mission [s]; before and after, those of the ends.
 
         O(n + k).
         """
+        k, after, share = self._between(seconds)
+        if not share:
+            return np.asarray(self.values[k])
+        return np.asarray((1.0 - share) * self.values[k] + share * self.values[after])
+
+    def known_at(self, seconds: float) -> BoolArray:
+        """Return the (n,) places whose value at a time of the mission [s] the table itself has.
+
+        Between two slots: those of which it has both values. O(n + k).
+        """
+        if self.known is None:
+            return np.ones(self.values.shape[1], dtype=np.bool_)
+        k, after, share = self._between(seconds)
+        return np.asarray(self.known[k] & self.known[after]) if share else self.known[k].copy()
+
+    def _between(self, seconds: float) -> tuple[int, int, float]:
+        """Return the slots before and after a time of the mission, and the share of the second."""
         time = self.start + seconds
         last = len(self.slots) - 1
         if not self.linear:
             k = min(max(int(np.searchsorted(self._begins, time, side="right")) - 1, 0), last)
-            return np.asarray(self.values[k])
+            return k, k, 0.0
         where = float(np.interp(time, self._middles, np.arange(last + 1)))
         k = min(int(where), max(last - 1, 0))
-        share = where - k
-        after = min(k + 1, last)
-        return np.asarray((1.0 - share) * self.values[k] + share * self.values[after])
+        return k, min(k + 1, last), where - k
 
     @cached_property
     def _begins(self) -> FloatArray:

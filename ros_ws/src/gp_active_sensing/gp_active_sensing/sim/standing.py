@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["Truth"]
 
@@ -15,11 +15,14 @@ class Truth:
 
     Args:
         values: (n,) noise-free values at the places of a map.
+        known: (n,) places whose value is one of the field, and not one that stands in for want of
+            it; None = all.
     """
 
-    def __init__(self, values: npt.ArrayLike) -> None:
+    def __init__(self, values: npt.ArrayLike, known: BoolArray | None = None) -> None:
         self._values = np.array(values, dtype=np.float64)
         self._values.setflags(write=False)
+        self._known = None if known is None else np.array(known, dtype=np.bool_)
 
     @property
     def changes(self) -> bool:
@@ -30,3 +33,12 @@ class Truth:
         """Return the (n,) noise-free values at a time of the mission [s]; read-only."""
         del seconds
         return self._values
+
+    def known(self, seconds: float) -> BoolArray:
+        """Return the (n,) places whose value at a time of the mission [s] is one of the field.
+
+        Those of the others stand in for want of one; nothing is to be judged by them.
+        """
+        if self._known is not None:
+            return np.array(self._known)
+        return np.ones(self._values.size or self.at(seconds).size, dtype=np.bool_)

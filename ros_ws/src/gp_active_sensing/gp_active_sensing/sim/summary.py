@@ -12,9 +12,8 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.metrics import nlpd, rmse, rmspe
 from gp_active_sensing.sim.regret import objective_of, regret_summary
-from gp_active_sensing.sim.standing import Truth
+from gp_active_sensing.sim.scores import NO_SCORES, Scorer
 from gp_active_sensing.types import Cost
 from gp_active_sensing.versions import versions
 
@@ -50,10 +49,17 @@ class RunSummary:
         metres: distance driven.
         seconds: time driven.
         unit: unit of the field and of `rmspe` and `rmse`.
-        errors_against: what `rmspe` and `nlpd` compare with; "" without a truth.
+        errors_against: what the scores compare with; "" without a truth.
         rmspe: root mean squared prediction error, None when every place is observed.
         nlpd: mean negative log predictive density [nat], None when every place is observed.
+        coverage_50, coverage_90, coverage_95: share of the true values at places not observed that
+            are inside the belief's central intervals.
+        reading_coverage_50, reading_coverage_90, reading_coverage_95: the same for new readings
+            there.
         rmse: root mean squared error over all places, observed ones included.
+        explained: share of the variance of the places' average readings that the readings of the
+            other places explain; 0 or less: no better than a constant; None with too few places,
+            or where readings age.
         regret: how far the search for the largest or smallest value stayed behind, see
             `regret_summary`; {} where nothing is looked for, or the truth is not known.
         length_scales: the candidates with their final weights, most probable first; of a belief
@@ -93,7 +99,14 @@ class RunSummary:
     errors_against: str
     rmspe: float | None
     nlpd: float | None
+    coverage_50: float | None
+    coverage_90: float | None
+    coverage_95: float | None
+    reading_coverage_50: float | None
+    reading_coverage_90: float | None
+    reading_coverage_95: float | None
     rmse: float | None
+    explained: float | None
     regret: dict[str, Any]
     length_scales: tuple[dict[str, Any], ...]
     planning: dict[str, float]
@@ -118,7 +131,7 @@ def summarise(
     driven: Cost,
     run_dir: Path | str,
     driver: str = "sim",
-    truth: Truth | None = None,
+    scorer: Scorer | None = None,
     at_seconds: float = 0.0,
     unit: str = "",
     rejected: Mapping[str, int] | None = None,
@@ -139,7 +152,7 @@ def summarise(
         driven: since the mission began.
         run_dir: where the records are.
         driver: who drove.
-        truth: the noise-free field where it is known.
+        scorer: compares the map with the truth where that is known.
         at_seconds: when it is compared with, for one that changes [s].
         unit: of the field.
         rejected: counts by reason; None = the loop's own.
@@ -154,18 +167,14 @@ def summarise(
     if rejected is None:
         counts = loop.counts.items()
         rejected = {w.removeprefix(_REJECTED): n for w, n in counts if w.startswith(_REJECTED)}
-    errors: dict[str, Any] = {"rmspe": None, "nlpd": None, "rmse": None}
+    scores, error = NO_SCORES, None
     against = ""
     regret: dict[str, Any] = {}
-    if truth is not None:
+    if scorer is not None:
+        truth, found = scorer.truth, belief.mixture()
         against = AT_THE_END if truth.changes else AGAINST
-        mean, variance = belief.predict()
-        field = truth.at(at_seconds)
-        errors = {
-            "rmspe": rmspe(mean, field, observed),
-            "nlpd": nlpd(mean, variance, field, observed),
-            "rmse": rmse(mean, field),
-        }
+        scores = scorer.of(belief, at_seconds, found)
+        error = scorer.error_everywhere(found.moments()[0], at_seconds)
         objective = objective_of(loop.policy, config.get("seek"))
         regret = regret_summary(records, truth, names, objective, at_seconds)
     return RunSummary(
@@ -190,7 +199,9 @@ def summarise(
         seconds=driven.seconds,
         unit=unit,
         errors_against=against,
-        **errors,
+        **scores,
+        rmse=error,
+        explained=_explained(belief),
         regret=regret,
         length_scales=length_scale_weights(belief),
         planning=_planning(records),
@@ -217,6 +228,12 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
         {**({"kernel": kernel} if kernel else {}), "length_scale": list(ell), "weight": weight}
         for (kernel, ell), weight in ordered
     )
+
+
+def _explained(belief: Belief) -> float | None:
+    """Return what the readings tell of each other, see `RunSummary`."""
+    found = belief.leave_one_out()
+    return None if found is None else found.explained
 
 
 def _planning(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:

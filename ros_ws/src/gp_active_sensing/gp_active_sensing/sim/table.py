@@ -25,7 +25,7 @@ from gp_active_sensing.sim.slots import (
 )
 from gp_active_sensing.sim.wide_table import read_wide
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["table_values"]
 
@@ -43,11 +43,13 @@ class _Cells:
     what: str
 
 
-def table_values(path: Path, config: FieldConfig, topology: Topology) -> FloatArray | SlotTable:
+def table_values(
+    path: Path, config: FieldConfig, topology: Topology
+) -> tuple[FloatArray, BoolArray] | SlotTable:
     """Return the values of a map's places, ``offset + scale * column``.
 
     An empty cell of a time slot gets the value of the nearest slot in which the same place has
-    one; a place without any gets ``fill``. Both are said in the log.
+    one; a place without any gets ``fill``. Both are said in the log, and neither counts as known.
 
     Args:
         path: the table.
@@ -55,8 +57,8 @@ def table_values(path: Path, config: FieldConfig, topology: Topology) -> FloatAr
         topology: the map.
 
     Returns:
-        (n,) values that stand still, or a table of time slots where the configuration names
-        several columns, or the XML has several intervals.
+        (n,) values that stand still and which of them are known, or a table of time slots where
+        the configuration names several columns, or the XML has several intervals.
 
     Raises:
         MapError: a table that cannot be used; the message says the line, or the places without a
@@ -70,6 +72,7 @@ def table_values(path: Path, config: FieldConfig, topology: Topology) -> FloatAr
     nothing = [math.nan] * k
     raw = np.array([cells.rows.get(name, nothing) for name in topology.names]).T
     values = np.asarray(config.offset + config.scale * raw, dtype=np.float64)
+    known = ~np.isnan(values)
     values, filled = fill_from_other_slots(cells.slots, values)
     if filled:
         logger.warning(
@@ -80,7 +83,7 @@ def table_values(path: Path, config: FieldConfig, topology: Topology) -> FloatAr
         )
     values = _without_gaps(values, cells, path, config, topology)
     if len(cells.slots) < 2:
-        return np.asarray(values[0])
+        return np.asarray(values[0]), known[0]
     start = cells.slots[0].begin if config.start_time is None else config.start_time
     first, last = cells.slots[0].begin, cells.slots[-1].end
     if not first <= start <= last:
@@ -92,7 +95,7 @@ def table_values(path: Path, config: FieldConfig, topology: Topology) -> FloatAr
             last,
         )
     values.setflags(write=False)
-    return SlotTable(cells.slots, values, config.between == "linear", start)
+    return SlotTable(cells.slots, values, config.between == "linear", start, known)
 
 
 def _without_gaps(

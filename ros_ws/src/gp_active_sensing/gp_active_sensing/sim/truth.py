@@ -13,7 +13,7 @@ from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.field import FieldConfig
 from gp_active_sensing.sim.standing import Truth
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief import GraphCovariance
@@ -46,6 +46,10 @@ class Slotted(Truth):
         values = self._table.at(seconds)
         values.setflags(write=False)
         return values
+
+    def known(self, seconds: float) -> BoolArray:
+        """Return the (n,) places whose value at a time of the mission [s] the table has itself."""
+        return self._table.known_at(seconds)
 
 
 _LEAST = 1e-10
@@ -151,9 +155,11 @@ def _read(path: Path, config: FieldConfig, topology: Topology) -> Truth:
     from gp_active_sensing.sim.slots import SlotTable
     from gp_active_sensing.sim.table import table_values
 
-    read = raster_values if config.kind == "raster" else table_values
-    values = read(path, config, topology)
-    return Slotted(values) if isinstance(values, SlotTable) else Truth(values)
+    if config.kind == "raster":
+        field = raster_values(path, config, topology)
+        return Slotted(field) if isinstance(field, SlotTable) else Truth(field)
+    values = table_values(path, config, topology)
+    return Slotted(values) if isinstance(values, SlotTable) else Truth(*values)
 
 
 def _draw(config: FieldConfig, topology: Topology, seed: int) -> Truth:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from gp_active_sensing.metrics import nlpd, rmse, rmspe
+from gp_active_sensing.metrics import coverage, ends, mean_of, nlpd, rmse, rmspe
 
 MEAN = np.array([1.0, 2.0, 3.0, 4.0])
 TRUTH = np.array([1.0, 0.0, 3.5, 100.0])
@@ -27,6 +27,15 @@ def test_nothing_left_has_no_error() -> None:
     everything = np.ones(4, dtype=bool)
     assert rmspe(MEAN, TRUTH, everything) is None
     assert nlpd(MEAN, MEAN, TRUTH, everything) is None
+
+
+def test_coverage_is_the_share_inside_the_central_interval() -> None:
+    below = np.array([0.0, 0.04, 0.06, 0.3, 0.5, 0.94, 0.96, 1.0])
+    assert ends(0.9) == pytest.approx((0.05, 0.95))
+    assert coverage(below, 0.9) == pytest.approx(4 / 8)
+    assert coverage(below, 0.5) == pytest.approx(2 / 8)
+    assert coverage(below[:0], 0.5) is None
+    assert mean_of(np.array([0.25, 0.75])) == 0.5
 
 
 def test_certainty_gives_a_finite_score() -> None:

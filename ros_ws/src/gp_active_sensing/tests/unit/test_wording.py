@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.wording import brief, distance, fixed, moment, shown
+from gp_active_sensing.wording import brief, distance, fixed, moment, shown, tells
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,9 @@ def test_lengths_and_moments() -> None:
     assert [brief(v) for v in (0.8, 0.0512, 12.34, 1234.5, 1e6, 0.0)] == [
         *("0.80", "0.051", "12.3", "1234", "1e+06", "0.00")
     ]
+
+
+def test_what_readings_tell_of_each_other() -> None:
+    assert "explain 43 % of the variance" in tells(0.426)
+    for share in (0.004, 0.0, -0.3, -7.0):
+        assert tells(share).startswith("these readings do not tell about places further off")

@@ -43,6 +43,15 @@
       add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
     if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
+    for (const [key, what] of [['held', 'True values'], ['heldReadings', 'New readings']]) {
+      const share = (k) => steps.map((step) => step[key][k]);
+      if (!has(share(1))) continue;
+      const lines = [['50 %', 'var(--soft)'], ['90 %', 'var(--accent)'], ['95 %', 'var(--second)']];
+      add({
+        title: `${what} in the central intervals [%]`, unit: '%', range: [0, 102],
+        series: lines.map(([name, colour], k) => line(name, share(k), colour)),
+      });
+    }
     if (kernels.labels.length > 1 && steps.length > 1) add(belief(steps, kernels, 'kernels', 'Belief over the kernel', colours));
     if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', 'Belief over the length-scale', colours));
     const [lower, upper] = [column('lower'), column('upper')];

@@ -95,6 +95,8 @@ def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
         "Belief over the length-scale",
         "Prediction error (RMSPE)",
         "Surprise at the truth (NLPD) [nat]",
+        "True values in the central intervals [%]",
+        "New readings in the central intervals [%]",
         "Belief over the length-scale",
         "Bounds on the decision’s value [nat]",
         "Gap between the bounds [nat]",

@@ -148,4 +148,4 @@ def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(
     assert not build._is_live(None)
     assert not build._is_live({"field": {"kind": "gp"}})
     monkeypatch.setattr(build, "build_world", pytest.fail)
-    assert build._truth(ring().to_mapping(), ring().to_mapping()) == (None, "km/h")
+    assert build._world(ring().to_mapping(), ring().to_mapping()) == (None, "km/h")

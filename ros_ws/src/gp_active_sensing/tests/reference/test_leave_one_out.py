@@ -1,0 +1,186 @@
+"""Leave-one-place-out predictions equal a belief that never had the readings of the place."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, DriftConfig, FeatureCovariance, PriorMean
+from gp_active_sensing.belief.covariance import HyperParameters
+from gp_active_sensing.belief.joined_covariance import JoinedCovariance
+from gp_active_sensing.belief.leave_one_out import LeaveOneOut
+from gp_active_sensing.belief.place_covariance import with_places
+from gp_active_sensing.kernels import build_kernel
+
+from .direct_bayes import DirectBelief
+from .test_belief_direct import random_case
+
+
+def without(direct: DirectBelief, place: int) -> DirectBelief:
+    """The same belief with the readings of all other places."""
+    other = DirectBelief(
+        direct.kernel,
+        direct.features,
+        direct.hyperparameters,
+        direct.basis,
+        direct.basis_std,
+        direct.offset,
+        direct.prior,
+    )
+    for reading in direct.readings:
+        if reading[0] != place:
+            other.observe(*reading)
+    return other
+
+
+def found_by(belief: Belief) -> LeaveOneOut:
+    found = belief.leave_one_out()
+    assert found is not None
+    return found
+
+
+@pytest.mark.seeds
+def test_it_equals_conditioning_anew(seed: int) -> None:
+    rng, belief, direct, readings = random_case(seed)
+    for reading in readings:
+        belief.observe(*reading)
+        direct.observe(*reading)
+        if rng.random() < 0.5:  # second rows of a place come from asking in between
+            assert np.isfinite(belief.weights).all()
+    found = found_by(belief)
+    assert set(found.places.tolist()) == {r[0] for r in readings}
+    np.testing.assert_allclose(found.belief, belief.weights, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.average, belief.averages(found.places), rtol=1e-12)
+    for i, place in enumerate(found.places.tolist()):
+        rest = without(direct, place)
+        where = np.array([place])
+        np.testing.assert_allclose(found.weights[:, i], rest.weights(), rtol=1e-8, atol=1e-8)
+        for number, hyper in enumerate(direct.hyperparameters):
+            mean, covariance, _ = rest.posterior(hyper, where)
+            assert found.mean[number, i] == pytest.approx(mean[0], rel=1e-8, abs=1e-8)
+            assert found.variance[number, i] == pytest.approx(covariance[0, 0], rel=1e-8, abs=1e-8)
+
+
+class DirectScale:
+    """Bayes' rule with a factor on all variances integrated out, one row a reading."""
+
+    def __init__(self, belief: Belief, kernels: list[str], features: np.ndarray) -> None:
+        self.belief, self.features = belief, features
+        self.kernels = [build_kernel(name) for name in kernels]
+
+    def answer(self, rows: list[tuple[int, float]], place: int):
+        """Return means, variances (L,) at a place and the weights (L,), given rows."""
+        belief = self.belief
+        where = np.array([r[0] for r in rows], dtype=np.int64)
+        both = np.append(where, place)
+        offset, basis = belief.mean.offset, belief.mean.basis * belief.mean.std
+        z = np.array([r[1] for r in rows]) - offset[where]
+        freedom = len(rows) - basis.shape[1]
+        logs, means, variances = [], [], []
+        for kernel, h in zip(self.kernels, belief.covariance.hyperparameters, strict=True):
+            x = self.features[both]
+            K = h.signal_std**2 * kernel.correlation(x, x, np.array(h.length_scales))
+            K += h.place_std**2 * (both[:, None] == both) + basis[both] @ basis[both].T
+            k, own = K[:-1, -1], K[-1, -1]
+            K = K[:-1, :-1] + h.noise_std**2 * np.eye(len(rows))
+            solved = np.linalg.solve(K, np.column_stack([z, k]))
+            Q = z @ solved[:, 0]
+            logs.append(-0.5 * np.linalg.slogdet(K)[1] - 0.5 * freedom * np.log(Q))
+            means.append(offset[place] + k @ solved[:, 0])
+            scale = Q / max(freedom - 2, 1)
+            variances.append(scale * (own - k @ solved[:, 1]))
+        weights = np.log(belief.prior_weights) + np.array(logs)
+        weights = np.exp(weights - weights.max())
+        return np.array(means), np.array(variances), weights / weights.sum()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None:
+    """Several kernels and parts of the place's own beside each other; revisits; a vague mean.
+
+    The vague mean stays about the value of the first reading: that is part of the prior here.
+    """
+    rng = np.random.default_rng([17, seed])
+    n = int(rng.integers(8, 16))
+    features = rng.uniform(0, 10, size=(n, 2))
+    names = ["matern12", "matern32", "se", "matern32"]
+    hyper = [
+        HyperParameters(
+            (float(rng.uniform(1.0, 6.0)),), 1.0, float(rng.uniform(0.2, 0.8)), place_std=own
+        )
+        for own in (0.0, 0.5, 0.0, 1.5)
+    ]
+    parts = [
+        with_places(partial(FeatureCovariance, build_kernel(name), features))([h])
+        for name, h in zip(names, hyper, strict=True)
+    ]
+    mean = PriorMean.constant(n, 0.0, float(rng.choice([0.0, 3.0, 100.0])))
+    belief = Belief(JoinedCovariance(parts), mean, rng.dirichlet(np.ones(4)), scale_known=False)
+    rows = []
+    for _ in range(int(rng.integers(12, 40))):
+        rows.append((int(rng.integers(n)), float(20.0 + 4.0 * rng.standard_normal())))
+        belief.observe(*rows[-1])
+        if rng.random() < 0.4:
+            assert np.isfinite(belief.weights).all()
+    direct = DirectScale(belief, names, features)
+    found = found_by(belief)
+    for i, place in enumerate(found.places.tolist()):
+        means, variances, weights = direct.answer([r for r in rows if r[0] != place], place)
+        np.testing.assert_allclose(found.mean[:, i], means, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.variance[:, i], variances, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.weights[:, i], weights, rtol=1e-8, atol=1e-8)
+        expected = weights @ means
+        assert found.predicted[i] == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+def plain(n: int = 30, length: float = 5.0, **more) -> Belief:
+    x = np.arange(float(n))[:, None]
+    covariance = FeatureCovariance(
+        build_kernel("se"), x, [HyperParameters((length,), 1.0, 0.1), HyperParameters((9.0,), 1, 1)]
+    )
+    return Belief(covariance, PriorMean.constant(n, 0.0, 10.0), **more)
+
+
+def test_a_smooth_field_is_explained_and_noise_is_not() -> None:
+    rng = np.random.default_rng(3)
+    smooth, noise = plain(), plain()
+    for place in range(0, 30, 2):
+        smooth.observe(place, float(np.sin(place / 5.0)))
+        noise.observe(place, float(rng.standard_normal()))
+    told, untold = found_by(smooth), found_by(noise)
+    assert told.explained is not None
+    assert told.explained > 0.9
+    assert untold.explained is not None
+    assert untold.explained < 0.05
+    error, constant = told.errors()
+    read = told.read
+    others = [(read.sum() - z) / (len(read) - 1) for z in read]
+    assert constant == pytest.approx(np.sqrt(np.mean((read - others) ** 2)))
+    assert error == pytest.approx(constant * np.sqrt(1.0 - told.explained))
+
+
+def test_too_few_places_and_equal_readings_say_nothing() -> None:
+    belief = plain()
+    assert belief.leave_one_out() is None
+    belief.observe(0, 1.0)
+    with pytest.raises(ValueError, match="two places"):
+        found_by(belief).errors()
+    for place in (3, 6, 9):
+        belief.observe(place, float(place))
+        belief.observe(place, float(place) + 1.0)  # again: no further place
+    assert found_by(belief).explained is None
+    belief.observe(12, 3.0)
+    assert found_by(belief).explained is not None
+    same = plain()
+    for place in range(8):
+        same.observe(place, 3.0)
+    assert found_by(same).explained is None
+
+
+def test_it_is_not_asked_of_a_field_that_changes() -> None:
+    belief = plain(drift=DriftConfig("weights", time_scale=60.0))
+    belief.observe(0, 1.0)
+    belief.observe(4, 2.0)
+    assert belief.leave_one_out() is None
