@@ -152,7 +152,9 @@ def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[Floa
         alpha = inverse.T @ (v[index] - U[index] @ data.coefficients[index])
         G = inverse.T @ U[index]
         GM = G @ data.coefficient_covariance[index]
-        diagonal = (inverse * inverse).sum(axis=0) - (GM * G).sum(axis=1)
+        diagonal = (inverse * inverse).sum(axis=0)
+        # Where the others leave a coefficient of a vague mean to its prior, all but rounding goes.
+        diagonal = np.maximum(diagonal - (GM * G).sum(axis=1), np.finfo(np.float64).eps * diagonal)
         value, own = factor.value[index], noise[index]
         S = 1.0 / diagonal[single]
         mean[index, of_row[single]] = value[single] - S * alpha[single]

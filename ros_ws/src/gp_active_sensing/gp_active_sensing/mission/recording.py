@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.mission.delays import delays_of
@@ -26,7 +27,6 @@ from gp_active_sensing.sim.scores import NO_SCORES, Scorer, Scores
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.summary import RunSummary, length_scale_weights, summarise
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import FloatArray
 from gp_active_sensing.versions import versions
 
 __all__ = ["Recorder", "latencies"]
@@ -139,8 +139,15 @@ class Recorder:
                 self._unwritten.popleft()
             return True
 
-    def stage(self, stage: Stage, belief: Belief, mean: FloatArray, **details: Any) -> str:
-        """Add the record of a stage (with further keys); return it as a line for the log."""
+    def stage(self, stage: Stage, belief: Belief, found: Mixture, **details: Any) -> str:
+        """Add the record of a stage; return it as a line for the log.
+
+        Args:
+            stage: that ended.
+            belief: after it.
+            found: what that believes of every place.
+            details: further keys.
+        """
         plan = stage.plan
         goal = plan.waypoints[0]
         name = self._topology.names[goal]
@@ -155,11 +162,12 @@ class Recorder:
             seconds = 1e-9 * stage.stamp_ns
             if self.truth.changes:
                 more["truth_seconds"] = seconds
-            scores = self.scorer.of(belief, seconds)
+            scores = self.scorer.of(belief, seconds, found)
             if self.regret is not None:
                 went = goal if stage.went is None else stage.went
+                read = None if stage.value is None else went
                 self.regret.go_on(self.stages.figures)
-                more |= self.regret.stage(None if stage.value is None else went, mean, seconds)
+                more |= self.regret.stage(read, found.moments()[0], seconds)
         record = stage_record(
             stage=stage.number,
             plan=plan,

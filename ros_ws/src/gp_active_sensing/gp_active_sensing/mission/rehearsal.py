@@ -179,7 +179,7 @@ class Rehearsal:
         if stage is None or recorder.run is None or not self.mission.claim(stage):
             return
         belief = job.loop.belief
-        recorder.stage(stage, belief, belief.predict()[0])
+        recorder.stage(stage, belief, belief.mixture())
         self.on_stage(recorder.stages.newest)
 
     def _send(self, probe: str, place: int) -> None:

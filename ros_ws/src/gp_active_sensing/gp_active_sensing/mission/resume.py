@@ -234,7 +234,7 @@ class Resumption:
         if stage.number in self._recorded:
             return
         belief = self._mission.loop.belief
-        self._recorder.stage(stage, belief, belief.predict()[0])
+        self._recorder.stage(stage, belief, belief.mixture())
 
     def _reading(self, event: Mapping[str, Any]) -> None:
         probe, reading = self._probe(event), reading_of(event)

@@ -81,8 +81,8 @@ class Stages:
     def _record(self, stage: Stage, loop: SensingLoop) -> None:
         if not self._parts.mission.claim(stage):
             return
-        mean, _ = loop.belief.predict()
-        self._parts.recorder.stage(stage, loop.belief, mean, **self._compared(stage))
+        found = loop.belief.mixture()
+        self._parts.recorder.stage(stage, loop.belief, found, **self._compared(stage))
         self._show(self._parts.recorder.stages.newest)
 
     def _compared(self, stage: Stage) -> dict[str, Any]:

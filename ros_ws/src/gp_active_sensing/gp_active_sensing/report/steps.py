@@ -196,14 +196,21 @@ class _Again:
         self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
         self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
-        scores = self._scores(record)
-        if with_map:
+        lacks = self._scorer is not None and not (
+            record.get("rmspe") is not None and all(key in record for key in SCORES)
+        )
+        scores: Mapping[str, Any] = NO_SCORES
+        if with_map or lacks:
             found = self.belief.mixture()
-            mean, variance = found.moments()
-            self.means.append(mean)
-            self.stds.append(np.sqrt(variance))
-            if self._truth is not None and (self._truth.changes or not self.truths):
-                self.truths.append(self._truth.at(self._compared(record)))
+            at = _number(record.get("truth_seconds"), self._seconds)
+            if self._scorer is not None and lacks:
+                scores = self._scorer.of(self.belief, at, found)
+            if with_map:
+                mean, variance = found.moments()
+                self.means.append(mean)
+                self.stds.append(np.sqrt(variance))
+                if self._truth is not None and (self._truth.changes or not self.truths):
+                    self.truths.append(self._truth.at(at))
         return Step(
             number=chunk.number,
             seconds=self._seconds,
@@ -216,20 +223,8 @@ class _Again:
             masses=masses(self.belief, self.belief.weights),
             kernels=kernel_masses(self.belief, self.belief.weights),
             observed=int(self.belief.observed.sum()),
-            scores=scores,
+            scores={key: _number(record.get(key), scores[key]) for key in SCORES},
         )
-
-    def _compared(self, record: Mapping[str, Any]) -> float:
-        """Return the time of the mission at which the map is compared with the truth [s]."""
-        return float(_number(record.get("truth_seconds"), self._seconds))
-
-    def _scores(self, record: Mapping[str, Any]) -> Mapping[str, float | None]:
-        """Return the scores as the record has them; what it lacks is found again."""
-        found: Mapping[str, Any] = NO_SCORES
-        whole = record.get("rmspe") is not None and all(key in record for key in SCORES)
-        if self._scorer is not None and not whole:
-            found = self._scorer.of(self.belief, self._compared(record))
-        return {key: _number(record.get(key), found[key]) for key in SCORES}
 
     def _expected(self, plan: Plan | None, went: int | None) -> tuple[float, float] | None:
         """Return mean and standard deviation of a reading, before it is taken.

@@ -12,6 +12,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64MultiArray
 from visualization_msgs.msg import MarkerArray
 
+from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.jobs import PlanJob, Stage
@@ -23,7 +24,7 @@ from gp_active_sensing.ros.asking import Asking
 from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.waypoints import Waypoints
-from gp_active_sensing.types import BoolArray, FloatArray, Plan
+from gp_active_sensing.types import BoolArray, Plan
 from gp_active_sensing.wording import tells
 
 __all__ = ["TOPICS", "Results"]
@@ -138,9 +139,11 @@ class Results:
 
     def send_results(self, job: PlanJob) -> None:
         """Publish field, belief and map, and record the stage that ended."""
-        mean, std = _predict(job.loop)
+        found = job.loop.belief.mixture()
         if job.finished is not None:
-            self._record(job.finished, job.loop, mean)
+            self._record(job.finished, job.loop, found)
+        mean, variance = found.moments()
+        std = np.sqrt(np.maximum(variance, 0.0))
         belief, now = job.loop.belief, self.now_ns()
         self._telling.decisions(std, known=belief.scale_known or bool(belief.observed.any()))
         self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
@@ -221,16 +224,10 @@ class Results:
     def _stop(self, reason: str, *, over: bool = True) -> None:
         mission = self._parts.mission
         for stage in mission.stop(reason, over=over):
-            self._record(stage, mission.loop, _predict(mission.loop)[0])
+            self._record(stage, mission.loop, mission.loop.belief.mixture())
 
-    def _record(self, stage: Stage, loop: SensingLoop, mean: FloatArray) -> None:
+    def _record(self, stage: Stage, loop: SensingLoop, found: Mixture) -> None:
         if not self._parts.mission.claim(stage):
             return  # done meanwhile, by the other thread
-        line = self._parts.recorder.stage(stage, loop.belief, mean)
+        line = self._parts.recorder.stage(stage, loop.belief, found)
         self._node.get_logger().info(line)
-
-
-def _predict(loop: SensingLoop) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of the field at every place."""
-    mean, variance = loop.belief.predict()
-    return mean, np.sqrt(np.maximum(variance, 0.0))

@@ -70,8 +70,14 @@ class DirectScale:
         self.belief, self.features = belief, features
         self.kernels = [build_kernel(name) for name in kernels]
 
-    def answer(self, rows: list[tuple[int, float]], place: int):
-        """Return means, variances (L,) at a place and the weights (L,), given rows."""
+    def answer(self, rows: list[tuple[int, float]], place: int, own=None):
+        """Return means, variances (L,) at a place and the weights (L,), given rows.
+
+        Args:
+            rows: place and value of each.
+            place: which is asked for.
+            own: (L, rows) variance of each reading's own, in units of the candidate's factor.
+        """
         belief = self.belief
         where = np.array([r[0] for r in rows], dtype=np.int64)
         both = np.append(where, place)
@@ -79,18 +85,20 @@ class DirectScale:
         z = np.array([r[1] for r in rows]) - offset[where]
         freedom = len(rows) - basis.shape[1]
         logs, means, variances = [], [], []
-        for kernel, h in zip(self.kernels, belief.covariance.hyperparameters, strict=True):
+        candidates = zip(self.kernels, belief.covariance.hyperparameters, strict=True)
+        for number, (kernel, h) in enumerate(candidates):
             x = self.features[both]
             K = h.signal_std**2 * kernel.correlation(x, x, np.array(h.length_scales))
             K += h.place_std**2 * (both[:, None] == both) + basis[both] @ basis[both].T
-            k, own = K[:-1, -1], K[-1, -1]
+            k, prior = K[:-1, -1], K[-1, -1]
             K = K[:-1, :-1] + h.noise_std**2 * np.eye(len(rows))
+            K += 0.0 if own is None else np.diag(own[number])
             solved = np.linalg.solve(K, np.column_stack([z, k]))
             Q = z @ solved[:, 0]
             logs.append(-0.5 * np.linalg.slogdet(K)[1] - 0.5 * freedom * np.log(Q))
             means.append(offset[place] + k @ solved[:, 0])
             scale = Q / max(freedom - 2, 1)
-            variances.append(scale * (own - k @ solved[:, 1]))
+            variances.append(scale * (prior - k @ solved[:, 1]))
         weights = np.log(belief.prior_weights) + np.array(logs)
         weights = np.exp(weights - weights.max())
         return np.array(means), np.array(variances), weights / weights.sum()
@@ -133,6 +141,43 @@ def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None
         np.testing.assert_allclose(found.weights[:, i], weights, rtol=1e-8, atol=1e-8)
         expected = weights @ means
         assert found.predicted[i] == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_variances_of_the_readings_own_count_as_before(seed: int) -> None:
+    """What they are worth where the scale is not known was set by all readings, and stays."""
+    rng = np.random.default_rng([19, seed])
+    features = rng.uniform(0, 10, size=(14, 2))
+    hyper = [HyperParameters((length,), 1.0, 0.3) for length in (1.0, 3.0, 6.0)]
+    covariance = FeatureCovariance(build_kernel("matern32"), features, hyper)
+    belief = Belief(covariance, PriorMean.constant(14, 0.0, 5.0), scale_known=False)
+    rows, variances = [], []
+    for place in rng.permutation(14)[:12].tolist():
+        rows.append((place, float(5.0 + features[place, 0] + rng.standard_normal())))
+        variances.append(float(rng.uniform(0.05, 2.0)))
+        belief.observe(*rows[-1], variances[-1])
+    found = found_by(belief)
+    unit = belief._data._unit
+    assert unit is not None
+    own = np.array(variances) / unit[:, None]
+    direct = DirectScale(belief, ["matern32"] * 3, features)
+    for i, place in enumerate(found.places.tolist()):
+        left = [number for number, row in enumerate(rows) if row[0] != place]
+        means, spreads, weights = direct.answer([rows[k] for k in left], place, own[:, left])
+        np.testing.assert_allclose(found.mean[:, i], means, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.variance[:, i], spreads, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.weights[:, i], weights, rtol=1e-8, atol=1e-8)
+
+
+def test_a_mean_that_nothing_else_knows_gives_finite_numbers() -> None:
+    x = np.arange(30.0)[:, None]
+    hyper = [HyperParameters((2.0,), 1.0, 0.1)]
+    belief = Belief(FeatureCovariance(build_kernel("se"), x, hyper), PriorMean.linear(x, 0.0, 1e9))
+    for place in (0, 9):
+        belief.observe(place, float(place))
+    found = found_by(belief)
+    for numbers in (found.mean, found.variance, found.weights):
+        assert np.isfinite(numbers).all()
 
 
 def plain(n: int = 30, length: float = 5.0, **more) -> Belief:

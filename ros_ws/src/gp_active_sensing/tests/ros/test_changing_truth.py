@@ -57,7 +57,7 @@ def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> 
     assert stage.driven.seconds == pytest.approx(30.0), "the clock also ran before it began"
     belief = rig.loop.belief
     mean, _ = belief.predict()
-    recorder.stage(stage, belief, mean)
+    recorder.stage(stage, belief, belief.mixture())
     rig.step(500.0, plan=False)  # the mission is over
     summary = recorder.summary(rig.mission, "finished")
     record = recorder.stages.newest

@@ -54,6 +54,27 @@ def test_each_stage_is_read_before_the_next_is_chosen(
 
 
 @pytest.mark.parametrize("kept", [True, False])
+def test_the_end_says_what_the_readings_tell_of_each_other(
+    ros: Ros, capfd: pytest.CaptureFixture[str], tmp_path: Path, kept: bool
+) -> None:
+    more = (f"run_dir:={tmp_path / 'run'}",) if kept else ()
+    sensing(ros, "map.columns:=3", "map.rows:=2", "budget.readings:=6", *more)
+    probe = Probe(ros).connect()
+    probe.obedient = True
+    probe.pose(0.0)
+    probe.wait_value("state", "ended")
+    said: list[str] = []
+
+    def told() -> bool:
+        said.append(capfd.readouterr().err)
+        return "the node stays" in "".join(said)
+
+    wait_until(told, "the last word")
+    words = ("the readings of other places explain", "these readings do not tell about places")
+    assert len([line for line in lines("".join(said)) if line.startswith(words)]) == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
 def test_the_end_says_what_is_kept_and_what_the_node_does_then(
     ros: Ros,
     capfd: pytest.CaptureFixture[str],

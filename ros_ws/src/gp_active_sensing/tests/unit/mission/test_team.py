@@ -13,6 +13,7 @@ from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.mission.team import period_of
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
+from gp_active_sensing.sim.scores import SCORES
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 
@@ -35,6 +36,10 @@ def test_a_run_leaves_what_any_run_leaves(tmp_path: Path) -> None:
     assert summary.stages == len(records)
     assert summary.latency == {}
     assert summary.rmspe is not None
+    assert summary.explained is not None
+    for key in SCORES[2:]:  # the coverages, by the way of the node's recorder
+        assert all(0.0 <= record[key] <= 1.0 for record in records)
+        assert 0.0 <= getattr(summary, key) <= 1.0
     assert json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))["stages"] > 0
     assert write_report(tmp_path / "run").is_file()
     again = scenario_from_mapping(dict(_config(tmp_path / "run")))

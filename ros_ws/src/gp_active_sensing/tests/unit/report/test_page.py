@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.report import page as page_module
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import load_scenario, run_scenario
+from gp_active_sensing.wording import tells
 from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
@@ -64,7 +66,26 @@ def test_line(tmp_path: Path) -> None:
     assert "a &lt;b&gt;bold&lt;/b&gt; test &amp; more" in text
     assert "numpy" in text
     assert "against the noise-free truth" in text
-    assert data_of(tmp_path / "run" / "report.html")["places"]["shape"] == "line"
+    data = data_of(tmp_path / "run" / "report.html")
+    assert data["places"]["shape"] == "line"
+    summary = RunDirectory.open(tmp_path / "run").summary()
+    held = f"{100 * summary['coverage_90']:.0f} %"
+    assert f"<b>{held}</b><span>of the true values at places not observed are in" in text
+    assert "<th>truth in 90 %</th><th>readings in 90 %</th>" in text
+    assert data["steps"][-1]["held"][1] == pytest.approx(100 * summary["coverage_90"], abs=0.01)
+    assert html.escape(tells(summary["explained"])) in text
+
+
+def test_what_readings_tell_is_found_again_without_a_summary(tmp_path: Path) -> None:
+    run_scenario(scenario(), tmp_path / "run")
+    share = RunDirectory.open(tmp_path / "run").summary()["explained"]
+    (tmp_path / "run" / "summary.json").unlink()
+    assert html.escape(tells(share)) in check(write_report(tmp_path / "run"))
+
+
+def test_a_page_without_a_truth_has_no_column_for_it(tmp_path: Path) -> None:
+    text = check(write_report(node_run(tmp_path / "run")))
+    assert "in 90 %" not in text
 
 
 def test_town(tmp_path: Path) -> None:
