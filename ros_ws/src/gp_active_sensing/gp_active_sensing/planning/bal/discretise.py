@@ -10,17 +10,25 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
-from gp_active_sensing.planning.entropy import discrete_entropy
+from gp_active_sensing.planning.entropy import discrete_entropy, xlogx
 from gp_active_sensing.ties import first_best
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["Successors", "by_cells", "by_draws", "drawn_reward"]
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
 """Where the mixture's distribution function is tabulated, in standard deviations."""
+_CHUNK = 1 << 18
+"""Numbers in the largest temporary array of such a table."""
+_OFF = 0.01
+"""How far a boundary may be from its level before it is looked for in a table."""
+_SKEW, _EXCESS = 0.4, 0.8
+"""How far from a Gaussian four moments still give boundaries and medians."""
+_AWAY, _NARROW = 1.5, 0.5
+"""How far off a mean and how narrow a component may be for that [deviations of the mixture]."""
 _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest, below which a component does not shape the cells."""
 
@@ -73,59 +81,118 @@ def by_cells(
         entropy: (L, A) ``H[Z_x | λ]`` less the reference entropy.
         samples: number of cells S.
     """
-    std = np.sqrt(variance).T
-    mean = np.swapaxes(mean, -1, -2)  # (…, A, L)
-    cuts, medians = _quantiles(weights[..., None, :], mean, std, samples)
-    below = ndtr((cuts[..., None] - mean[..., None, :]) / std[:, None, :])
-    joint = np.empty((*below.shape[:-2], samples, below.shape[-1]))
-    joint[..., :-1, :] = below
-    joint[..., -1, :] = 1.0
-    joint[..., 1:, :] -= below
-    joint *= weights[..., None, None, :]
-    probability = joint.sum(axis=-1)
+    lead, (L, A) = weights.shape[:-1], variance.shape
+    shape = (*lead, A)
+    # λ first and all mixtures last, so that sums over the few λ run along whole rows of memory.
+    rows = weights.reshape(-1, L).T
+    b = np.repeat(rows, A, axis=1)  # (L, K)
+    m = np.ascontiguousarray(np.moveaxis(mean.reshape(-1, L, A), 0, 1)).reshape(L, -1)
+    std = np.tile(np.sqrt(variance), (1, rows.shape[1]))
+    below, medians = _cut(b, m, std, samples)
+    joint = np.empty((L, samples, b.shape[1]))
+    joint[:, :-1] = below
+    joint[:, -1] = 1.0
+    joint[:, 1:] -= below
+    joint *= b[:, None]
+    probability = joint.sum(axis=0)
+    # With p = b w for the joint probabilities, Σ_i w_i H(b_i) = Σ_i w_i log w_i - Σ p log p.
+    doubt = xlogx(joint).sum(axis=(0, 1)) - xlogx(probability).sum(axis=0)
+    told = np.repeat(discrete_entropy(weights).ravel(), A) + doubt
     # A cell no component reaches keeps the belief; its probability of zero removes it anyway.
     empty = probability <= 0.0
     if empty.any():
-        after = np.where(
-            empty[..., None],
-            weights[..., None, None, :],
-            joint / np.where(empty, 1.0, probability)[..., None],
-        )
+        joint = np.where(empty, b[:, None], joint)
+        after = joint / np.where(empty, 1.0, probability)
     else:
-        after = joint / probability[..., None]
-    told = discrete_entropy(weights)[..., None]
-    told = told - (probability * discrete_entropy(after)).sum(axis=-1)
+        after = np.divide(joint, probability, out=joint)
     # Rounding may make the information about a cell a hair negative; it cannot be.
-    reward = weights @ entropy + np.maximum(told, 0.0)
-    return Successors(medians, probability, after, reward)
+    reward = weights @ entropy + np.maximum(told, 0.0).reshape(shape)
+    return Successors(
+        np.ascontiguousarray(medians.T).reshape(*shape, samples),
+        np.ascontiguousarray(probability.T).reshape(*shape, samples),
+        np.ascontiguousarray(after.T).reshape(*shape, samples, L),
+        reward,
+    )
 
 
-def _quantiles(
-    weights: FloatArray, mean: FloatArray, std: FloatArray, samples: int
+def _cut(
+    b: FloatArray, m: FloatArray, std: FloatArray, samples: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return cell boundaries (…, A, S-1) and medians (…, A, S), by interpolating the cdf.
+    """Cut K mixtures (L, K) into S cells.
 
-    Any boundaries are sound; these only have to be near to equal probability.
+    Returns:
+        The probability (L, S-1, K) of each component below each boundary, and the medians (S, K).
     """
-    *lead, A, L = mean.shape
+    points, near = _expanded(b, m, std, samples)
+    cuts = points[1::2]
+    below = _below(cuts, m, std)
+    level = np.arange(1, samples)[:, None] / samples
+    off = np.abs((below * b[:, None]).sum(axis=0) - level) > _OFF
+    bad = ~near | off.any(axis=0) | ~(np.diff(points, axis=0) >= 0.0).all(axis=0)
+    medians = np.ascontiguousarray(points[0::2])
+    (again,) = np.nonzero(bad)
+    step = max(1, _CHUNK // (len(_OFFSETS) * len(b) ** 2))
+    for start in range(0, len(again), step):
+        part = again[start : start + step]
+        few, mean, width = b[:, part], m[:, part], std[:, part]
+        points = _tabulated(few.T, mean.T, width.T, samples).T
+        below[:, :, part] = _below(points[1::2], mean, width)
+        medians[:, part] = points[0::2]
+    return below, medians
+
+
+def _below(cuts: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
+    """Return the (L, C, K) probability of each component below cuts (C, K)."""
+    t = cuts - m[:, None]
+    t /= std[:, None]
+    return np.asarray(ndtr(t, out=t))
+
+
+def _expanded(
+    b: FloatArray, m: FloatArray, std: FloatArray, samples: int
+) -> tuple[FloatArray, BoolArray]:
+    """Return quantiles (2S-1, K) of K mixtures (L, K) from four moments, and where to use them.
+
+    By the expansion of Cornish and Fisher, which holds near a Gaussian. Any boundaries are sound;
+    these only have to be near to equal probability, which `_cut` checks as well.
+    """
+    middle = (b * m).sum(axis=0)
+    c = m - middle
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.sqrt((b * (c * c + std * std)).sum(axis=0))
+        # In deviations of the mixture.
+        c /= size
+        width = std / size
+    alike = (np.abs(c) <= _AWAY) & (width >= _NARROW)
+    near = (alike | (b <= _NEGLIGIBLE)).all(axis=0)
+    c, width = np.where(alike, c, 0.0), np.where(alike, width, 1.0)
+    c2, v = c * c, width * width
+    skew = (b * (c * (c2 + 3.0 * v))).sum(axis=0)
+    excess = (b * (c2 * (c2 + 6.0 * v) + 3.0 * (v * v))).sum(axis=0) - 3.0
+    near &= (np.abs(skew) <= _SKEW) & (np.abs(excess) <= _EXCESS)
+    z = ndtri(np.arange(1, 2 * samples) / (2.0 * samples))[:, None]
+    points = z + skew * ((z * z - 1.0) / 6.0) + excess * ((z**3 - 3.0 * z) / 24.0)
+    points -= (skew * skew) * ((2.0 * z**3 - 5.0 * z) / 36.0)
+    return middle + size * points, near
+
+
+def _tabulated(b: FloatArray, m: FloatArray, std: FloatArray, samples: int) -> FloatArray:
+    """Return quantiles (K, 2S-1) of any K mixtures (K, L), by interpolating their tabulated cdf."""
     # A component without weight would only spread the table: it copies the weightiest one.
-    live = weights > _NEGLIGIBLE * weights.max(axis=-1, keepdims=True)
-    first = first_best(weights)[..., None]
-    source = np.where(live, np.arange(L), first)
-    source = np.broadcast_to(source, mean.shape)
-    m = np.take_along_axis(mean, source, axis=-1)
-    s = np.take_along_axis(np.broadcast_to(std, mean.shape), source, axis=-1)
-    table = np.sort((m[..., None] + s[..., None] * _OFFSETS).reshape(*lead, A, -1), axis=-1)
-    cdf = ndtr((table[..., None] - mean[..., None, :]) / std[:, None, :])
-    cdf = (cdf @ np.broadcast_to(weights, mean.shape)[..., None])[..., 0]
+    live = b > _NEGLIGIBLE * b.max(axis=-1, keepdims=True)
+    source = np.where(live, np.arange(b.shape[1]), first_best(b)[:, None])
+    centre = np.take_along_axis(m, source, axis=-1)
+    width = np.take_along_axis(std, source, axis=-1)
+    table = np.sort((centre[..., None] + width[..., None] * _OFFSETS).reshape(len(b), -1), axis=-1)
+    cdf = ndtr((table[..., None] - m[:, None]) / std[:, None])
+    cdf = (cdf @ b[..., None])[..., 0]
     levels = np.arange(1, 2 * samples) / (2.0 * samples)
     above = (cdf[..., None, :] <= levels[:, None]).sum(axis=-1)
     right = np.clip(above, 1, table.shape[-1] - 1)
     z0, z1 = (np.take_along_axis(table, i, axis=-1) for i in (right - 1, right))
     c0, c1 = (np.take_along_axis(cdf, i, axis=-1) for i in (right - 1, right))
     share = np.clip((levels - c0) / np.maximum(c1 - c0, 1e-300), 0.0, 1.0)
-    points = np.maximum.accumulate(z0 + share * (z1 - z0), axis=-1)
-    return points[..., 1::2], points[..., 0::2]
+    return np.asarray(np.maximum.accumulate(z0 + share * (z1 - z0), axis=-1))
 
 
 def by_draws(

@@ -14,17 +14,23 @@ from gp_active_sensing.planning.bal.discretise import (
     drawn_reward,
 )
 from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
-from gp_active_sensing.planning.bal.sequences import Leaves
-from gp_active_sensing.planning.entropy import mixture_entropy
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.planning.bal.sequences import Leaves, Sequence
+from gp_active_sensing.planning.entropy import (
+    Bracket,
+    bracket,
+    discrete_entropy,
+    entropy_between,
+    mixture_entropy,
+)
+from gp_active_sensing.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gp_active_sensing.planning.bal.tree import Block
 
 __all__ = ["Cells", "Draws", "Values"]
 
-_CHUNK = 4_000_000
-"""Numbers in the largest temporary array."""
+_CHUNK = 1 << 17
+"""Numbers in the largest temporary array: what the processor's cache holds of them."""
 
 
 class Values(Protocol):
@@ -87,21 +93,69 @@ class Cells:
         return _chain_rule_bounds(block, found)
 
     def _leaf_values(self, block: Block, found: Successors, leaves: Leaves) -> FloatArray:
-        """(r, A, S) values of the last stages after every branch, in one integration."""
-        sequence, owner, where = block.sequence, leaves.owner, leaves.where
-        out = np.empty(found.probability.shape)
-        step = max(1, _CHUNK // (self.samples * len(where) * len(self.reference)))
-        for start in range(0, len(out), step):
+        """(r, A, S) values of the last stages after every branch, in few integrations."""
+        r, A, S = found.probability.shape
+        X, L = len(leaves.where), len(self.reference)
+        out = np.empty((r, A, S))
+        step = max(1, _CHUNK // (S * X * L))
+        for start in range(0, r, step):
             part = slice(start, start + step)
-            mean = block.mean[part]
-            values = found.values[part].swapaxes(1, 2)[:, :, None, :]
-            surprise = values - mean[:, None, :, sequence.candidates]
-            moved = mean[:, None, :, where] + sequence.gain[:, owner, where] * surprise[..., owner]
-            weights = found.weights[part][:, owner].swapaxes(1, 2)  # (r, S, X, L)
-            entropy = mixture_entropy(weights, moved.swapaxes(2, 3), leaves.variance.T)
-            value = entropy - weights @ self.reference
-            out[part] = np.maximum.reduceat(value, leaves.starts, axis=2).swapaxes(1, 2)
+            values = np.ascontiguousarray(np.moveaxis(found.values[part], 0, -1))  # (A, S, r)
+            weights = np.ascontiguousarray(np.transpose(found.weights[part], (3, 1, 2, 0)))
+            mean = np.moveaxis(block.mean[part], 0, -1)  # (L, m, r)
+            best = _largest_entropy(block.sequence, leaves, mean, values, weights)
+            best -= np.tensordot(self.reference, weights, axes=1)
+            out[part] = np.moveaxis(best, -1, 0)
         return out
+
+
+def _largest_entropy(
+    sequence: Sequence, leaves: Leaves, mean: FloatArray, values: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch.
+
+    All are put into brackets, the leaf of each branch with the largest upper end is integrated, and
+    then those whose upper end is above what that has.
+
+    Args:
+        sequence: two readings from the end.
+        leaves: its last visits.
+        mean: (L, m, r) means before the branches.
+        values: (A, S, r) readings of the branches.
+        weights: (L, A, S, r) beliefs after them.
+    """
+    owner, where = leaves.owner, leaves.where
+    L, A, S, r = weights.shape
+    K = S * r
+    gain = sequence.gain[:, owner, where][:, :, None]  # (L, X, 1)
+    moved = mean[:, where] - gain * mean[:, sequence.candidates[owner]]
+    moved = moved[:, :, None] + gain[..., None] * values[owner]  # (L, X, S, r)
+    moved, b = moved.reshape(L, -1), weights[:, owner].reshape(L, -1)
+    v = np.repeat(leaves.variance, K, axis=1)
+    doubt = discrete_entropy(np.moveaxis(weights, 0, -1)).reshape(A, K)
+    known = bracket(b, moved, v, doubt[owner].ravel())
+    upper = known.upper.reshape(-1, K).copy()
+    here = np.arange(K)
+    ends = (*leaves.starts[1:], len(owner))
+    first = np.empty((A, K), dtype=np.int64)
+    for a, (begin, end) in enumerate(zip(leaves.starts, ends, strict=True)):
+        first[a] = (begin + upper[begin:end].argmax(axis=0)) * K + here
+    best = _integrated(b, v, known, first.ravel()).reshape(A, K)
+    upper.reshape(-1)[first.ravel()] = -np.inf
+    rest = np.flatnonzero(upper > best[owner])
+    if rest.size:
+        value = np.full(upper.shape, -np.inf)
+        value.reshape(-1)[rest] = _integrated(b, v, known, rest)
+        best = np.maximum(best, np.maximum.reduceat(value, leaves.starts, axis=0))
+    return best.reshape(A, S, r)
+
+
+def _integrated(b: FloatArray, v: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
+    """Return the entropies of some of K mixtures (L, K)."""
+    part = Bracket(
+        known.centred[:, which], known.total[which], known.lower[which], known.upper[which]
+    )
+    return entropy_between(b[:, which], v[:, which], part)
 
 
 class Draws:

@@ -50,6 +50,25 @@ def test_cells_are_of_about_equal_probability_with_the_median_inside(seed: int) 
         np.testing.assert_allclose(cdf, middle, atol=0.05)
 
 
+@pytest.mark.parametrize("samples", [2, 5, 9])
+@pytest.mark.parametrize("spread", [0.05, 0.3, 1.0])
+def test_cells_of_many_states_are_of_about_equal_probability(samples: int, spread: float) -> None:
+    """By moments where components agree, else by a table: the cells show no difference."""
+    rng = np.random.default_rng(4)
+    weights = rng.dirichlet(np.ones(6), size=50)
+    mean = spread * rng.normal(size=(50, 6, 3))
+    variance = np.exp(spread * rng.uniform(-1.0, 1.0, size=(6, 3)))
+    found = by_cells(weights, mean, variance, gaussian_entropy(variance), samples)
+    assert found.values.shape == (50, 3, samples)
+    below = np.cumsum(found.probability, axis=-1)
+    level = np.arange(1, samples + 1) / samples
+    np.testing.assert_allclose(below, np.broadcast_to(level, below.shape), atol=0.03)
+    t = (found.values[..., None] - mean.swapaxes(1, 2)[:, :, None]) / np.sqrt(variance).T[:, None]
+    cdf = (weights[:, None, None] * stats.norm.cdf(t)).sum(axis=-1)
+    middle = below - 0.5 * found.probability
+    np.testing.assert_allclose(cdf, middle, atol=0.03)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_cell_reward_lies_between_known_and_full_information(seed: int) -> None:
     """Knowing only the cell tells less about λ than knowing the reading: reward ≤ H[Z_x]."""

@@ -46,6 +46,19 @@ def test_mixture_entropy_is_the_integral(seed: int) -> None:
     assert found == pytest.approx(expected, abs=3e-4)
 
 
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.3, 0.6])
+def test_mixture_entropy_of_components_that_agree(spread: float) -> None:
+    rng = np.random.default_rng(3)
+    weights = rng.dirichlet(np.ones(5), size=400)
+    means = 50.0 + 7.0 * spread * rng.normal(size=(400, 5))
+    std = 7.0 * np.exp(spread * rng.uniform(-1.0, 1.0, size=(400, 5)))
+    z = np.linspace(-60.0, 160.0, 8001)
+    density = np.einsum("kl,klz->kz", weights, stats.norm.pdf(z, means[..., None], std[..., None]))
+    log = np.log(np.maximum(density, 1e-300))
+    expected = -(density * log).sum(axis=1) * (z[1] - z[0])
+    np.testing.assert_allclose(mixture_entropy(weights, means, std**2), expected, atol=3e-4)
+
+
 def test_mixture_entropy_stays_in_its_bracket_and_keeps_shapes() -> None:
     rng = np.random.default_rng(1)
     weights = rng.dirichlet(np.ones(5), size=(3, 1))
