@@ -69,6 +69,7 @@ def sumo(folder: Path, name: str) -> Network:
             float(row["lanes"]),
             float(row["speed_limit_mps"]),
             tuple(b for b in row["successors"].split() if b in known),
+            road_class=row.get("type", ""),
         )
         for row in edges
     )

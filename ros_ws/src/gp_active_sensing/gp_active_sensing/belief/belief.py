@@ -117,6 +117,7 @@ class Belief:
                 signal_std=h.signal_std * f,
                 noise_std=h.noise_std * f,
                 place_std=h.place_std * f,
+                attribute_std=h.attribute_std * f,
             )
             for h, f in zip(candidates, factors, strict=True)
         )
@@ -320,7 +321,7 @@ class Belief:
         """
         if self.grid is None or not self._data.begun:
             return ""
-        grid, why = self.grid.adapted(self.weights)
+        grid, why = self.grid.adapted(self.weights, int(np.count_nonzero(self.visited)))
         if not why:
             return ""
         covariance, prior = grid.build()

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gp_active_sensing.belief.attribute_covariance import with_attributes
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import EMPIRICAL, FLAT, VAGUE, BeliefConfig
-from gp_active_sensing.belief.covariance import CovarianceFamily, FeatureCovariance
+from gp_active_sensing.belief.covariance import (
+    CovarianceFamily,
+    FeatureCovariance,
+    HyperParameters,
+    Parts,
+)
+from gp_active_sensing.belief.defaults import with_attribute_parts
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.grid import (
     CandidateGrid,
@@ -24,12 +31,13 @@ from gp_active_sensing.belief.grid import (
 )
 from gp_active_sensing.belief.joined_covariance import joined
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.place_covariance import with_places
+from gp_active_sensing.belief.place_covariance import NONE, NoNeighbours, with_places
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.attributes import Attributes
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
@@ -40,8 +48,8 @@ __all__ = ["belief_on", "build_belief", "covariance_family"]
 
 logger = logging.getLogger(__name__)
 
-CANDIDATES = 24
-"""Size of Λ where the length-scales come from the map."""
+CANDIDATES, SCALES = 24, 4
+"""Size of Λ where the length-scales come from the map, and how many of these there are at least."""
 _ODD = 3.0
 """Length-scales that are all so many times beyond those are said to be of another map."""
 
@@ -82,6 +90,7 @@ def belief_on(
             trend = topology.columns(config.mean_features)[0]
         except ConfigError as error:
             raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
+    config = config.on(roads=topology.roads)
     # On a large map they take a second: where nothing asks for them they are not made.
     graph = any(name in graph_kernels for name in config.kernel_names)
     asked = graph or config.length_scales is None
@@ -93,10 +102,24 @@ def belief_on(
         links=links,
         trend=trend,
         places=topology.names,
+        attributes=_attributes(config, topology),
         quiet=quiet,
     )
     belief.place_at(topology.positions)
     return belief
+
+
+def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
+    """Return the attributes that the mean may be linear in; None = none."""
+    if config.attributes is None:
+        own = config.length_scales is not None or config.mean == "linear"
+        return None if own or config.kernel == EMPIRICAL else topology.attributes
+    if not config.attributes:
+        return None
+    try:
+        return topology.attributes.only(config.attributes)
+    except ConfigError as error:
+        raise ConfigError([f"belief.{problem}" for problem in error.problems]) from error
 
 
 def _with_drift(config: BeliefConfig, drift: DriftConfig) -> BeliefConfig:
@@ -118,6 +141,7 @@ def build_belief(
     links: Links | None = None,
     trend: FloatArray | None = None,
     places: Sequence[str] | None = None,
+    attributes: Attributes | None = None,
     quiet: bool = False,
 ) -> Belief:
     """Return the belief described by `config` over locations with `features` (n, p).
@@ -129,6 +153,7 @@ def build_belief(
         links: how the places are joined, for a graph kernel.
         trend: (n, q) columns that a linear mean is linear in; None = the features.
         places: (n,) names of the places, for a history of readings.
+        attributes: of the places, that the mean may be linear in; None = none.
         quiet: say nothing of length-scales from the map.
 
     Raises:
@@ -142,29 +167,35 @@ def build_belief(
         return learned_belief(config, features, names)
     if config.kernel == EMPIRICAL:
         return _of_history(config, places)
+    config = config.on(roads=False)
     kernels = config.kernel_names
+    columns = None if attributes is None else attributes.weighted()
+    all_parts = [_with_attributes(config.parts(name), columns) for name in kernels]
     try:
-        made = [covariance_family(config, name, features, names, links) for name in kernels]
+        made = [
+            covariance_family(config, name, features, names, links, columns) for name in kernels
+        ]
         candidates: CandidateGrid | None = None
         weights: FloatArray | None = None if config.weights is None else np.array(config.weights)
         if config.length_scales is None:
-            parts = config.parts()
-            count = max(3, CANDIDATES // (len(parts) * len(kernels)))
+            several = len(kernels) > 1
+            shown = [name if several else "" for name in kernels]
+            each = zip(shown, made, all_parts, strict=True)
+            most = sum(len(p) for n, p in zip(kernels, all_parts, strict=True) if n != NONE)
+            count = max(SCALES, CANDIDATES // max(most, 1))
             candidates = CandidateGrid(
                 tuple(
-                    KernelGrid(suggested(count), parts, family, name if len(kernels) > 1 else "")
-                    for name, (family, suggested) in zip(kernels, made, strict=True)
+                    KernelGrid(suggested(count), parts, family, name)
+                    for name, (family, suggested), parts in each
                 )
             )
             covariance, weights = candidates.build()
             if not quiet:
                 _say_scales(candidates)
         else:
-            given = config.hyperparameters()
-            each = len(given) // len(kernels)
-            shares = [given[i : i + each] for i in range(0, len(given), each)]
+            given = _candidates(config, all_parts)
             covariance = joined(
-                [family(share) for (family, _), share in zip(made, shares, strict=True)]
+                [family(share) for (family, _), share in zip(made, given, strict=True)]
             )
             _warn_of_scales(config.length_scales, made[0][1](3))
     except ValueError as error:
@@ -172,7 +203,7 @@ def build_belief(
         raise ConfigError(msg) from error
     std = config.mean_std
     if std is None:
-        std = VAGUE * max(parts.signal_std for parts in config.parts())
+        std = VAGUE * max(parts.signal_std for each in all_parts for parts in each)
         if not config.scale_known:
             std = FLAT
     if config.mean == "linear":
@@ -188,6 +219,27 @@ def build_belief(
         grid=candidates,
         drift=config.drift,
     )
+
+
+def _with_attributes(parts: tuple[Parts, ...], columns: FloatArray | None) -> tuple[Parts, ...]:
+    """Return the same without attributes and with, where there are any."""
+    return parts if columns is None or not columns.shape[1] else with_attribute_parts(parts)
+
+
+def _candidates(
+    config: BeliefConfig, all_parts: Sequence[tuple[Parts, ...]]
+) -> list[tuple[HyperParameters, ...]]:
+    """Return the candidates of each kernel where the length-scales are given."""
+    scales = [v if isinstance(v, tuple) else (v,) for v in config.length_scales or ()]
+    names = config.kernel_names
+    return [
+        tuple(
+            p.candidate(ell, name if len(names) > 1 else "")
+            for ell in (scales[:1] if name == NONE else scales)
+            for p in parts
+        )
+        for name, parts in zip(names, all_parts, strict=True)
+    ]
 
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
@@ -212,7 +264,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
         msg = f"belief.history: {error}"
         raise ConfigError(msg) from error
     typical = float(np.sqrt(history.covariance.diagonal().mean()))
-    candidates = [parts.candidate((1.0,)) for parts in config.parts(typical)]
+    candidates = [parts.candidate((1.0,)) for parts in config.parts(EMPIRICAL, typical)]
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
     return Belief(
@@ -228,6 +280,8 @@ def _say_scales(candidates: CandidateGrid) -> None:
     """Say the length-scales from the map, once for all kernels that have the same."""
     said: dict[str, list[str]] = {}
     for kernel in candidates.kernels:
+        if kernel.kernel == NONE:
+            continue
         scales = ", ".join(f"{point:.3g}" for point in kernel.scales.points)
         said.setdefault(scales, []).append(kernel.kernel)
     for scales, names in said.items():
@@ -241,6 +295,7 @@ def covariance_family(
     features: FloatArray,
     names: Sequence[str] | None,
     links: Links | None,
+    attributes: FloatArray | None = None,
 ) -> tuple[CovarianceFamily, Callable[[int], LengthScaleGrid]]:
     """Return what makes the covariance of candidates, and so many length-scales from the map.
 
@@ -250,6 +305,7 @@ def covariance_family(
         features: (n, p) of the places.
         names: (p,) of the features.
         links: how the places are joined.
+        attributes: (n, q) columns that the mean may be linear in; None = none.
 
     Raises:
         ValueError: a graph kernel without links, or no kernel but a history; from the second,
@@ -258,6 +314,10 @@ def covariance_family(
     if name == EMPIRICAL:
         msg = "kernel: empirical is a history of readings, it has no length-scale to be found"
         raise ValueError(msg)
+    columns = np.zeros((len(features), 0)) if attributes is None else attributes
+    if name == NONE:
+        alone = with_attributes(partial(NoNeighbours, len(features)), columns)
+        return alone, lambda _: _feature_grid(features, tuple(names or ()), links, 3).single()
     if name in graph_kernels:
         if links is None:
             msg = (
@@ -270,10 +330,11 @@ def covariance_family(
 
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name, config.smoothness)
-        family = with_places(partial(GraphCovariance, kernel, spectrum))
-        return family, partial(_graph_grid, spectrum)
+        along = with_places(partial(GraphCovariance, kernel, spectrum))
+        return with_attributes(along, columns), partial(_graph_grid, spectrum)
     family = with_places(partial(FeatureCovariance, build_kernel(name), features))
-    return family, partial(_feature_grid, features, tuple(names or ()), links)
+    grid = partial(_feature_grid, features, tuple(names or ()), links)
+    return with_attributes(family, columns), grid
 
 
 def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthScaleGrid) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from gp_active_sensing.belief.covariance import HyperParameters, Parts
+from gp_active_sensing.belief.defaults import (
+    NOISE_SHARES,
+    PLANE_KERNELS,
+    ROAD_KERNELS,
+    parts_of_field,
+    parts_of_noise,
+)
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
+from gp_active_sensing.belief.place_covariance import NONE
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
@@ -23,11 +32,11 @@ FLAT = 1e6
 
 EMPIRICAL = "empirical"
 """Word for a covariance of earlier readings, which is no kernel."""
-NOISE_SHARES = (0.03, 0.12, 0.5)
-"""Noise as a share of the signal, where one of them is not known."""
+GIVEN = "se"
+"""The kernel of length-scales that are given without one."""
 _OF_MODEL = (
     *("kernel", "length_scales", "signal_std", "noise_std", "place_std", "weights", "smoothness"),
-    *("mean", "mean_features", "mean_value", "history", "shrinkage"),
+    *("mean", "mean_features", "mean_value", "attributes", "history", "shrinkage"),
 )
 """Keys that a model says itself."""
 
@@ -36,8 +45,9 @@ _OF_MODEL = (
 class BeliefConfig:
     """Prior belief: the candidates Λ are all combinations of the four lists.
 
-    What is not given is not known: length-scales then come from the map and follow the readings,
-    the signal's scale is integrated out, noise is a few shares of the signal.
+    What is not given is not known: kernels and length-scales then come from the map and follow the
+    readings, the scale of the field is integrated out, and what is smooth, each place's own and
+    noise are a few shares of it; see `defaults`.
     """
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
@@ -48,10 +58,12 @@ class BeliefConfig:
         above=0.0,
         min_items=1,
     )
-    kernel: str | tuple[str, ...] = param(
-        "se",
-        help="covariance function: of the features, graph_matern, of how places are joined, or "
-        "empirical, of earlier readings (history); a list = any of these, each as probable",
+    kernel: str | tuple[str, ...] | None = param(
+        None,
+        help="covariance function: of the features, graph_matern, of how places are joined, none, "
+        "no place tells of another, or empirical, of earlier readings (history); a list = any of "
+        f"these, each as probable; null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
+        f"{', '.join(PLANE_KERNELS)}, with length_scales {GIVEN}",
         min_items=1,
     )
     model: str | None = param(
@@ -103,7 +115,7 @@ class BeliefConfig:
     noise_std: tuple[float, ...] | None = param(
         None,
         help="candidate standard deviations of a reading's noise; null = not known, a few shares "
-        "of the signal's",
+        "of the field's",
         unit="unit of the readings",
         above=0.0,
         min_items=1,
@@ -111,7 +123,8 @@ class BeliefConfig:
     place_std: tuple[float, ...] | None = param(
         None,
         help="candidate standard deviations of what belongs to each place alone, part of the field "
-        "that no other place tells of; null = nothing does, or as in the history",
+        "that no other place tells of; null = a few shares of the field's, but nothing where "
+        "signal_std and noise_std are given; [0] = nothing",
         unit="unit of the readings",
         low=0.0,
         min_items=1,
@@ -132,6 +145,12 @@ class BeliefConfig:
         help="linear: columns of the map it is linear in, such as speed_limit; null = the map's "
         "features, of relational ones what they are made of",
         min_items=1,
+    )
+    attributes: tuple[str, ...] | None = param(
+        None,
+        help="what the map says of its places that the mean may be linear in, with slopes near "
+        "zero: length, lanes, speed_limit, class or further columns; null = all it says, but none "
+        "where length_scales are given or the mean is linear; [] = none",
     )
     mean_value: float = param(
         0.0, help="prior expectation of the mean", unit="unit of the readings"
@@ -178,6 +197,11 @@ class BeliefConfig:
                 "mean_std: has no unit to be in while signal_std and noise_std are not given; give "
                 "signal_std, or mean_std: 0 (the mean is mean_value), or null (not known)"
             )
+        if self.attributes and self.mean == "linear":
+            problems.append(
+                "attributes: the mean is linear already; name the columns in mean_features, or "
+                "leave mean out"
+            )
         if self.place_std is not None and any(self.place_std) and not self.scale_known:
             problems.append(
                 "place_std: has no unit to be in while signal_std and noise_std are not given; "
@@ -195,7 +219,8 @@ class BeliefConfig:
         """Return what does not fit a covariance of earlier readings, or the lack of one."""
         if self.kernel != EMPIRICAL:
             given = [key for key in ("history", "shrinkage") if getattr(self, key) is not None]
-            return [f"{key}: is for kernel: empirical, not {self.kernel!r}" for key in given]
+            kernel = "null" if self.kernel is None else repr(self.kernel)
+            return [f"{key}: is for kernel: empirical, not {kernel}" for key in given]
         problems = []
         if self.history is None:
             problems.append("history: is needed for kernel: empirical, a table of earlier readings")
@@ -203,6 +228,8 @@ class BeliefConfig:
             problems.append(
                 "length_scales: a covariance of earlier readings has none; leave it out"
             )
+        if self.attributes:
+            problems.append("attributes: the mean comes from the history; leave attributes out")
         if self.mean != "constant" or self.mean_value != 0.0:
             problems.append("mean: comes from the history; leave mean and mean_value out")
         if self.smoothness != SMOOTHNESS:
@@ -236,7 +263,11 @@ class BeliefConfig:
             return [f"kernel: {EMPIRICAL} is a history of readings and stands alone"]
         doubled = sorted({name for name in names if names.count(name) > 1})
         problems = [f"kernel: {name} is in the list more than once" for name in doubled]
+        if not names and self.smoothness != SMOOTHNESS:
+            problems.append("smoothness: is for kernel: graph_matern; give that kernel, too")
         for name in dict.fromkeys(names):
+            if name == NONE:
+                continue
             # In a list ν is that of those that have one.
             known = name in graph_kernels or name in kernels
             shared = len(names) > 1 and known and any(n in graph_kernels for n in names)
@@ -245,8 +276,16 @@ class BeliefConfig:
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """The kernels that are held for possible."""
+        """The kernels that are held for possible; () = as the map has it, see `on`."""
+        if self.kernel is None:
+            return () if self.length_scales is None and self.model is None else (GIVEN,)
         return (self.kernel,) if isinstance(self.kernel, str) else self.kernel
+
+    def on(self, *, roads: bool) -> BeliefConfig:
+        """Return the configuration with the kernels for a map of roads, or for another map."""
+        if self.kernel_names:
+            return self
+        return dataclasses.replace(self, kernel=ROAD_KERNELS if roads else PLANE_KERNELS)
 
     @property
     def scale_known(self) -> bool:
@@ -254,29 +293,33 @@ class BeliefConfig:
         given = self.signal_std is not None or self.noise_std is not None
         return given or self.kernel == EMPIRICAL or self.model is not None
 
-    def parts(self, typical: float = 1.0) -> tuple[Parts, ...]:
-        """Return the standard deviations that every length-scale is combined with.
+    def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[Parts, ...]:
+        """Return the standard deviations that every length-scale of a kernel is combined with.
 
-        With nothing given the signal is 1, times the scale that is integrated out.
+        With nothing given they are shares of 1, times the scale that is integrated out. Attributes
+        are not among them.
 
         Args:
+            kernel: its name.
             typical: standard deviation of the field in a history.
         """
-        pairs = self._signals_and_noises(typical)
-        return tuple(Parts(*pair, own) for pair in pairs for own in self.place_std or (0.0,))
-
-    def _signals_and_noises(self, typical: float) -> tuple[tuple[float, float], ...]:
+        signals, noises, owns = self.signal_std, self.noise_std, self.place_std
         if self.kernel == EMPIRICAL:
-            signals = self.signal_std or (typical,)
-            if self.noise_std is not None:
-                return tuple(product(signals, self.noise_std))
-            return tuple((signal, signal * r) for signal in signals for r in NOISE_SHARES)
-        if self.signal_std is not None and self.noise_std is not None:
-            return tuple(product(self.signal_std, self.noise_std))
-        if self.noise_std is not None:
-            return tuple((noise / r, noise) for noise in self.noise_std for r in NOISE_SHARES)
-        signals = self.signal_std or (1.0,)
-        return tuple((signal, signal * r) for signal in signals for r in NOISE_SHARES)
+            signals, owns = signals or (typical,), owns or (0.0,)
+        if owns is None and (signals is None or noises is None):
+            if noises is not None:
+                return tuple(p for noise in noises for p in parts_of_noise(noise, kernel))
+            return tuple(p for std in signals or (None,) for p in parts_of_field(std, kernel))
+        if signals is not None and noises is not None:
+            pairs = tuple(product(signals, noises))
+        elif noises is not None:
+            pairs = tuple((noise / r, noise) for noise in noises for r in NOISE_SHARES)
+        else:
+            pairs = tuple((std, std * r) for std in signals or (1.0,) for r in NOISE_SHARES)
+        parts = [Parts(*pair, own) for pair in pairs for own in owns or (0.0,)]
+        if kernel == NONE:
+            parts = [Parts(math.hypot(p.signal_std, p.place_std), p.noise_std) for p in parts]
+        return tuple(dict.fromkeys(parts))
 
     def hyperparameters(self) -> tuple[HyperParameters, ...]:
         """Return the candidates Λ, kernel slowest, then the length-scale.
@@ -288,9 +331,12 @@ class BeliefConfig:
             msg = "length_scales is null: the candidates depend on map or model, see build_belief"
             raise ValueError(msg)
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales]
-        names = self.kernel_names if len(self.kernel_names) > 1 else ("",)
+        several = len(self.kernel_names) > 1
         return tuple(
-            parts.candidate(ell, name) for name in names for ell in scales for parts in self.parts()
+            parts.candidate(ell, name if several else "")
+            for name in self.kernel_names
+            for ell in (scales[:1] if name == NONE else scales)
+            for parts in self.parts(name)
         )
 
 

@@ -34,6 +34,8 @@ class HyperParameters:
             length-scale is then a typical one, and the signal a root mean square over the places.
         place_std: standard deviation of what belongs to each place alone, in the reading's unit;
             0 = nothing does.
+        attribute_std: standard deviation of what the attributes of the places explain together, as
+            part of the mean, in the reading's unit; 0 = nothing.
     """
 
     length_scales: tuple[float, ...]
@@ -41,6 +43,7 @@ class HyperParameters:
     noise_std: float
     kernel: str = ""
     place_std: float = 0.0
+    attribute_std: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -53,9 +56,11 @@ class HyperParameters:
             if not (np.isfinite(value) and value > 0):
                 msg = f"{name} must be a finite number above 0, got {value!r}"
                 raise ValueError(msg)
-        if not (np.isfinite(self.place_std) and self.place_std >= 0):
-            msg = f"place_std must be a finite number, not below 0, got {self.place_std!r}"
-            raise ValueError(msg)
+        for name in ("place_std", "attribute_std"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                msg = f"{name} must be a finite number, not below 0, got {value!r}"
+                raise ValueError(msg)
         if not self.length_scales or not all(np.isfinite(v) and v > 0 for v in self.length_scales):
             msg = f"length_scales must be finite numbers above 0, got {self.length_scales!r}"
             raise ValueError(msg)
@@ -68,17 +73,28 @@ class Parts(NamedTuple):
         signal_std: of the smooth part.
         noise_std: of the noise of a reading.
         place_std: of what belongs to each place alone.
+        attribute_std: of what attributes of the places explain together.
     """
 
     signal_std: float
     noise_std: float
     place_std: float = 0.0
+    attribute_std: float = 0.0
 
     def candidate(self, length_scales: tuple[float, ...], kernel: str = "") -> HyperParameters:
         """Return the candidate with these length-scales."""
         return HyperParameters(
-            length_scales, self.signal_std, self.noise_std, kernel, self.place_std
+            length_scales,
+            self.signal_std,
+            self.noise_std,
+            kernel,
+            self.place_std,
+            self.attribute_std,
         )
+
+    def scaled(self, factor: float) -> Parts:
+        """Return all of them times a factor."""
+        return Parts(*(factor * std for std in self))
 
 
 class LocationCovariance(Protocol):
@@ -156,7 +172,11 @@ class FeatureCovariance:
         self.kernel = kernel
         self.features = features
         self._hyperparameters = tuple(hyperparameters)
-        self._length_scales = np.array([h.length_scales for h in hyperparameters])
+        # Candidates that differ in signal or noise only have their correlations in common.
+        self._length_scales, which = np.unique(
+            np.array([h.length_scales for h in hyperparameters]), axis=0, return_inverse=True
+        )
+        self._which = which.reshape(-1)
         self._signal = np.array([h.signal_std**2 for h in hyperparameters])
 
     @property
@@ -174,7 +194,7 @@ class FeatureCovariance:
         k = self.kernel.correlations(
             self.features[rows], self.features[columns], self._length_scales
         )
-        return np.asarray(self._signal[:, None, None] * k)
+        return np.asarray(self._signal[:, None, None] * k[self._which])
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

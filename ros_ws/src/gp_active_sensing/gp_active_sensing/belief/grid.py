@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +23,12 @@ _EDGE = 0.15
 """Mass of the smallest or largest length-scale from which the grid grows beyond it."""
 _PEAK = 0.5
 """Mass of one length-scale from which its neighbourhood is resolved better."""
-_FINE = 1.15
+_FINE = 1.5
 """Neighbours closer than this ratio are not resolved further."""
+_SMALL = 0.05
+"""Most mass of a length-scale that goes when others come: what counts is never thrown away."""
+_AGAIN = 1.25
+"""The candidates move again when there are so many times as many observed places."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Where the grid begins, in spacings of the places and in extents of the map."""
 _LITTLE = 0.1
@@ -70,11 +75,16 @@ class LengthScaleGrid:
         width = np.gradient(x)
         return np.asarray(density * width / (density * width).sum())
 
+    def single(self) -> LengthScaleGrid:
+        """Return the smallest one alone, which never moves: where length-scales do not count."""
+        return replace(self, points=(self.low,))
+
     def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
         """Return the grid that fits a posterior better, and why; the same and "" if it fits.
 
         Grows where an end has gathered mass, within the hard limits; resolves the neighbourhood of
-        a point that holds most of it. The number of points stays: those with the least mass go.
+        a point that holds most of it. The number of points stays: those with the least mass go, if
+        they hold little.
 
         Args:
             mass: (K,) posterior mass of the points.
@@ -96,13 +106,18 @@ class LengthScaleGrid:
             wide = [p for p in near if max(p / points[best], points[best] / p) > _FINE]
             added = [math.sqrt(p * points[best]) for p in wide]
             why = f"{100 * mass.max():.0f} % on {points[best]:.3g}"
+        # Those that go: the least mass first.
+        going = [int(i) for i in np.argsort(mass, kind="stable") if mass[i] < _SMALL][: len(added)]
+        added = added[: len(going)]
         if not added:
             return self, ""
-        # Those that go: the least mass first.
-        going = {points[i] for i in np.argsort(mass, kind="stable")[: len(added)]}
-        kept = sorted({p for p in points if p not in going} | set(added))
+        kept = sorted({p for i, p in enumerate(points) if i not in going} | set(added))
         new = replace(self, points=tuple(kept))
-        return new, f"{why}: now {', '.join(f'{p:.3g}' for p in kept)}"
+        return new, f"{why}: {_listed(points)} → {_listed(kept)}"
+
+
+def _listed(points: Sequence[float]) -> str:
+    return ", ".join(f"{point:.3g}" for point in points)
 
 
 def default_grid(
@@ -207,9 +222,13 @@ class CandidateGrid:
 
     Args:
         kernels: each with the same prior mass.
+        due: observed places from which on they may move.
+        moves: how often they have moved.
     """
 
     kernels: tuple[KernelGrid, ...]
+    due: int = 0
+    moves: int = 0
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, kernel slowest, and the prior (L,)."""
@@ -217,12 +236,20 @@ class CandidateGrid:
         prior = np.concatenate([prior for _, prior in made]) / len(made)
         return joined([covariance for covariance, _ in made]), prior
 
-    def adapted(self, weights: FloatArray) -> tuple[CandidateGrid, str]:
+    def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.
 
         The most probable kernel whose length-scales do not fit follows; the others keep theirs.
         Those that hold little of the belief stay where they are: what they say hardly counts.
+        After a move the places that are observed have to become more by a quarter: what a reading
+        says for a length-scale, and the next one against it, moves nothing.
+
+        Args:
+            weights: (L,) posterior weights.
+            observed: places with a reading.
         """
+        if observed < self.due:
+            return self, ""
         ends = np.cumsum([len(kernel) for kernel in self.kernels])[:-1]
         shares = np.split(weights, ends)
         for i in sorted(range(len(shares)), key=lambda i: -float(shares[i].sum())):
@@ -234,5 +261,6 @@ class CandidateGrid:
                 kernels = list(self.kernels)
                 kernels[i] = replace(kernel, scales=scales)
                 word = f"{kernel.kernel}: " if kernel.kernel else ""
-                return CandidateGrid(tuple(kernels)), word + why
+                due = math.ceil(_AGAIN * observed)
+                return CandidateGrid(tuple(kernels), due, self.moves + 1), word + why
         return self, ""

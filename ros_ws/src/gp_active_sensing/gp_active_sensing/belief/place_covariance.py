@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gp_active_sensing.belief.attribute_covariance import AttributeCovariance
 from gp_active_sensing.belief.covariance import (
     CovarianceFamily,
     HyperParameters,
@@ -14,7 +15,10 @@ from gp_active_sensing.belief.covariance import (
 from gp_active_sensing.belief.joined_covariance import JoinedCovariance
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["PlaceCovariance", "smooth_part", "with_places"]
+__all__ = ["NONE", "NoNeighbours", "PlaceCovariance", "smooth_part", "with_places"]
+
+NONE = "none"
+"""Instead of a kernel: no reading tells of another place."""
 
 
 class PlaceCovariance:
@@ -54,6 +58,37 @@ class PlaceCovariance:
         return np.asarray(self.smooth.variance(locations) + self._own[:, None])
 
 
+class NoNeighbours:
+    """``σ_s² I``: a field of which no place tells anything about another, but for the mean.
+
+    Args:
+        n: number of places.
+        hyperparameters: the candidates; their length-scales are of no consequence.
+    """
+
+    def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
+        self.n = n
+        self.hyperparameters = tuple(hyperparameters)
+        self._own = np.array([h.signal_std**2 for h in hyperparameters])
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the latent field."""
+        same = np.asarray(rows)[:, None] == np.asarray(columns)
+        return np.asarray(self._own[:, None, None] * same)
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        return np.repeat(self._own[:, None], len(locations), axis=1)
+
+
+class _Nothing(NoNeighbours):
+    """What places share there: nothing."""
+
+    def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
+        super().__init__(n, hyperparameters)
+        self._own = np.zeros(len(self.hyperparameters))
+
+
 def with_places(family: CovarianceFamily) -> CovarianceFamily:
     """Return the family whose candidates have a `place_std`, where any of them has."""
 
@@ -68,4 +103,8 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
     """Return the covariance of what places share; all of it where none has a part of its own."""
     if isinstance(covariance, JoinedCovariance):
         return JoinedCovariance([smooth_part(part) for part in covariance.parts])
+    if isinstance(covariance, AttributeCovariance):
+        return smooth_part(covariance.rest)
+    if isinstance(covariance, NoNeighbours):
+        return _Nothing(covariance.n, covariance.hyperparameters)
     return covariance.smooth if isinstance(covariance, PlaceCovariance) else covariance

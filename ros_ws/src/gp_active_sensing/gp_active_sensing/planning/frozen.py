@@ -51,13 +51,19 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 def _candidates(belief: Belief) -> FloatArray:
     """(L, p + 3) length-scales, signal, noise and variance, before any common scale.
 
-    Without the last one where places have nothing of their own: it is then the signal's.
+    Without the last one where places have nothing of their own: it is then the signal's. With
+    another where attributes count: that of the field and what they explain.
     """
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
-    rest = [[h.signal_std, h.noise_std, h.variance] for h in candidates]
-    own = any(h.place_std for h in candidates)
-    return np.hstack([scales, np.array(rest)[:, : None if own else -1]])
+    rest = [[h.signal_std, h.noise_std] for h in candidates]
+    columns = [scales, np.array(rest)]
+    attributes = any(h.attribute_std for h in candidates)
+    if attributes or any(h.place_std for h in candidates):
+        columns.append(np.array([[h.variance] for h in candidates]))
+    if attributes:
+        columns.append(np.array([[h.variance + h.attribute_std**2] for h in candidates]))
+    return np.hstack(columns)
 
 
 def _kernels(belief: Belief) -> list[str]:

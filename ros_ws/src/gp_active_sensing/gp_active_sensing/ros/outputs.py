@@ -152,6 +152,7 @@ def weights_message(
             f"{kernel}length_scale={scales} signal_std={candidate.signal_std:g} "
             f"noise_std={candidate.noise_std:g}"
             f"{f' place_std={candidate.place_std:g}' if candidate.place_std else ''}"
+            f"{f' attribute_std={candidate.attribute_std:g}' if candidate.attribute_std else ''}"
         )
         message.layout.dim.append(MultiArrayDimension(label=label, size=1, stride=1))
     message.data = array.array("d", [float(w) for w in weights])

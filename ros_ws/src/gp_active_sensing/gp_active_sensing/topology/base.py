@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
+from gp_active_sensing.topology.attributes import Attributes
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.search import Ways, WaysFrom
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Route
@@ -58,6 +59,16 @@ class Topology(Protocol):
     @property
     def links(self) -> Links | None:
         """How the places are joined, for graph kernels; None where any place may be next."""
+        ...
+
+    @property
+    def roads(self) -> bool:
+        """Places are pieces of roads, which the field may follow."""
+        ...
+
+    @property
+    def attributes(self) -> Attributes:
+        """What the map says of its places beside where they are, for a mean."""
         ...
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:

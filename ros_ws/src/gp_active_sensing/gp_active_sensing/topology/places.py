@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.topology.attributes import Attributes
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
@@ -42,6 +43,7 @@ class Places:
     """
 
     free = False
+    roads = False
 
     def __init__(
         self,
@@ -132,6 +134,11 @@ class Places:
     def links(self) -> Links | None:
         """How the places are joined, for graph kernels; None where any place may be next."""
         return None
+
+    @property
+    def attributes(self) -> Attributes:
+        """What the map says of its places beside where they are: here nothing."""
+        return Attributes.none(self._n)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name, and their titles; None = the features.

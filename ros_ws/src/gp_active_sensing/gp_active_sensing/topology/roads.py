@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp_active_sensing.topology.attributes import Attributes, attributes_of
 from gp_active_sensing.topology.embedding import Embedding
 from gp_active_sensing.topology.features import FEATURES, SHARE, RoadFeatures
 from gp_active_sensing.topology.graph import GraphTopology, Move
@@ -55,6 +56,8 @@ class Roads(GraphTopology):
         ConfigError: unknown feature.
         MapError: a feature that a segment lacks.
     """
+
+    roads = True
 
     def __init__(
         self,
@@ -127,6 +130,11 @@ class Roads(GraphTopology):
     def embedding(self) -> Embedding | None:
         """How good the relational features are; None where the features are columns."""
         return self._columns.embedding
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """What the map says of its segments: length, lanes, speed limit, class, other numbers."""
+        return attributes_of(self._segments)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name; see `Topology.columns`."""
