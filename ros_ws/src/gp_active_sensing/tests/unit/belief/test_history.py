@@ -221,7 +221,7 @@ def test_a_scenario_with_a_history(tmp_path: Path) -> None:
     ("keys", "message"),
     [
         ({"kernel": "empirical"}, "history: is needed for kernel: empirical"),
-        ({"history": "x.csv"}, "history: is for kernel: empirical, not 'se'"),
+        ({"history": "x.csv"}, "history: is for kernel: empirical, not null"),
         ({"shrinkage": 0.5}, "shrinkage: is for kernel: empirical"),
         ({"kernel": "empirical", "history": "x", "length_scales": [1.0]}, "length_scales: a cov"),
         ({"kernel": "empirical", "history": "x", "mean": "linear"}, "mean: comes from the history"),

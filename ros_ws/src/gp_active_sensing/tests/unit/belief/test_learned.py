@@ -183,7 +183,10 @@ def test_a_map_elsewhere_is_said(
             {"noise_std": [1.0]},
             "noise_std: comes from belief.model; leave it out, or set it to nul",
         ),
-        ({"kernel": "matern32"}, "kernel: comes from belief.model; leave it out, or set it to se"),
+        (
+            {"kernel": "matern32"},
+            "kernel: comes from belief.model; leave it out, or set it to null",
+        ),
         ({"mean": "linear"}, "mean: comes from belief.model"),
         ({"mean_value": 2.0}, "mean_value: comes from belief.model; .* set it to 0.0"),
         ({"kernels": 0}, "kernels: must be 1 or more"),

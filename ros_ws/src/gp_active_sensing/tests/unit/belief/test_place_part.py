@@ -67,4 +67,5 @@ def test_one_reading_of_each_place_cannot_tell_them_apart() -> None:
 def test_without_a_unit_it_has_no_size() -> None:
     with pytest.raises(ConfigError, match="place_std: has no unit to be in while signal_std"):
         BeliefConfig(place_std=(1.0,))
-    assert BeliefConfig(place_std=(0.0,)).parts() == BeliefConfig().parts()
+    assert not any(parts.place_std for parts in BeliefConfig(place_std=(0.0,)).parts())
+    assert all(parts.place_std for parts in BeliefConfig().parts())

@@ -9,6 +9,12 @@ import pytest
 from scipy import integrate, stats
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief.defaults import (
+    NOISE_SHARES,
+    NONE_SHARES,
+    PLANE_KERNELS,
+    SHARES,
+)
 from gp_active_sensing.belief.grid import LengthScaleGrid, default_grid
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
@@ -25,9 +31,16 @@ def draw(ell: float, seed: int, scale: float = 1.0, mean: float = 0.0) -> np.nda
     return mean + scale * vectors @ (np.sqrt(np.maximum(values, 0.0)) * (vectors.T @ white))
 
 
-def told(field: np.ndarray, count: int, seed: int = 0, noise: float = 0.1, adapt: bool = True):
+def told(
+    field: np.ndarray,
+    count: int,
+    seed: int = 0,
+    noise: float = 0.1,
+    adapt: bool = True,
+    config: BeliefConfig = BeliefConfig(),
+):
     rng = np.random.default_rng([4, seed])
-    belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
+    belief = build_belief(config, GRID, ("x", "y"))
     for place in rng.choice(len(GRID), size=count, replace=False):
         belief.observe(int(place), float(field[place] + noise * rng.standard_normal()))
         if adapt:
@@ -38,7 +51,13 @@ def told(field: np.ndarray, count: int, seed: int = 0, noise: float = 0.1, adapt
 def test_nothing_has_to_be_said() -> None:
     assert from_mapping(BeliefConfig, {}) == BeliefConfig()
     belief = build_belief(BeliefConfig(), GRID, ("x", "y"))
-    assert len(belief.weights) == 24
+    assert len(belief.weights) == 3 * 4 * len(SHARES) + len(NONE_SHARES)
+    assert {h.kernel for h in belief.hyperparameters} == set(PLANE_KERNELS)
+    each = [
+        sum(b for b, h in zip(belief.weights, belief.hyperparameters, strict=True) if h.kernel == k)
+        for k in PLANE_KERNELS
+    ]
+    assert each == pytest.approx([0.25] * 4), "each kernel is as probable"
     scales = sorted({h.length_scales[0] for h in belief.hyperparameters})
     assert scales[0] < 1.0, "below the spacing"
     assert scales[-1] >= 19.0, "the extent"
@@ -68,9 +87,10 @@ def test_the_scale_is_integrated_out() -> None:
         belief.observe(place, float(value))
     logs = []
     for ell in config.length_scales:
-        for signal, noise, _ in config.parts():
+        for signal, noise, own, _ in config.parts():
             square = ((GRID[places][:, None] - GRID[places][None]) ** 2).sum(-1)
-            K = signal**2 * np.exp(-0.5 * square / ell**2) + noise**2 * np.eye(len(places))
+            K = signal**2 * np.exp(-0.5 * square / ell**2)
+            K += (own**2 + noise**2) * np.eye(len(places))
 
             def density(log_c: float, K: np.ndarray = K) -> float:
                 return float(
@@ -85,7 +105,7 @@ def test_the_scale_is_integrated_out() -> None:
 @pytest.mark.parametrize("ell", [1.0, 3.0, 6.0, 12.0])
 def test_it_finds_the_hyper_parameters(ell: float) -> None:
     field = draw(ell, 7, scale=5.0, mean=40.0)
-    belief = told(field, 120, noise=0.5)
+    belief = told(field, 120, noise=0.5, config=BeliefConfig(kernel="se"))
     weights = belief.weights
     log_ell = sum(
         w * np.log(h.length_scales[0]) for w, h in zip(weights, belief.hyperparameters, strict=True)
@@ -103,17 +123,19 @@ def test_the_grid_follows_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     grid = LengthScaleGrid((1.0, 2.0, 4.0, 8.0), 3.0, 1.0, 0.1, 12.0)
     low, why = grid.adapted(np.array([0.6, 0.3, 0.09, 0.01]))
     assert low.points == (0.5, 1.0, 2.0, 4.0)
-    assert why.startswith("60 % on the smallest, 1: now 0.5, 1, 2, 4")
+    assert why.startswith("60 % on the smallest, 1: 1, 2, 4, 8 → 0.5, 1, 2, 4")
     high, _ = grid.adapted(np.array([0.0, 0.1, 0.3, 0.6]))
     assert high.points == (2.0, 4.0, 8.0, 12.0), "no farther than the hard limit"
     again, why = high.adapted(np.array([0.0, 0.1, 0.2, 0.7]))
     assert why == "" or max(again.points) <= 12.0
-    fine, why = grid.adapted(np.array([0.01, 0.8, 0.14, 0.05]))
+    fine, why = grid.adapted(np.array([0.01, 0.8, 0.15, 0.04]))
     assert 2.0 in fine.points
     assert any(1.0 < p < 2.0 for p in fine.points)
     assert len(fine.points) == 4
     same, why = grid.adapted(np.array([0.1, 0.4, 0.4, 0.1]))
     assert (same, why) == (grid, "")
+    same, why = grid.adapted(np.array([0.6, 0.2, 0.1, 0.1]))
+    assert (same, why) == (grid, ""), "what holds more than a little does not go"
     with caplog.at_level(logging.INFO):
         build_belief(BeliefConfig(), GRID, ("x", "y"))
     assert "length-scales from the map: 0.7" in caplog.text
@@ -179,7 +201,10 @@ def test_what_is_given_is_kept() -> None:
     assert known.scale_known
     noise = build_belief(BeliefConfig(noise_std=(0.1,)), GRID, ("x", "y"))
     assert {h.noise_std for h in noise.hyperparameters} == {0.1}
-    assert len({h.signal_std for h in noise.hyperparameters}) == 3
+    fields = {round(h.variance, 9) for h in noise.hyperparameters}
+    assert fields == {round((0.1 / share) ** 2, 9) for share in NOISE_SHARES}
+    signal = build_belief(BeliefConfig(signal_std=(2.0,)), GRID, ("x", "y"))
+    assert all(h.variance == pytest.approx(4.0) for h in signal.hyperparameters)
     scales = build_belief(BeliefConfig(length_scales=(2.0, 4.0)), GRID, ("x", "y"))
     assert {h.length_scales for h in scales.hyperparameters} == {(2.0,), (4.0,)}
     for place in range(40):

@@ -1,0 +1,147 @@
+"""Attributes of places enter the mean with slopes near zero; columns that tell nothing cost little."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief.attribute_covariance import AttributeCovariance, with_attributes
+from gp_active_sensing.belief.covariance import FeatureCovariance, Parts
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.topology import MapConfig, build_topology
+from gp_active_sensing.topology.attributes import Attributes, attributes_of
+from gp_active_sensing.topology.segments import Segment
+
+GRID = np.stack(np.meshgrid(np.arange(16.0), np.arange(16.0)), -1).reshape(-1, 2)
+
+
+def segment(k: int, **more: object) -> Segment:
+    line = ((float(k), 0.0), (float(k + 1), 0.0))
+    return Segment(str(k), str(k), str(k + 1), line, 1.0, **more)  # type: ignore[arg-type]
+
+
+def columns_of(rng: np.random.Generator, count: int, more: list[np.ndarray] = []) -> Attributes:  # noqa: B006 - read only
+    columns = np.column_stack([*more, *rng.standard_normal((count, len(GRID)))])
+    columns = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    names = tuple(f"a{k}" for k in range(columns.shape[1]))
+    return Attributes(names, columns, tuple(range(len(names))))
+
+
+def test_columns_are_standardised_and_say_what_is_missing() -> None:
+    roads = [
+        segment(
+            k,
+            lanes=None if k % 4 == 0 else float(k % 3),
+            speed_limit=13.9,
+            road_class="main" if k % 2 else "side",
+            extra={"slope": 1000.0 if k == 7 else float(k % 5)},
+        )
+        for k in range(100)
+    ]
+    found = attributes_of(roads)
+    assert found.names == ("lanes", "slope", "class"), "what does not vary is not there"
+    assert found.owners == (0, 0, 1, 2, 2)
+    assert found.columns.mean(axis=0)[[0, 1, 3, 4]] == pytest.approx(0.0, abs=1e-12)
+    assert np.square(found.columns).mean(axis=0)[[1, 3, 4]] == pytest.approx(1.0)
+    assert (found.columns[::4, 0] == 0.0).all(), "a place without a number has that of the average"
+    assert np.abs(found.columns).max() == 3.0, "one far from all others is cut"
+    shares = np.square(found.only(["class"]).weighted())
+    assert shares.sum(axis=1).mean() == pytest.approx(1.0), "two columns share what is one's"
+    assert np.square(found.weighted()).mean(axis=0)[3:] == pytest.approx(1.0 / 6.0)
+
+
+def test_a_name_that_is_on_every_road_only_once_is_no_category() -> None:
+    roads = [segment(k, road_class=f"street {k}") for k in range(100)]
+    assert attributes_of(roads).columns.shape == (100, 0)
+
+
+def test_some_are_chosen_by_name() -> None:
+    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    assert {"length", "lanes", "speed_limit"} <= set(town.attributes.names)
+    chosen = town.attributes.only(["speed_limit"])
+    assert chosen.names == ("speed_limit",)
+    assert set(chosen.owners) == {0}
+    with pytest.raises(ConfigError, match=r"belief\.attributes: the map has no attribute 'limit'"):
+        belief_on(BeliefConfig(attributes=("limit",)), town)
+
+
+def test_on_a_map_with_attributes_they_are_among_the_candidates() -> None:
+    town = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    belief = belief_on(BeliefConfig(), town)
+    with_any = np.array([h.attribute_std > 0.0 for h in belief.hyperparameters])
+    assert 0.0 < belief.weights[with_any].sum() < 0.6
+    for config in (
+        BeliefConfig(attributes=()),
+        BeliefConfig(mean="linear", mean_features=("lanes",)),
+        BeliefConfig(length_scales=(100.0,)),
+    ):
+        candidates = belief_on(config, town).hyperparameters
+        assert not any(h.attribute_std for h in candidates), "where the user says more himself"
+    given = belief_on(BeliefConfig(length_scales=(100.0,), attributes=("lanes",)), town)
+    assert any(h.attribute_std for h in given.hyperparameters)
+
+
+def test_they_are_slopes_with_a_prior_integrated_out() -> None:
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((256, 3))
+    candidates = [Parts(2.0, 0.5, 0.3, size).candidate((3.0,)) for size in (0.0, 1.5)]
+    made = with_attributes(lambda c: FeatureCovariance(build_kernel("se"), GRID, c), Z)(candidates)
+    assert isinstance(made, AttributeCovariance)
+    rows, columns = np.array([3, 8, 9]), np.array([8, 200])
+    plain = FeatureCovariance(build_kernel("se"), GRID, candidates).between(rows, columns)
+    np.testing.assert_array_equal(made.between(rows, columns)[0], plain[0])
+    np.testing.assert_allclose(
+        made.between(rows, columns)[1], plain[1] + 1.5**2 * Z[rows] @ Z[columns].T
+    )
+    np.testing.assert_allclose(
+        made.variance(rows)[1], np.diagonal(made.between(rows, rows)[1]), rtol=1e-12
+    )
+
+
+def test_what_explains_the_field_helps_and_ten_columns_of_noise_cost_little() -> None:
+    """RMSE over 40 fields after 20 readings: less than 2 % more with ten useless columns."""
+    square = ((GRID[:, None] - GRID[None]) ** 2).sum(-1)
+    root = np.linalg.cholesky(np.exp(-np.sqrt(square) / 4.0) + 1e-9 * np.eye(len(GRID)))
+    errors = np.zeros((4, 40))
+    for draw in range(40):
+        rng = np.random.default_rng([8, draw])
+        limit = rng.choice([-1.0, 1.0], len(GRID))
+        smooth = root @ rng.standard_normal(len(GRID))
+        useless, useful = columns_of(rng, 10), columns_of(rng, 0, [limit])
+        places = rng.permutation(len(GRID))[:20]
+        noise = 0.2 * rng.standard_normal(20)
+        both = smooth + limit
+        cases = ((smooth, None), (smooth, useless), (both, None), (both, useful))
+        for k, (field, attributes) in enumerate(cases):
+            belief = build_belief(BeliefConfig(), GRID, ("x", "y"), attributes=attributes)
+            for place, off in zip(places.tolist(), noise.tolist(), strict=True):
+                belief.observe(place, field[place] + off)
+            left = ~belief.observed
+            errors[k, draw] = math.sqrt(np.mean((belief.predict()[0] - field)[left] ** 2))
+    plain, useless_columns, without, useful_column = np.sqrt(np.square(errors).mean(axis=1))
+    assert useless_columns < 1.02 * plain
+    assert useful_column < 0.75 * without
+
+
+def test_the_scale_of_the_readings_does_not_matter() -> None:
+    rng = np.random.default_rng(4)
+    attributes = columns_of(rng, 3)
+    field = attributes.columns[:, 0] + rng.standard_normal(len(GRID))
+    one, other = (
+        build_belief(BeliefConfig(), GRID, ("x", "y"), attributes=attributes) for _ in range(2)
+    )
+    for place in range(0, 120, 6):
+        one.observe(place, float(field[place]))
+        other.observe(place, float(1000.0 * field[place]))
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
+    sizes = [h.attribute_std for h in one.hyperparameters]
+    np.testing.assert_allclose(
+        [h.attribute_std for h in other.hyperparameters], 1000.0 * np.array(sizes), rtol=1e-6
+    )
+    with pytest.raises(ValueError, match="attribute_std must be a finite number"):
+        replace(one.hyperparameters[0], attribute_std=-1.0)
