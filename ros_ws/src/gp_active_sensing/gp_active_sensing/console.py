@@ -11,6 +11,8 @@ from gp_active_sensing.wording import tells
 if TYPE_CHECKING:
     from rich.console import Console
 
+from gp_active_sensing.kernels import NONE
+
 __all__ = ["believed", "show_stages", "stage_line", "summary_lines"]
 
 T = TypeVar("T")
@@ -67,6 +69,8 @@ def believed(record: Mapping[str, Any], scale_unit: str = "") -> list[str]:
     weights, scales = record["weights"], [tuple(s) for s in record["length_scales"]]
     kernels = record.get("kernels") or [""] * len(scales)
     kernel, weight = _largest(zip(kernels, weights, strict=True))
+    if kernel == NONE:
+        return [f"no place tells of another ({100 * weight:.0f} %)"]
     parts = [f"kernel {kernel} ({100 * weight:.0f} %)"] if kernel else []
     all_three = zip(scales, weights, kernels, strict=True)
     best, weight = _largest((ell, w) for ell, w, k in all_three if k == kernel)
@@ -145,6 +149,8 @@ def _interval_line(summary: Mapping[str, Any]) -> str:
 def _belief_lines(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return the most probable kernel, where there are several, and its length-scale."""
     kernel, weight = _largest((c.get("kernel", ""), c["weight"]) for c in candidates)
+    if kernel == NONE:
+        return [("kernel", f"none, no place tells of another, with weight {weight:.2f}")]
     best = next(c for c in candidates if c.get("kernel", "") == kernel)
     scale = f"{_scales(best['length_scale'])} with weight {best['weight']:.2f}"
     if not kernel:

@@ -31,10 +31,10 @@ from gp_active_sensing.belief.grid import (
 )
 from gp_active_sensing.belief.joined_covariance import joined
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.place_covariance import NONE, NoNeighbours, with_places
+from gp_active_sensing.belief.place_covariance import NoNeighbours, with_places
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ResourceError
-from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
+from gp_active_sensing.kernels import NONE, build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.attributes import Attributes

@@ -17,11 +17,10 @@ from gp_active_sensing.belief.defaults import (
     parts_of_noise,
 )
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
-from gp_active_sensing.belief.place_covariance import NONE
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernels import SMOOTHNESS, graph_kernels, kernel_problems, kernels
+from gp_active_sensing.kernels import NONE, SMOOTHNESS, graph_kernels, kernel_problems, kernels
 
 __all__ = ["BeliefConfig"]
 

@@ -30,8 +30,10 @@ class HyperParameters:
         signal_std: standard deviation of the field about its mean, in the reading's unit; of its
             smooth part, where each place has a part of its own.
         noise_std: standard deviation of the noise of a reading, in the reading's unit.
-        kernel: its name in the grammar where candidates may have different ones, else "". The
-            length-scale is then a typical one, and the signal a root mean square over the places.
+        kernel: its name where candidates may have different ones, else "". Of a belief over kernels
+            the length-scale is then a typical one, and the signal a root mean square over the
+            places; with `kernels.NONE` the length-scale is of no consequence, and the signal is
+            all there is of the field.
         place_std: standard deviation of what belongs to each place alone, in the reading's unit;
             0 = nothing does.
         attribute_std: standard deviation of what the attributes of the places explain together, as

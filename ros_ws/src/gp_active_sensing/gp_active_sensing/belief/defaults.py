@@ -11,7 +11,7 @@ import math
 from itertools import product
 
 from gp_active_sensing.belief.covariance import Parts
-from gp_active_sensing.belief.place_covariance import NONE
+from gp_active_sensing.kernels import NONE
 
 __all__ = [
     "NOISE_SHARES",

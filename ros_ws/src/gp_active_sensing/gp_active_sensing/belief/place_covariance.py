@@ -15,10 +15,7 @@ from gp_active_sensing.belief.covariance import (
 from gp_active_sensing.belief.joined_covariance import JoinedCovariance
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["NONE", "NoNeighbours", "PlaceCovariance", "smooth_part", "with_places"]
-
-NONE = "none"
-"""Instead of a kernel: no reading tells of another place."""
+__all__ = ["NoNeighbours", "PlaceCovariance", "smooth_part", "with_places"]
 
 
 class PlaceCovariance:

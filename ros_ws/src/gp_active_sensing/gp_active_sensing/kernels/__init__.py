@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.kernels.squared_exponential import SquaredExponential
 
 __all__ = [
+    "NONE",
     "GraphKernel",
     "GraphMatern",
     "GraphMatern12",
@@ -47,6 +48,8 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 
+NONE = "none"
+"""Instead of a kernel: no place tells of another."""
 SMOOTHNESS = 1.5
 """ν of a graph kernel that nobody has chosen."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.yaml_files import apply_overrides
 
 __all__ = ["Job", "found_map", "gather"]
+
+
+ON_ROADS, ON_A_PLANE = "graph_matern", "matern32"
+"""Kernel that is learned where none is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ def gather(
             return _of_run(path, overrides, held_out=held_out)
         return _of_scenario(data, overrides)
     config, topology = found_map(data, scenario=scenario, map_file=map_file, overrides=overrides)
-    return Job(
+    return _job(
         config,
         topology,
         read_csv(
@@ -95,6 +100,13 @@ def gather(
             held_out=held_out,
         ),
     )
+
+
+def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> Job:
+    """Return the job of learning one kernel: the one that is given, or one for the kind of map."""
+    if config.kernel is None:
+        config = dataclasses.replace(config, kernel=ON_ROADS if topology.roads else ON_A_PLANE)
+    return Job(config, topology, readings)
 
 
 def found_map(
@@ -134,12 +146,12 @@ def _refuse_of_table(data: str, place: str, value: str, scale: float, snap: floa
 def _of_scenario(name: str, overrides: Sequence[str]) -> Job:
     whole = load_scenario(name, overrides=overrides)
     topology = build_topology(whole.map)
-    return Job(whole.belief, topology, read_scenario(whole, topology))
+    return _job(whole.belief, topology, read_scenario(whole, topology))
 
 
 def _of_run(path: Path, overrides: Sequence[str], *, held_out: bool) -> Job:
     config, topology = _sections(RunDirectory.open(path).config, overrides, path)
-    return Job(config, topology, read_run(path, topology, held_out=held_out))
+    return _job(config, topology, read_run(path, topology, held_out=held_out))
 
 
 def _sections(

@@ -68,6 +68,7 @@ def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") 
         length_scales=tuple(ell if len(ell) > 1 else ell[0] for ell in scales),
         signal_std=(_rounded(estimate.signal_std),),
         noise_std=(_rounded(estimate.noise_std),),
+        place_std=None,
         weights=None,
         mean_value=_rounded(estimate.mean[0]),
         mean_std=_rounded(spread),

@@ -15,6 +15,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
+from gp_active_sensing.kernels import NONE
 from gp_active_sensing.mission.delays import delays_of
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
@@ -368,6 +369,8 @@ def _believed(belief: Belief) -> list[str]:
         kernels[name] = kernels.get(name, 0.0) + candidate["weight"]
     kernel = max(kernels, key=lambda name: kernels[name])
     best = next(c for c in candidates if c.get("kernel", "") == kernel)
+    if kernel == NONE:
+        return [f"no place tells of another with {kernels[kernel]:.0%}"]
     scale = "/".join(f"{ell:.4g}" for ell in best["length_scale"])
     parts = [f"kernel {kernel} with {kernels[kernel]:.0%}"] if kernel else []
     return [*parts, f"length-scale {scale} with {best['weight']:.0%}"]

@@ -92,6 +92,9 @@ class ExplicitExploration:
     weight zero: one is left, or some, when the search had to stop. It is what `apgd` goes
     by; the map itself is predicted with the belief of all readings.
 
+    Of a belief with several kernels the length-scales of the first are searched, and that kernel
+    is the one that is left; the map is predicted with all of them.
+
     Where the mean is not known, half the squared differences of the pairs take the place of
     products. Signal and noise variance are those expected under the belief. Any place must
     be possible next: on a map with moves this policy is refused.
@@ -111,7 +114,7 @@ class ExplicitExploration:
     )
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Refuse a map with moves, several kernels, and a length-scale for each feature.
+        """Refuse a map with moves, and a length-scale for each feature.
 
         Raises:
             PlanningError: with the policies that can be taken instead.
@@ -121,12 +124,6 @@ class ExplicitExploration:
                 "policy ite reads pairs of places at a distance it chooses, so any place must be "
                 f"possible next; on map {topology.name!r} the probe obeys moves and cannot jump. "
                 "Take bal, ie or apgd, or a line or grid with `moves: free`"
-            )
-            raise PlanningError(msg)
-        if len({h.kernel for h in belief.hyperparameters}) > 1:
-            msg = (
-                "policy ite searches one sorted list of length-scales; the belief has several "
-                "kernels. Give belief.kernels: 1. Take bal, ie or apgd to keep them all"
             )
             raise PlanningError(msg)
         variance = belief.covariance.variance(np.arange(belief.n))

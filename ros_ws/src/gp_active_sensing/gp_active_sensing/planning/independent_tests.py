@@ -11,6 +11,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from gp_active_sensing.belief import Belief, LocationCovariance
+from gp_active_sensing.kernels import NONE
+from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
@@ -128,12 +130,22 @@ def _moments(
 
 
 class LengthScales:
-    """The length-scales a belief holds for possible, sorted."""
+    """The length-scales a belief holds for possible, sorted; of several kernels those of the first.
+
+    Attributes:
+        kernel: whose length-scales they are; "" = of the only one.
+        values: the length-scales.
+    """
 
     def __init__(self, belief: Belief) -> None:
-        self._all = np.array([h.length_scales[0] for h in belief.covariance.hyperparameters])
+        candidates = belief.covariance.hyperparameters
+        names = [h.kernel for h in candidates if h.kernel != NONE] or [NONE]
+        self.kernel = names[0]
+        self._of_kernel = np.array([h.kernel == self.kernel for h in candidates])
+        self._all = np.array([h.length_scales[0] for h in candidates])
         self._belief = belief
-        self.values: list[float] = np.unique(self._all[belief.prior_weights > 0.0]).tolist()
+        possible = self._of_kernel & (belief.prior_weights > 0.0)
+        self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
         """Return those from `low` to `high`; the nearest one when the candidates have moved off."""
@@ -142,12 +154,13 @@ class LengthScales:
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
 
     def candidate(self, value: float) -> int:
-        """Return the number of a candidate λ with this length-scale."""
-        return int(np.flatnonzero(self._all == value)[0])
+        """Return the number of the most probable λ with this length-scale, the first of equals."""
+        where = np.flatnonzero((self._all == value) & self._of_kernel)
+        return int(where[first_best(self._belief.weights[where])])
 
     def between(self, low: float, high: float) -> FloatArray:
         """Return the (L,) belief given that the length-scale is in between."""
-        mask = np.isin(self._all, self.inside(low, high))
+        mask = np.isin(self._all, self.inside(low, high)) & self._of_kernel
         # The readings may leave no weight that can be told from zero: then as at first.
         for weights in (self._belief.weights * mask, self._belief.prior_weights * mask):
             if weights.sum() > 1e-100:

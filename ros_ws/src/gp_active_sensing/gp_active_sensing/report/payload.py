@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.kernels import graph_kernels
+from gp_active_sensing.kernels import NONE, graph_kernels
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.packing import pack, pack_integers
 from gp_active_sensing.report.sentences import called, elsewhere, outcome, value_unit, why
@@ -76,7 +76,9 @@ def is_line(topology: Topology) -> bool:
 def scale_unit(data: RunData) -> str:
     """Return the unit of the length-scales: metres on a map or along its roads, else none."""
     on_map = set(data.topology.feature_names) <= {"x", "y"}
-    return "m" if on_map or data.belief.kernel in graph_kernels else ""
+    names = data.belief.kernel_names
+    along = all(name in graph_kernels for name in names if name != NONE)
+    return "m" if on_map or (names and along) else ""
 
 
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:

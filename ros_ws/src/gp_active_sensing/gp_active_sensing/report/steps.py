@@ -10,6 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.events import home_of, plan_of
+from gp_active_sensing.kernels import NONE
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.told import Read, Teller
 from gp_active_sensing.sim.scores import NO_SCORES, SCORES, Scorer
@@ -275,9 +276,14 @@ def _shown(steps: int, n: int) -> set[int]:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Return weights (L,) by length-scale; candidates that differ in signal or noise add up."""
+    """Return weights (L,) by length-scale; candidates that differ in signal or noise add up.
+
+    Those under which no place tells of another have none.
+    """
     total: dict[tuple[float, ...], float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
+        if candidate.kernel == NONE:
+            continue
         key = tuple(candidate.length_scales)
         total[key] = total.get(key, 0.0) + weight
     return total

@@ -15,6 +15,7 @@ from sensor_msgs.msg import PointCloud2, PointField
 from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension
 
 from gp_active_sensing.belief import HyperParameters
+from gp_active_sensing.kernels import NONE
 from gp_active_sensing.messages.clouds import Points, layout
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import route_geometry
@@ -142,14 +143,16 @@ def weights_message(
     A dimension of size 1 a candidate is how labels fit into this message: entry i of ``data``
     belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14 noise_std=2``, of a
     belief over kernels ``kernel=PER+SE length_scale=150 …``, and ``… place_std=3`` where places
-    have something of their own.
+    have something of their own and ``… attribute_std=2`` where their attributes explain a part.
+    Under ``kernel=none`` no place tells of another, and there is no length-scale.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
         scales = "/".join(f"{ell:g}" for ell in candidate.length_scales)
         kernel = f"kernel={candidate.kernel} " if candidate.kernel else ""
+        scales = "" if candidate.kernel == NONE else f"length_scale={scales} "
         label = (
-            f"{kernel}length_scale={scales} signal_std={candidate.signal_std:g} "
+            f"{kernel}{scales}signal_std={candidate.signal_std:g} "
             f"noise_std={candidate.noise_std:g}"
             f"{f' place_std={candidate.place_std:g}' if candidate.place_std else ''}"
             f"{f' attribute_std={candidate.attribute_std:g}' if candidate.attribute_std else ''}"

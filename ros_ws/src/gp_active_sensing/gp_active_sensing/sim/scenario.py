@@ -17,7 +17,7 @@ from gp_active_sensing.config import (
 )
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.expert.config import ExpertConfig
-from gp_active_sensing.kernels import graph_kernels
+from gp_active_sensing.kernels import NONE, graph_kernels
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import Policy
@@ -149,13 +149,18 @@ class LimitConfig:
         return PlanLimit(self.seconds, self.expansions)
 
 
+UNKNOWN = BeliefConfig()
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A simulated mission."""
 
     map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
     field: FieldConfig = param(help="what it measures")  # noqa: RUF009
-    belief: BeliefConfig = param(help="what is known about the field beforehand")  # noqa: RUF009
+    belief: BeliefConfig = param(  # noqa: RUF009
+        UNKNOWN, help="what is known about the field beforehand; left out = nothing"
+    )
     name: str = param("scenario", help="used in the name of the run directory")
     description: str = param("", help="one or two sentences, for reports")
     seed: int = param(0, help="key of every random draw", low=0)
@@ -218,8 +223,9 @@ class Scenario:
     def scale_unit(self) -> str:
         """Unit of the length-scales: metres on a map or along its roads; "" for other features."""
         on_map = self.map.kind != "points" and set(self.map.features) <= {"x", "y"}
-        along = all(name in graph_kernels for name in self.belief.kernel_names)
-        return "m" if on_map or along else ""
+        names = self.belief.kernel_names
+        along = all(name in graph_kernels for name in names if name != NONE)
+        return "m" if on_map or (names and along) else ""
 
     def build_policy(self) -> Policy:
         """Return the policy described by the scenario. Raises ConfigError."""

@@ -1,4 +1,4 @@
-"""Attributes of places enter the mean with slopes near zero; columns that tell nothing cost little."""
+"""Attributes enter the mean with slopes near zero; columns that tell nothing cost little."""
 
 from __future__ import annotations
 

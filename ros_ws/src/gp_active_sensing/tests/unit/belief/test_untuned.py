@@ -37,10 +37,10 @@ def told(
     seed: int = 0,
     noise: float = 0.1,
     adapt: bool = True,
-    config: BeliefConfig = BeliefConfig(),
+    config: BeliefConfig | None = None,
 ):
     rng = np.random.default_rng([4, seed])
-    belief = build_belief(config, GRID, ("x", "y"))
+    belief = build_belief(config or BeliefConfig(), GRID, ("x", "y"))
     for place in rng.choice(len(GRID), size=count, replace=False):
         belief.observe(int(place), float(field[place] + noise * rng.standard_normal()))
         if adapt:
