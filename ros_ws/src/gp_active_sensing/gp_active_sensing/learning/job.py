@@ -26,7 +26,7 @@ from gp_active_sensing.yaml_files import apply_overrides
 __all__ = ["Job", "found_map", "gather"]
 
 
-ON_ROADS, ON_A_PLANE = "graph_matern", "matern32"
+ON_ROADS, ON_FEATURES = "graph_matern", "matern32"
 """Kernel that is learned where none is given."""
 
 
@@ -105,7 +105,8 @@ def gather(
 def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> Job:
     """Return the job of learning one kernel: the one that is given, or one for the kind of map."""
     if config.kernel is None:
-        config = dataclasses.replace(config, kernel=ON_ROADS if topology.roads else ON_A_PLANE)
+        along = topology.roads and set(topology.feature_names) <= {"x", "y"}
+        config = dataclasses.replace(config, kernel=ON_ROADS if along else ON_FEATURES)
     return Job(config, topology, readings)
 
 

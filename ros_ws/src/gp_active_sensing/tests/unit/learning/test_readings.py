@@ -186,7 +186,7 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     job = gather(path, scenario="town", overrides=["belief.kernel=graph_matern"])
     assert (job.config.kernel, len(job.readings.places)) == ("graph_matern", 20)
     job = gather(path, map_file="town", overrides=["map.features=[relational]"])
-    assert (job.config.kernel, job.topology.feature_names[0]) == ("se", "mds_1")
+    assert (job.config.kernel, job.topology.feature_names[0]) == ("matern32", "mds_1")
     assert gather("town").topology.n == town.n
     with pytest.raises(ConfigError, match="say whose map its places are of"):
         gather(path)
