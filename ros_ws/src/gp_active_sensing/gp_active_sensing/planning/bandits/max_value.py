@@ -99,6 +99,8 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> float:
     """Return ``∫ [1 - Π Φ((w - μ)/σ)] dw`` between two levels."""
     nodes, fine, coarse = _rules()
+    # Between numbers that rounding can hardly tell apart there is nothing to be halved.
+    narrowest = max(_NARROWEST * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
     edges = np.linspace(start, stop, _PANELS + 1)
     low, high = edges[:-1], edges[1:]
     total = 0.0
@@ -108,7 +110,7 @@ def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> f
         values = _exceeding(levels.ravel(), mean, std).reshape(levels.shape)
         found = half * (values @ fine)
         error = np.abs(found - half * (values[:, ::2] @ coarse))
-        small = 2.0 * half <= _NARROWEST * (stop - start)
+        small = 2.0 * half <= narrowest
         done = (error <= _TOLERANCE * 2.0 * half) | small
         total += float(found[done].sum())
         low, high = low[~done], high[~done]

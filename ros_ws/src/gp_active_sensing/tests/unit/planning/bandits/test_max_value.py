@@ -106,3 +106,10 @@ def test_the_width_is_where_the_bounds_touch_the_estimate() -> None:
     upper = mean + width * std
     assert upper.max() == pytest.approx(1.5)
     assert int(np.argmax(upper)) == int(np.argmin((1.5 - mean) / std))
+
+
+def test_estn_of_what_is_certain_but_for_rounding() -> None:
+    for value in (1.0, -1.0, 101_325.0):
+        mean, std = np.full(5, value), np.full(5, 1e-17 * abs(value))
+        below = float(np.nextafter(value, -np.inf))
+        assert below <= est_n(mean, std, below) <= value * (1.0 + np.sign(value) * 1e-14)
