@@ -330,7 +330,8 @@ def covariance_family(
 
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name, config.smoothness)
-        along = with_places(partial(GraphCovariance, kernel, spectrum))
+        # Candidates that follow the readings keep most length-scales: their tables are kept, too.
+        along = with_places(partial(GraphCovariance, kernel, spectrum, tables={}))
         return with_attributes(along, columns), partial(_graph_grid, spectrum)
     family = with_places(partial(FeatureCovariance, build_kernel(name), features))
     grid = partial(_feature_grid, features, tuple(names or ()), links)

@@ -31,6 +31,8 @@ class GraphCovariance:
         kernel: density f of an eigenvalue under a length-scale [m].
         spectrum: of the graph's Laplacian.
         hyperparameters: the candidates, each with one length-scale.
+        tables: (n, n) correlations by length-scale, from a covariance of the same kernel over the
+            same graph before; this one's are added, those that it does not need go.
 
     Raises:
         ValueError: none, or one with several length-scales.
@@ -41,6 +43,7 @@ class GraphCovariance:
         kernel: GraphKernel,
         spectrum: Spectrum,
         hyperparameters: Sequence[HyperParameters],
+        tables: dict[float, FloatArray] | None = None,
     ) -> None:
         if not hyperparameters:
             msg = "expected at least one hyper-parameter vector, got none"
@@ -60,8 +63,11 @@ class GraphCovariance:
         distinct = list(dict.fromkeys(scales))
         self._scale = np.array([distinct.index(ell) for ell in scales])
         self._parts = [self._part(ell) for ell in distinct]
+        self._distinct = distinct
         self._keep = self.n <= _TABLE and len(distinct) * self.n**2 <= _NUMBERS
-        self._tables: dict[int, FloatArray] = {}
+        self._tables = {} if tables is None else tables
+        for ell in set(self._tables) - set(distinct):
+            del self._tables[ell]
 
     @property
     def n(self) -> int:
@@ -112,10 +118,11 @@ class GraphCovariance:
         return density - rest, rest, 1.0 / np.sqrt(diagonal)
 
     def _table(self, s: int) -> FloatArray:
-        if s not in self._tables:
+        ell = self._distinct[s]
+        if (table := self._tables.get(ell)) is None:
             everything = np.arange(self.n)
-            self._tables[s] = self._correlations([s], everything, everything)[0]
-        return self._tables[s]
+            table = self._tables[ell] = self._correlations([s], everything, everything)[0]
+        return table
 
     def _correlations(self, which: Sequence[int], rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (s, r, c) correlations under some of the distinct length-scales."""
