@@ -333,9 +333,10 @@ def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> N
     assert moved.sum() == pytest.approx(1.0)
     now = belief.covariance.hyperparameters[int(moved.argmax())]
     nearest = min(
-        {h.length_scales[0] for h in belief.covariance.hyperparameters},
+        {h.length_scales[0] for h in belief.covariance.hyperparameters if h.kernel == now.kernel},
         key=lambda ell: abs(math.log(ell / before[chosen].length_scales[0])),
     )
+    assert now.kernel == before[chosen].kernel
     assert now.length_scales[0] == nearest
     assert now.noise_std == before[chosen].noise_std
 
