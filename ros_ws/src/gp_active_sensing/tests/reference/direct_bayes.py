@@ -21,6 +21,7 @@ class DirectBelief:
     basis_std: np.ndarray
     offset: np.ndarray
     prior: np.ndarray
+    attributes: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.readings: list[tuple[int, float, float | None]] = []
@@ -34,6 +35,10 @@ class DirectBelief:
         )
         mean = (self.basis[rows] * self.basis_std**2) @ self.basis[columns].T
         own = hyper.place_std**2 * (np.asarray(rows)[:, None] == columns)
+        if self.attributes is not None:
+            mean = (
+                mean + hyper.attribute_std**2 * self.attributes[rows] @ self.attributes[columns].T
+            )
         return hyper.signal_std**2 * k + own + mean
 
     def posterior(self, hyper: HyperParameters, where: np.ndarray):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
+from gp_active_sensing.belief.attribute_covariance import with_attributes
 from gp_active_sensing.belief.place_covariance import with_places
 from gp_active_sensing.kernels import build_kernel, kernels
 
@@ -26,6 +27,7 @@ def random_case(seed: int):
             float(rng.uniform(0.5, 5.0)),
             float(rng.uniform(0.2, 1.5)),
             place_std=float(rng.choice([0.0, 0.3, 4.0])),
+            attribute_std=float(rng.choice([0.0, 2.0])),
         )
         for _ in range(int(rng.integers(1, 6)))
     )
@@ -38,9 +40,12 @@ def random_case(seed: int):
         else PriorMean.constant(n, value, std)
     )
     prior = rng.dirichlet(np.ones(len(hyper)))
-    family = with_places(partial(FeatureCovariance, kernel, features))
+    attributes = rng.standard_normal((n, 2))
+    family = with_attributes(with_places(partial(FeatureCovariance, kernel, features)), attributes)
     belief = Belief(family(hyper), mean, prior)
-    direct = DirectBelief(kernel, features, hyper, mean.basis, mean.std, mean.offset, prior)
+    direct = DirectBelief(
+        kernel, features, hyper, mean.basis, mean.std, mean.offset, prior, attributes
+    )
     readings = [
         (
             int(rng.integers(n)),

@@ -1,0 +1,47 @@
+"""What a field is made of is found: the smooth part, each place's own, the noise, or nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.belief.defaults import NONE_SHARES, SHARES
+from gp_active_sensing.kernels import NONE
+
+GRID = np.stack(np.meshgrid(np.arange(14.0), np.arange(14.0)), -1).reshape(-1, 2)
+ROUGH = np.exp(-np.sqrt(((GRID[:, None] - GRID[None]) ** 2).sum(-1)) / 4.0)
+ROOT = np.linalg.cholesky(ROUGH + 1e-9 * np.eye(len(GRID)))
+ALL = (*SHARES, *NONE_SHARES)
+
+
+def posterior(shares: tuple[float, float, float], seed: int) -> np.ndarray:
+    """(6,) posterior of `ALL` from two readings at each of 60 places of a draw with `shares`."""
+    rng = np.random.default_rng([12, seed])
+    smooth, own, noise = (share**0.5 for share in shares)
+    field = smooth * (ROOT @ rng.standard_normal(len(GRID))) + own * rng.standard_normal(len(GRID))
+    config = BeliefConfig(kernel=("matern12", NONE), length_scales=(4.0,))
+    belief = build_belief(config, GRID)
+    for place in rng.choice(len(GRID), 60, replace=False).tolist():
+        for _ in range(2):
+            belief.observe(place, 50.0 + 7.0 * float(field[place] + noise * rng.standard_normal()))
+    return belief.weights
+
+
+@pytest.mark.parametrize("number", range(len(ALL)))
+def test_the_shares_of_a_field_are_found(number: int) -> None:
+    found = np.mean([posterior(ALL[number], seed) for seed in range(8)], axis=0)
+    assert int(found.argmax()) == number
+    assert found[number] > 0.5
+
+
+def test_the_posterior_of_the_shares_is_what_it_says() -> None:
+    """Of draws from the prior, the probability given to the truth is on average its own mean."""
+    given, expected = [], []
+    for seed in range(90):
+        number = seed % len(ALL)
+        weights = posterior(ALL[number], 100 + seed)
+        given.append(weights[number])
+        expected.append(float(np.square(weights).sum()))
+    error = np.std(np.array(given) - np.array(expected)) / np.sqrt(len(given))
+    assert abs(np.mean(given) - np.mean(expected)) < 3.0 * error
