@@ -404,8 +404,17 @@ class Belief:
 
     def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the latent field under each λ."""
-        everywhere = locations is None
-        where = np.arange(self.n) if locations is None else np.asarray(locations, dtype=np.int64)
+        if locations is not None:
+            return self._marginals(np.asarray(locations, dtype=np.int64))
+        if (chunks := self._updated.chunks()) is None:
+            return self._marginals(np.arange(self.n), everywhere=True)
+        parts = [self._marginals(chunk) for chunk in chunks]
+        means, variances = zip(*parts, strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
+
+    def _marginals(
+        self, where: IntArray, *, everywhere: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
         mean, W, R = self._project(where, everywhere=everywhere)
         variance: FloatArray = self.covariance.variance(where) - (W * W).sum(axis=1)
         if R.shape[2]:

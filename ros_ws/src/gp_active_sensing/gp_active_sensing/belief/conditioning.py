@@ -215,6 +215,15 @@ class Conditioning:
         places, _, mean, log_within, squares, _ = self._collapsed()
         return places, mean, log_within, squares
 
+    def chunks(self) -> list[IntArray] | None:
+        """Return all places in parts of which the memory is small; None where all together are."""
+        n = self.covariance.n
+        if self._everywhere.keeps(self.factor):
+            return None
+        self._everywhere.release()
+        size = self._everywhere.chunk(self.factor)
+        return [np.arange(i, min(i + size, n)) for i in range(0, n, size)]
+
     def _truncate(self, rows: int) -> None:
         self.factor.truncate(rows)
         self._everywhere.truncate(rows)

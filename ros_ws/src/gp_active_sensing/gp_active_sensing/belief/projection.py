@@ -11,6 +11,8 @@ __all__ = ["Projection"]
 
 _MOST = 256e6
 """Bytes that may be kept; a larger map is solved for anew each time."""
+_FEWEST = 64
+"""Places that are predicted together at least, however many candidates and readings there are."""
 _GROWTH = 1.5
 """Factor by which the room for rows grows."""
 
@@ -31,12 +33,24 @@ class Projection:
         """Forget the rows from number `rows` on: the factor's are others now."""
         self._rows = min(self._rows, rows)
 
+    def keeps(self, factor: Factor) -> bool:
+        """Say whether the map is small enough for everything to be kept."""
+        return 8.0 * _GROWTH * factor.C.shape[0] * factor.rows * self._everything.size <= _MOST
+
+    def chunk(self, factor: Factor) -> int:
+        """Return how many places at a time take a quarter of the memory that may be kept."""
+        return max(_FEWEST, int(_MOST / 4.0 / (8.0 * factor.C.shape[0] * max(factor.rows, 1))))
+
+    def release(self) -> None:
+        """Give back the memory of what is kept."""
+        self._kept, self._rows = np.empty((0, 0, self._everything.size)), 0
+
     def of(self, factor: Factor) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; not to be changed."""
         R, n = factor.rows, self._everything.size
         L = factor.C.shape[0]
-        if 8.0 * _GROWTH * L * R * n > _MOST:
-            self._kept, self._rows = np.empty((0, 0, n)), 0
+        if not self.keeps(factor):
+            self.release()
             return factor.solve(self._between(factor, 0))
         if self._kept.shape[0] != L or self._kept.shape[1] < R:
             grown = np.empty((L, int(_GROWTH * R) + 1, n))

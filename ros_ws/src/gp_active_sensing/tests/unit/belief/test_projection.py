@@ -71,6 +71,7 @@ def test_nothing_is_kept_of_a_map_that_is_too_large(monkeypatch: pytest.MonkeyPa
         read(belief, rng)
     check(belief)
     monkeypatch.setattr(projection, "_MOST", 0.0)
+    monkeypatch.setattr(projection, "_FEWEST", 7)  # so that it is predicted in parts
     check(belief)
     assert belief._data._everywhere._kept.nbytes == 0
     monkeypatch.undo()
