@@ -35,7 +35,8 @@ class Projection:
 
     def keeps(self, factor: Factor) -> bool:
         """Say whether the map is small enough for everything to be kept."""
-        return 8.0 * _GROWTH * factor.C.shape[0] * factor.rows * self._everything.size <= _MOST
+        size = 8.0 * _GROWTH * factor.C.shape[0] * factor.rows * self._everything.size
+        return bool(size <= _MOST)
 
     def chunk(self, factor: Factor) -> int:
         """Return how many places at a time take a quarter of the memory that may be kept."""
