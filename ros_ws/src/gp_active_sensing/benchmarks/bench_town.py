@@ -1,6 +1,12 @@
-"""Stage planning time of ⟨α,ε⟩-BAL on the town: N' = 5, S = 5, 7 length-scales, 240 readings."""
+"""Stage planning time of ⟨α,ε⟩-BAL on the town: N' = 5, S = 5; 7 length-scales, or as it comes."""
 
 from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 from common import Section, cholesky_seconds, quantiles
@@ -8,19 +14,29 @@ from common import Section, cholesky_seconds, quantiles
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit, Reading
 
+HERE = Path(__file__).resolve().parent
+SEVEN = ("belief.kernel=matern32",)
+"""The scenario's own belief."""
+DEFAULT = ("belief={}",)
+"""The belief of a configuration that says nothing about it."""
 SETTINGS = (
-    ("gap", PlanLimit(expansions=200)),
-    ("gap", PlanLimit(expansions=1000)),
-    ("gap", PlanLimit(expansions=20_000)),
-    ("gap", PlanLimit(seconds=0.25)),
-    ("published", PlanLimit(expansions=1000)),
+    ("gap", PlanLimit(expansions=200), SEVEN),
+    ("gap", PlanLimit(expansions=1000), SEVEN),
+    ("gap", PlanLimit(expansions=20_000), SEVEN),
+    ("gap", PlanLimit(seconds=0.25), SEVEN),
+    ("published", PlanLimit(expansions=1000), SEVEN),
+    ("gap", PlanLimit(expansions=1000), DEFAULT),
+    ("gap", PlanLimit(expansions=20_000), DEFAULT),
 )
 
 
-def mission(search: str, limit: PlanLimit, readings: int) -> dict[str, list[float]]:
+def mission(
+    search: str, limit: PlanLimit, readings: int, belief: tuple[str, ...] = ()
+) -> dict[str, list[float]]:
     """Plan and read `readings` stages; return time, gap and expansions of each."""
     scenario = load_scenario(
-        "town", overrides=[f"budget.readings={readings}", f"policy.search={search}"]
+        "town",
+        overrides=[*belief, f"budget.readings={readings}", f"policy.search={search}"],
     )
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)
@@ -35,17 +51,43 @@ def mission(search: str, limit: PlanLimit, readings: int) -> dict[str, list[floa
         out["seconds"].append(plan.seconds)
         out["gap"].append(plan.gap)
         out["expanded"].append(plan.expanded)
+        out["places"].append(int(at))
+    out["candidates"] = [len(loop.belief.weights)]
     return out
 
 
+def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]:
+    """Do the same with the package of another checkout, in a process of its own."""
+    command = [sys.executable, str(HERE / "bench_town.py"), str(index), str(readings)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE)])}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def measured(index: int, readings: int) -> dict[str, list[float]]:
+    """Return the mission of a setting, with the yardstick measured just before."""
+    search, limit, belief = SETTINGS[index]
+    return {"yardstick": [cholesky_seconds()], **mission(search, limit, readings, belief)}
+
+
 def run(readings: int = 240) -> Section:
+    """Return the section; with GPAS_BEFORE, the package folder of another checkout, its rows too.
+
+    GPAS_READINGS says how many stages a mission has.
+    """
+    readings = int(os.environ.get("GPAS_READINGS", readings))
+    before = os.environ.get("GPAS_BEFORE")
     section = Section(
         "Planning a stage on the town",
         "python benchmarks/run.py town",
-        f"`sim/town.yaml` as shipped (N' = 5, S = 5, 7 length-scales, α = 0.05 nat), {readings} "
-        "readings, one core. `closed` is the share of stages whose gap reached α. The last column "
-        "is the median time over that of a 1000 × 1000 Cholesky measured just before.",
+        f"`sim/town.yaml` (N' = 5, S = 5, α = 0.05 nat), {readings} readings, one core, with the 7 "
+        "length-scales that it ships and with the belief as it comes (`belief: {}`). `closed` is "
+        "the share of stages whose gap reached α. The last column is the median time over that "
+        "of a 1000 × 1000 Cholesky measured just before the mission."
+        + (" `before`: an earlier commit, in turn with this one." if before else ""),
         (
+            "code",
+            "candidates",
             "search",
             "limit",
             "median s",
@@ -59,26 +101,36 @@ def run(readings: int = 240) -> Section:
             "median / Cholesky",
         ),
     )
-    for search, limit in SETTINGS:
-        yardstick = cholesky_seconds()
-        out = mission(search, limit, readings)
-        median, p99, largest = quantiles(out["seconds"])
-        gap, gap99, _ = quantiles(out["gap"])
-        closed = float(np.mean(np.array(out["gap"]) <= 0.05))
-        name = f"{limit.seconds} s" if limit.seconds else f"{limit.expansions} expansions"
-        section.rows.append(
-            (
-                search,
-                name,
-                median,
-                p99,
-                largest,
-                float(np.sum(out["seconds"])),
-                gap,
-                gap99,
-                f"{100 * closed:.0f} %",
-                float(np.median(out["expanded"])),
-                median / yardstick,
+    own = str(HERE.parent)
+    for index, (search, limit, _) in enumerate(SETTINGS):
+        # One process for each, so that neither profits from what the other has loaded.
+        for code, package in (("before", before), ("now", own)):
+            if package is None:
+                continue
+            out = elsewhere(package, index, readings)
+            median, p99, largest = quantiles(out["seconds"])
+            gap, gap99, _ = quantiles(out["gap"])
+            closed = float(np.mean(np.array(out["gap"]) <= 0.05))
+            name = f"{limit.seconds} s" if limit.seconds else f"{limit.expansions} expansions"
+            section.rows.append(
+                (
+                    code,
+                    int(out["candidates"][0]),
+                    search,
+                    name,
+                    median,
+                    p99,
+                    largest,
+                    float(np.sum(out["seconds"])),
+                    gap,
+                    gap99,
+                    f"{100 * closed:.0f} %",
+                    float(np.median(out["expanded"])),
+                    median / out["yardstick"][0],
+                )
             )
-        )
     return section
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured(int(sys.argv[1]), int(sys.argv[2]))))

@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BENCHMARKS = (
     "town",
+    "candidates",
     "belief",
     "beliefs",
     "draws",

@@ -11,6 +11,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.bal.merge import Candidates, joined
 from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, Problem
 from gp_active_sensing.planning.bal.search import SEARCHES
 from gp_active_sensing.planning.bal.sequences import Sequence
@@ -58,6 +59,9 @@ class Bal:
     The tree is over readings; no sequence in it goes beyond the budget of metres and seconds, or
     too far to get back to the end place. Of what is crossed and read on the way (`map.reach`) it
     counts the readings, not what they tell.
+
+    A belief of more λ than `candidates` is planned with after those whose predictions agree at the
+    places in reach were joined (`merge`). Values and bounds are then those of the joined belief.
     """
 
     horizon: int = param(4, help="readings to look ahead, N'", unit="readings", low=1)
@@ -94,6 +98,11 @@ class Bal:
         help="cells: share of the belief that is planned with; the least probable λ beyond it wait",
         above=0.0,
         high=1.0,
+    )
+    candidates: int = param(
+        8,
+        help="cells: most λ that are planned with; those whose predictions agree are joined",
+        low=1,
     )
     max_sequences: int = param(
         2000,
@@ -163,8 +172,9 @@ class Bal:
 
         try:
             if room() > 0:
-                weights = belief.weights[kept] / belief.weights[kept].sum()
-                sequence, mean = self._first(belief, kept, problem, at, options, pending, remaining)
+                sequence, mean, weights = self._first(
+                    belief, kept, problem, at, options, pending, remaining
+                )
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
                 SEARCHES[self.search](tree, self.alpha, room)
                 if tree.root is None:  # closed from the start: the candidates still need values
@@ -185,8 +195,11 @@ class Bal:
         options: Choices,
         pending: Collection[int],
         remaining: Budget,
-    ) -> tuple[Sequence, FloatArray]:
-        """Return the state of the map before the first visit, and means (L, m) there."""
+    ) -> tuple[Sequence, FloatArray, FloatArray]:
+        """Return the state of the map before the first visit, means (L, m) there and the belief.
+
+        The problem gets the noise of the candidates that are planned with.
+        """
         horizon = self.horizon
         if remaining.readings is not None:
             horizon = min(horizon, remaining.readings)
@@ -195,7 +208,18 @@ class Bal:
             horizon = min(horizon, outlook.longest)
         locations = np.array(sorted(outlook.places))
         posterior = joint_given_pending(belief, locations, pending)
-        largest = np.diagonal(posterior.covariance[kept], axis1=1, axis2=2).max(axis=1)
+        weights = belief.weights[kept]
+        found = Candidates(
+            weights / weights.sum(),
+            posterior.mean[kept],
+            posterior.covariance[kept],
+            problem.noise,
+            problem.reference,
+        )
+        if self.discretisation == "cells":
+            found = joined(found, self.candidates)
+        problem.noise, problem.reference = found.noise, found.reference
+        largest = np.diagonal(found.covariance, axis1=1, axis2=2).max(axis=1)
         problem.delicate = bool((problem.noise < DELICATE * largest).any())
         sequence = Sequence(
             problem,
@@ -204,11 +228,11 @@ class Bal:
             locations,
             np.searchsorted(locations, options.locations),
             outlook.sequences,
-            posterior.covariance[kept],
+            found.covariance,
             at=at,
             left=remaining,
         )
-        return sequence, posterior.mean[kept]
+        return sequence, found.mean, found.weights
 
     def _values(
         self, key: int, sequence: Sequence, mean: FloatArray, weights: FloatArray

@@ -1,0 +1,126 @@
+"""Fewer candidates λ to plan with: those whose predictions agree become one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.ties import NAT, first_best
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["Candidates", "joined"]
+
+_PLACES = 48
+"""Places at most whose correlations are compared."""
+
+
+class Candidates(NamedTuple):
+    """What is predicted at m places under each of L candidates λ.
+
+    Args:
+        weights: (L,) belief; sums to one.
+        mean: (L, m).
+        covariance: (L, m, m) of the latent field.
+        noise: (L,) variance of the noise.
+        reference: (L,) entropy of the noise, taken off every reading's entropy.
+    """
+
+    weights: FloatArray
+    mean: FloatArray
+    covariance: FloatArray
+    noise: FloatArray
+    reference: FloatArray
+
+
+def joined(candidates: Candidates, most: int) -> Candidates:
+    r"""Return no more than so many candidates, those that predict the same taken together.
+
+    One after the other the two are joined that are dearest to keep apart: with the least
+
+    .. math:: \frac{w_i w_j}{w_i + w_j} \Big( \sum_x \frac{(\mu_{ix} - \mu_{jx})^2}{\bar v_x}
+        + \tfrac12 \sum_x (\log v_{ix} - \log v_{jx})^2
+        + \frac{1}{m} \sum_{x \ne y} (\rho_{ixy} - \rho_{jxy})^2 \Big)
+
+    over means, variances v and correlations ρ of readings, a Gaussian's divergence where they are
+    close [Ward1963]. What is joined has the weights' sum and the moments of its mixture: the mean
+    of readings, and their covariance with what its parts disagree about their means. Noise and
+    reference are averages. Exact where there are no more candidates than `most`.
+
+    Args:
+        candidates: any number of them.
+        most: at least 1.
+    """
+    weights = candidates.weights
+    if len(weights) <= most:
+        return candidates
+    group = _groups(weights, _features(candidates), most)
+    share = np.zeros((group.max() + 1, len(weights)))
+    share[group, np.arange(len(weights))] = weights
+    total = share.sum(axis=1)
+    share /= total[:, None]
+    mean = share @ candidates.mean
+    covariance = np.tensordot(share, candidates.covariance, axes=1)
+    apart = candidates.mean - mean[group]
+    for g in range(len(total)):
+        mine = np.flatnonzero(group == g)
+        covariance[g] += (apart[mine].T * share[g, mine]) @ apart[mine]
+    return Candidates(
+        total, mean, covariance, share @ candidates.noise, share @ candidates.reference
+    )
+
+
+def _features(candidates: Candidates) -> FloatArray:
+    """Return (L, F) numbers whose squared distances are those of `joined`."""
+    weights, mean = candidates.weights, candidates.mean
+    L, m = mean.shape
+    noise = candidates.noise
+    variance = np.maximum(np.diagonal(candidates.covariance, axis1=1, axis2=2), 0.0)
+    variance = variance + noise[:, None]
+    scale = np.sqrt(weights @ variance)
+    # A few places tell how correlations differ, evenly over all.
+    some = np.unique(np.linspace(0, m - 1, min(m, _PLACES)).round().astype(np.int64))
+    size = np.sqrt(variance[:, some])
+    correlation = candidates.covariance[:, some[:, None], some] / size[:, :, None]
+    correlation /= size[:, None]
+    correlation[:, np.arange(len(some)), np.arange(len(some))] = 0.0
+    return np.concatenate(
+        [
+            (mean - weights @ mean) / scale,
+            np.sqrt(0.5) * np.log(variance),
+            correlation.reshape(L, -1) / np.sqrt(len(some)),
+        ],
+        axis=1,
+    )
+
+
+def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
+    """Return the (L,) group of each candidate; groups in the order of their first candidates."""
+    L = len(weights)
+    weight = weights.copy()
+    centred = features - weights @ features
+    gram = centred @ centred.T
+    square = np.diagonal(gram)
+    apart = np.maximum(square[:, None] + square - 2.0 * gram, 0.0)
+    # Dearness of all pairs i < j; of groups only the first member is used.
+    cost = weight[:, None] * weight / (weight[:, None] + weight) * apart
+    cost[np.tril_indices(L)] = np.inf
+    group = np.arange(L)
+    for _ in range(L - most):
+        i, j = divmod(int(first_best(-cost.ravel(), floor=NAT)), L)
+        both = weight[i] + weight[j]
+        # Ward's distance of the pair to every other group, from those of its parts.
+        to_i = np.minimum(cost[i], cost[:, i])
+        to_j = np.minimum(cost[j], cost[:, j])
+        with np.errstate(invalid="ignore"):
+            new = (weight[i] + weight) * to_i + (weight[j] + weight) * to_j - weight * cost[i, j]
+        new = np.maximum(new / (both + weight), 0.0)
+        weight[i] = both
+        group[group == j] = i
+        gone = ~np.isfinite(to_i) | ~np.isfinite(to_j)
+        new[gone] = np.inf
+        later = np.arange(L) > i
+        cost[i] = np.where(later, new, np.inf)
+        cost[:, i] = np.where(np.arange(L) < i, new, np.inf)
+        cost[j] = cost[:, j] = np.inf
+    return np.unique(group, return_inverse=True)[1]
