@@ -27,9 +27,8 @@ def decisions(name: str, stages: int, every: int, expansions: int) -> dict[int, 
     scenario = load_scenario(name, overrides=["belief={}"])
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)
-    policy, at = scenario.policy, world.start
-    if not isinstance(policy, Bal):
-        policy = Bal(horizon=3, alpha=0.05)
+    policy, at = loop.policy, world.start
+    assert isinstance(policy, Bal)
     yardstick = cholesky_seconds()
     found: dict[int, list[Any]] = {count: [] for count in COUNTS}
     for stage in range(stages):
@@ -47,7 +46,7 @@ def decisions(name: str, stages: int, every: int, expansions: int) -> dict[int, 
                 )
                 if plan.waypoint is None:
                     break
-                lower = lower or {value.place: value.lower for value in plan.candidates}
+                lower = lower or {value.location: value.lower for value in plan.candidates}
                 loss = max(lower.values()) - lower[plan.waypoint]
                 found[count].append((plan.seconds / yardstick, plan.gap, loss))
         at = loop.ask(at, limit=PlanLimit(expansions=50)).waypoint
