@@ -67,7 +67,7 @@ def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]
 def run(readings: int = 240) -> Section:
     """Return the section; with GPAS_BEFORE, the package folder of another checkout, its rows too.
 
-    GPAS_READINGS says how many stages a mission has.
+    GPAS_READINGS says how many stages a mission has, GPAS_SETTINGS which rows are measured (0,1,…).
     """
     readings = int(os.environ.get("GPAS_READINGS", readings))
     before = os.environ.get("GPAS_BEFORE")
@@ -96,7 +96,9 @@ def run(readings: int = 240) -> Section:
         ),
     )
     own = str(HERE.parent)
-    for index, (search, limit, _) in enumerate(SETTINGS):
+    chosen = os.environ.get("GPAS_SETTINGS", ",".join(map(str, range(len(SETTINGS)))))
+    for index in map(int, chosen.split(",")):
+        search, limit, _ = SETTINGS[index]
         # One process for each, so that neither profits from what the other has loaded.
         for code, package in (("before", before), ("now", own)):
             if package is None:
