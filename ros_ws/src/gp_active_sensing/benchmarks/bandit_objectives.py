@@ -21,6 +21,7 @@ from gp_active_sensing.belief import (
     belief_on,
 )
 from gp_active_sensing.belief.history import empirical
+from gp_active_sensing.belief.place_covariance import smooth_part
 from gp_active_sensing.learning import PriorReadings, belief_section, learn
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
@@ -80,8 +81,8 @@ def intel(folder: Path, *, own_means: bool = True) -> list[Task]:
 def slowest_roads(folder: Path) -> list[Task]:
     """Every Monday as a field; the network kernel is learned from the Monday before it.
 
-    What the kernel does not explain of a sensor's speed, learned as noise, belongs to the field
-    that is looked for: it is a variance of each sensor's own.
+    What the kernel does not explain of a sensor's speed belongs to the field that is looked for: it
+    is a variance of each sensor's own. With one speed of each sensor it is learned as noise.
     """
     network = san_jose(folder)
     roads = Roads(network.road_map)
@@ -93,7 +94,7 @@ def slowest_roads(folder: Path) -> list[Task]:
         estimate = learn(config, roads, readings, starts=2)
         section = belief_section(estimate, config, "point")
         known = belief_on(dataclasses.replace(section, mean_std=0.0), roads)
-        smooth = known.covariance.between(network.places, network.places)[0]
+        smooth = smooth_part(known.covariance).between(network.places, network.places)[0]
         covariance = smooth + estimate.noise_std**2 * np.eye(len(field))
         mean = np.full(len(field), estimate.mean[0])
         tasks.append(Task(f"week {week + 1}", field, mean, covariance, "minimise"))

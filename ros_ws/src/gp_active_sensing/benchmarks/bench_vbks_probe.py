@@ -72,10 +72,10 @@ def arms(
     model = select_kernels(field.rows(), kernel_set(size.kernels), config(size, number))
     write_model(folder / "model.npz", model)
     readings = PriorReadings(field.places, field.log, "yesterday")
-    untuned = BeliefConfig()
+    smooth = BeliefConfig(kernel="se")
     found = {
-        "default": untuned,
-        "learned SE": belief_section(learn(untuned, field.topology, readings), untuned),
+        "default": BeliefConfig(),
+        "learned SE": belief_section(learn(smooth, field.topology, readings), smooth),
         "model": BeliefConfig(model=str(folder / "model.npz")),
         "most probable kernel": BeliefConfig(model=str(folder / "model.npz"), kernels=1),
     }

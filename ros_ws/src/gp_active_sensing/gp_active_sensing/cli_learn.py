@@ -26,8 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
-_LENGTHS_ONLY = ("way", "per_feature", "starts", "subset")
+_LENGTHS_ONLY = ("way", "per_feature", "starts", "subset", "noise")
 """Parameters that are for length-scales only."""
+
+
+def _deviation(context: click.Context, parameter: click.Parameter, value: float | None) -> Any:
+    """Return a standard deviation, None where none is given."""
+    if value is not None and not (math.isfinite(value) and value > 0.0):
+        msg = f"expected a finite number above 0, got {value:g}"
+        raise click.BadParameter(msg)
+    return value
 
 
 @click.command()
@@ -75,6 +83,13 @@ _LENGTHS_ONLY = ("way", "per_feature", "starts", "subset")
 @click.option(
     "--subset", type=click.IntRange(min=8), default=1000, show_default=True, help="Places at most."
 )
+@click.option(
+    "--noise",
+    type=float,
+    callback=_deviation,
+    metavar="STD",
+    help="Of the sensor, where it is known: how much two readings of one place differ.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of every random draw.")
 @kernel_options
 @click.option(
@@ -97,12 +112,15 @@ def learn(
     per_feature: bool,
     starts: int,
     subset: int,
+    noise: float | None,
     seed: int,
     out: Path | None,
     as_json: bool,
     **kernel_words: Any,
 ) -> None:
     """Learn length-scales, signal and noise from prior readings; print a `belief:` section.
+
+    And what belongs to each place alone, where places were read several times or --noise is given.
 
     With --kernels, or --continue: learn a belief over kernels and write it as a model, which a
     belief takes as belief.model (the commands `model …` show it and predict with it).
@@ -168,6 +186,7 @@ def learn(
         subset=subset,
         seed=seed,
         per_feature=per_feature,
+        noise=noise,
     )
     section = belief_section(estimate, job.config, way)
     if as_json:
@@ -200,16 +219,14 @@ def _remarks(job: Job, estimate: Estimate, overrides: tuple[str, ...]) -> dict[s
     graph = job.config.kernel in graph_kernels
     over = "the road graph" if graph else ", ".join(names if len(names) < 7 else [*names[:3], "…"])
     scales = " ".join(f"{ell:.3g}" for ell in estimate.length_scales)
-    numbers = zip(
-        ("length-scale", "signal", "noise"),
-        (scales, f"{estimate.signal_std:.3g}", f"{estimate.noise_std:.3g}"),
-        estimate.errors,
-        strict=True,
-    )
-    shown = [
-        f"{word} {number}" + (f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)")
-        for word, number, error in numbers
+    numbers = [
+        ("length-scale", scales, estimate.errors[0]),
+        ("signal", f"{estimate.signal_std:.3g}", estimate.errors[1]),
+        ("noise", f"{estimate.noise_std:.3g}", estimate.errors[2]),
     ]
+    if estimate.place_gain is not None:
+        numbers.append(("each place's own", f"{estimate.place_std:.3g}", estimate.errors[3]))
+    shown = [f"{word} {number}{_within(error)}" for word, number, error in numbers]
     mean = " ".join(f"{value:.3g}" for value in estimate.mean)
     starts = len(estimate.log_posterior)
     # What belongs to the section and is not in it: the map that its length-scales are of.
@@ -220,12 +237,37 @@ def _remarks(job: Job, estimate: Estimate, overrides: tuple[str, ...]) -> dict[s
         + (f", with {', '.join(of_map)}" if of_map else ""),
         "kernel": f"{job.config.kernel} of {over}",
         "found": ", ".join(shown),
+        "each place's own": _of_places(estimate),
         "mean": mean if job.config.mean == "constant" else f"{mean} (constant, then slopes)",
         "search": f"{estimate.agreeing} of {starts} starts agree",
     }
 
 
+def _within(error: float) -> str:
+    """Return how sure a number is."""
+    if error == 0.0:
+        return " (given)"
+    return f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)"
+
+
+def _of_places(estimate: Estimate) -> str:
+    """Return what the readings say of what belongs to each place alone."""
+    if estimate.place_gain is None:
+        again = estimate.readings - estimate.places
+        read = f"only {again} readings are" if again else "no reading is"
+        return (
+            f"not known: {read} of a place that was read before, so the noise above has it in it. "
+            "Half of its variance is taken for it; read places again, or give the sensor's --noise"
+        )
+    gain = estimate.place_gain
+    if estimate.place_told:
+        return f"{gain:.1f} nat more probable than nothing"
+    return f"not certain, {gain:.1f} nat against nothing: both are candidates"
+
+
 def _finite(found: dict[str, Any]) -> dict[str, Any]:
-    """Return plain data with null where a standard error is not finite: JSON has no word for it."""
+    """Return plain data with null where a number is not finite: JSON has no word for it."""
     errors = [e if math.isfinite(e) else None for e in found["errors"]]
-    return found | {"errors": errors}
+    gain = found["place_gain"]
+    known = gain is not None and math.isfinite(gain)
+    return found | {"errors": errors, "place_gain": gain if known else None}

@@ -21,6 +21,8 @@ _TABLE = 16_000_000
 class KernelCandidates:
     """Candidates that have the same kernel and differ in the lengths over which it varies.
 
+    Some may differ in what is each place's own and in the noise only: then their θ are the same.
+
     Args:
         composite: the kernel.
         thetas: (F, P) in normalised units; equal but for lengths of variation.
@@ -37,7 +39,8 @@ class KernelCandidates:
 class KernelCovariance:
     """``s² k_i(z, z'; θ_i)`` over places whose inputs are z, the candidates kernel by kernel.
 
-    The variance differs from place to place where a kernel has a LIN.
+    The variance differs from place to place where a kernel has a LIN. What is each place's own is
+    not in it, see `PlaceCovariance`.
 
     Args:
         groups: the candidates, those of a kernel together.
@@ -60,11 +63,20 @@ class KernelCovariance:
             msg = f"expected finite inputs (n, {widths.pop()}), got shape {Z.shape}"
             raise ValueError(msg)
         self._n = len(Z)
-        self._parts = [_Prepared(group, Z, output_scale**2) for group in groups]
+        self._parts: list[_Prepared] = []
         self._hyperparameters = tuple(h for group in groups for h in group.hyperparameters)
+        # Candidates of the same θ have their covariance in common.
+        which: list[int] = []
+        distinct = 0
+        for group in groups:
+            thetas, inverse = np.unique(group.thetas, axis=0, return_inverse=True)
+            self._parts.append(_Prepared(group.composite, thetas, Z, output_scale**2))
+            which += (distinct + inverse.reshape(-1)).tolist()
+            distinct += len(thetas)
+        self._which: IntArray = np.array(which)
         self._variance: FloatArray = np.concatenate([part.variance() for part in self._parts])
         self._table: FloatArray | None = None
-        if len(self._hyperparameters) * self._n**2 <= _TABLE:
+        if distinct * self._n**2 <= _TABLE:
             everywhere = np.arange(self._n)
             self._table = self._computed(everywhere, everywhere)
 
@@ -81,12 +93,14 @@ class KernelCovariance:
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
         if self._table is None:
-            return self._computed(rows, columns)
-        return np.asarray(self._table[:, np.asarray(rows)[:, None], columns])
+            return np.asarray(self._computed(rows, columns)[self._which])
+        return np.asarray(
+            self._table[self._which[:, None, None], np.asarray(rows)[:, None], columns]
+        )
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
-        return np.asarray(self._variance[:, locations])
+        return np.asarray(self._variance[:, locations][self._which])
 
     def _computed(self, rows: IntArray, columns: IntArray) -> FloatArray:
         found = np.concatenate([part.between(rows, columns) for part in self._parts])
@@ -97,27 +111,29 @@ class KernelCovariance:
 
 
 class _Prepared:
-    """The candidates of one kernel, with what every place brings to each of its leaves.
+    """The distinct θ of one kernel, with what every place brings to each of its leaves.
 
     A leaf that is no LIN is a function of ``|w - w'|²``, a LIN is ``w · w'``; the w, (F, n, q), are
     kept.
     """
 
-    def __init__(self, group: KernelCandidates, Z: FloatArray, scale: float) -> None:
-        self._composite, self._theta = group.composite, group.thetas[0]
+    def __init__(
+        self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float
+    ) -> None:
+        self._composite, self._theta = composite, thetas[0]
         self._scale = scale
-        self._shape = (len(group.thetas), len(Z))
+        self._shape = (len(thetas), len(Z))
         self._leaves: list[tuple[str, FloatArray, FloatArray, float]] = []
         for leaf, base in enumerate(self._composite.leaves):
-            lengths = self._of("length_scale", leaf, group.thetas)
-            periods = self._of("period", leaf, group.thetas)
+            lengths = self._of("length_scale", leaf, thetas)
+            periods = self._of("period", leaf, thetas)
             places = np.array(
                 [
                     warped(Z, ell, periods[f] if periods.size else None)
                     for f, ell in enumerate(lengths)
                 ]
             )
-            alpha = float(self._of("alpha", leaf, group.thetas)[0, 0]) if base == "RQ" else 1.0
+            alpha = float(self._of("alpha", leaf, thetas)[0, 0]) if base == "RQ" else 1.0
             self._leaves.append((base, places, (places**2).sum(axis=2), alpha))
 
     def _of(self, kind: str, leaf: int, thetas: FloatArray) -> FloatArray:

@@ -1,9 +1,10 @@
-"""From a belief over kernels to that of a mission: candidates are (kernel, length-scale) pairs.
+"""From a belief over kernels to that of a mission: candidates are kernels with a length-scale.
 
 The top kernels of q*(k), each with its length-scales times log-spaced factors f, which reach two
 standard deviations of q(θ) to either side, but at least a factor 2 and at most 8; a prior weight is
 ``q*(k_i)`` times the log-normal mass of f. Everything else of θ, periods too, is its mean.
-[Teng2020, Sec. 4]
+[Teng2020, Sec. 4] Each pair is there with little and with much of the noise as what belongs to each
+place alone, part of the field.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gp_active_sensing.belief.covariance import HyperParameters
 from gp_active_sensing.belief.kernel_covariance import KernelCandidates, KernelCovariance
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.own_model import model_path, with_mark
+from gp_active_sensing.belief.place_covariance import PlaceCovariance
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.selection import KernelFit, KernelModel, Scaling, read_model
@@ -32,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """How far the factors reach to either side at least and at most."""
+OWN_SHARES = (0.2, 0.8)
+"""Shares of the variance of the learned noise that may be each place's own, each as probable: rows
+of one reading a place tell only the sum of both."""
 _SMALLEST = 1e-9
 """Least standard deviation of the field, in those of the outputs that were learned from: a kernel
 that found nothing."""
@@ -104,7 +109,7 @@ def belief_of(
         source,
         ", ".join(f"{g.composite.name} {g.weights.sum():.2f}" for g in groups),
     )
-    covariance = KernelCovariance(groups, inputs, scale)
+    covariance = PlaceCovariance(KernelCovariance(groups, inputs, scale))
     return Belief(
         covariance,
         PriorMean.constant(covariance.n, model.scaling.output_shift, _mean_std(config, model)),
@@ -124,7 +129,8 @@ def candidates_of(
         inputs: (n, d) of the places in normalised units.
         kernels: so many of the most probable at most.
         scales: factors on the length-scales of each, an odd number, so that those that were learned
-            are among them; of a kernel without any there is one candidate.
+            are among them; a kernel without any has none. Each is there once for each of
+            `OWN_SHARES`.
         extent: of the map in feature units, the length-scale of a kernel that has none.
 
     Raises:
@@ -159,12 +165,16 @@ def _of_kernel(
         HyperParameters(
             (kernel.typical_length(theta, scaling.input_scale) or extent,),
             signal * scaling.output_scale,
-            math.sqrt(noise) * scaling.output_scale,
+            math.sqrt((1.0 - own) * noise) * scaling.output_scale,
             kernel.name,
+            math.sqrt(own * noise) * scaling.output_scale,
         )
         for theta in thetas
+        for own in OWN_SHARES
     )
-    return KernelCandidates(kernel, thetas, found, weight * mass)
+    each = len(OWN_SHARES)
+    prior = np.repeat(weight * mass / each, each)
+    return KernelCandidates(kernel, np.repeat(thetas, each, axis=0), found, prior)
 
 
 def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:

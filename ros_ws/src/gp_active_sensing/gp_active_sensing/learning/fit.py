@@ -1,17 +1,17 @@
-"""The most probable length-scale, signal and noise of prior readings."""
+"""The most probable length-scale, signal, noise and place part of prior readings."""
 
 from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.errors import BeliefError, MissingDependencyError
-from gp_active_sensing.learning.problem import Problem, pose
+from gp_active_sensing.errors import BeliefError, ConfigError, MissingDependencyError
+from gp_active_sensing.learning.problem import pose
 from gp_active_sensing.learning.readings import PriorReadings
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
@@ -32,7 +32,10 @@ _STEP = 1e-3
 """Of the differences that give the curvature."""
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
+_OWN = (math.log(1e-3), math.log(5.0))
 """Limits of the logarithms, in standard deviations of the readings."""
+_TOLD = 3.0
+"""Nats by which the readings are more probable with a place part, from which on there is one."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +45,35 @@ class Estimate:
     Args:
         length_scales: one, or one per feature.
         signal_std: of the field about its mean (after the belief's transform).
-        noise_std: of a reading.
-        errors: standard errors of the logarithms of the first length-scale, signal and noise, from
-            the curvature at the optimum; inf where there is none.
+        noise_std: of a reading about the field. Where `place_gain` is None it holds what belongs to
+            each place alone as well: the readings cannot tell one from the other.
+        errors: standard errors of the logarithms of the first length-scale, signal, noise and place
+            part, from the curvature at the optimum; inf where there is none, 0 of a noise that was
+            given.
         mean: coefficients of the mean: the constant, then the slopes on standardised columns.
         log_posterior: of each start's optimum less that of the best, the best first.
         readings: number used.
         places: number of places they are of.
+        place_std: of what belongs to each place alone, part of the field; 0 = not learned.
+        place_gain: by how much the readings are more probable with it than without [nat]; None =
+            not learned.
     """
 
     length_scales: tuple[float, ...]
     signal_std: float
     noise_std: float
-    errors: tuple[float, float, float]
+    errors: tuple[float, float, float, float]
     mean: tuple[float, ...]
     log_posterior: tuple[float, ...]
     readings: int
     places: int
+    place_std: float = 0.0
+    place_gain: float | None = None
+
+    @property
+    def place_told(self) -> bool:
+        """The readings say that there is something of each place's own."""
+        return self.place_gain is not None and self.place_gain > _TOLD
 
     @property
     def agreeing(self) -> int:
@@ -75,13 +90,15 @@ def learn(
     subset: int = SUBSET,
     seed: int = 0,
     per_feature: bool = False,
+    noise: float | None = None,
 ) -> Estimate:
     """Return the hyper-parameters of largest posterior density.
 
     The marginal likelihood of the readings with the mean integrated out, times log-normal priors:
-    of the length-scale the one that a belief without length-scales has on this map, of signal and
-    noise about 1 and 0.3 standard deviations of the readings, each within a factor e. The optimum
-    is searched from several starts with L-BFGS.
+    of the length-scale the one that a belief without length-scales has on this map, of signal,
+    noise and place part about 1, 0.3 and 0.3 standard deviations of the readings, each within a
+    factor e. The optimum is searched from several starts with L-BFGS. The place part is learned
+    where the noise is known or places were read again, see `pose`.
 
     Args:
         config: kernel, mean and transform; its lists of candidates do not matter.
@@ -91,10 +108,12 @@ def learn(
         subset: number of places whose readings are used, drawn by the seed where there are more.
         seed: of the draw.
         per_feature: a length-scale for each feature.
+        noise: standard deviation of the sensor's noise, where it is known, after the transform.
 
     Raises:
         MissingDependencyError: GPyTorch is not installed.
-        ConfigError: a kernel that cannot be learned, or that does not fit the map.
+        ConfigError: a kernel that cannot be learned, or that does not fit the map; a noise that is
+            no number above 0.
         ReadingError: a value outside the transform's domain.
         BeliefError: no start led anywhere.
     """
@@ -106,54 +125,85 @@ def learn(
             "'gp_active_sensing[learn]', or in a checkout: make heavy"
         )
         raise MissingDependencyError(msg) from error
+    if noise is not None and not (math.isfinite(noise) and noise > 0.0):
+        msg = f"noise: expected a finite number above 0, got {noise!r}"
+        raise ConfigError(msg)
     used = readings.subset(subset, seed)
     if used is not readings:
         logger.info(
             "%s: %d of %d places used", readings.source, subset, len(np.unique(readings.places))
         )
-    problem = pose(config, topology, used, per_feature=per_feature)
+    problem = pose(config, topology, used, per_feature=per_feature, noise=noise)
     model = Model(problem)
-    found = [_search(model, problem, start) for start in problem.starts(starts)]
+    found = [_search(model, start) for start in problem.starts(starts)]
     good = sorted((f for f in found if math.isfinite(f[0])), key=lambda f: f[0])
     if not good:
         msg = f"{readings.source}: no optimum found from {starts} starts; try another kernel"
         raise BeliefError(msg)
     best, at = good[0]
-    k = problem.scales
-    scales = problem.median * np.exp(at[:k]) * problem.shape
+    signal, random, own = (problem.unit * std for std in problem.stds(at))
+    scales = problem.median * np.exp(at[: problem.scales]) * problem.shape
     mean = problem.unit * model.coefficients(at)
     mean[0] += problem.centre
+    gain: float | None = None
+    if problem.own:
+        gain = _without(Model(replace(problem, own=False)), at) - best - model.own_prior(at)
     return Estimate(
         tuple(float(v) for v in scales),
-        float(problem.unit * np.exp(at[k])),
-        float(problem.unit * np.exp(at[k + 1])),
-        _errors(model, at, k),
+        float(signal),
+        float(random),
+        _errors(model, at),
         tuple(float(v) for v in mean),
         tuple(best - value for value, _ in good),
-        len(used.values),
-        len(np.unique(used.places)),
+        problem.readings,
+        len(problem.counts),
+        float(own),
+        gain,
     )
 
 
-def _search(model: Model, problem: Problem, start: FloatArray) -> tuple[float, FloatArray]:
+def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
     """Return the optimum found from a start: minus the log posterior, and where."""
     from scipy.optimize import minimize
 
+    problem = model.problem
     low, high = math.log(problem.low / problem.median), math.log(problem.high / problem.median)
-    bounds = [(low, high)] * problem.scales + [_SIGNAL, _NOISE]
+    bounds = [(low, high)] * problem.scales + [_SIGNAL]
+    bounds += [_NOISE] * (problem.noise is None) + [_OWN] * problem.own
     start = np.clip(start, [b[0] for b in bounds], [b[1] for b in bounds])
-    found = minimize(model.negative, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    try:
+        found = minimize(model.negative, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    except BeliefError as error:
+        logger.debug("a start is given up: %s", error)
+        return math.inf, start
     return float(found.fun), np.asarray(found.x, dtype=np.float64)
 
 
-def _errors(model: Model, at: FloatArray, scales: int) -> tuple[float, float, float]:
+def _without(model: Model, at: FloatArray) -> float:
+    """Return minus the log posterior without a place part, from the optimum with it.
+
+    What belonged to places is noise at one start and detail of the smooth part at another.
+    """
+    noise = at[:-1].copy()
+    if model.problem.noise is None:
+        noise[-1] = 0.5 * np.logaddexp(2.0 * at[-2], 2.0 * at[-1])
+    short = at[:-1].copy()
+    short[: model.problem.scales] -= 1.0
+    values = [_search(model, start)[0] for start in (noise, at[:-1], short)]
+    return min((v for v in values if math.isfinite(v)), default=math.inf)
+
+
+def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
     """Return standard errors of the logarithms, by differences of the gradient."""
+    problem, none = model.problem, (math.inf, math.inf, math.inf, math.inf)
     steps = _STEP * np.eye(len(at))
     rows = [(model.negative(at + s)[1] - model.negative(at - s)[1]) / (2.0 * _STEP) for s in steps]
     curvature = 0.5 * (np.array(rows) + np.array(rows).T)
     values, vectors = np.linalg.eigh(curvature)
     if values[0] <= 0.0:  # flat, or at a bound
-        return (math.inf, math.inf, math.inf)
-    variance = (vectors**2 / values).sum(axis=1)
-    first, signal, noise = np.sqrt(variance[[0, scales, scales + 1]]).tolist()
-    return first, signal, noise
+        return none
+    errors = np.sqrt((vectors**2 / values).sum(axis=1))
+    k = problem.scales
+    noise = float(errors[k + 1]) if problem.noise is None else 0.0
+    own = float(errors[-1]) if problem.own else math.inf
+    return float(errors[0]), float(errors[k]), noise, own

@@ -1,22 +1,24 @@
-"""The Gaussian process that is learned, in GPyTorch."""
+"""The Gaussian process that is learned, with kernels of GPyTorch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
 
-from gp_active_sensing.learning.problem import NOISE_SHARE, SPREAD, VAGUE, Problem
+from gp_active_sensing.errors import BeliefError
+from gp_active_sensing.learning.problem import NOISE_SHARE, PLACE_SHARE, SPREAD, VAGUE, Problem
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["Model"]
 
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
+_LOG_2PI = math.log(2.0 * math.pi)
+_JITTERS = (0.0, 1e-8, 1e-7)
+"""Added to the diagonal in turn where a matrix is not positive definite but for rounding."""
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
@@ -52,40 +54,33 @@ class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
         return torch.where(same, torch.ones_like(correlation), correlation)
 
 
-class _Exact(gpytorch.models.ExactGP):  # type: ignore[misc]
-    def __init__(self, problem: Problem, x: Any, y: Any, likelihood: Any) -> None:
-        super().__init__(x, y, likelihood)
-        p, q = problem.inputs.shape[1], problem.basis.shape[1]
-        positive = gpytorch.constraints.Positive(transform=torch.exp, inv_transform=torch.log)
-        options: dict[str, Any] = {
-            "active_dims": tuple(range(p)),
-            "lengthscale_constraint": positive,
-            "ard_num_dims": problem.scales if problem.scales > 1 else None,
-        }
-        kernel: Any
-        if problem.kernel == "se":
-            kernel = gpytorch.kernels.RBFKernel(**options)
-        elif problem.kernel in _SMOOTHNESS:
-            kernel = gpytorch.kernels.MaternKernel(nu=_SMOOTHNESS[problem.kernel], **options)
-        else:
-            kernel = _GraphMatern(problem, **options)
-        self.mean_module = gpytorch.means.ZeroMean()
-        self.field = gpytorch.kernels.ScaleKernel(kernel, outputscale_constraint=positive)
-        # A vague mean, integrated out: h(x)ᵀ h(x') VAGUE².
-        self.trend = gpytorch.kernels.LinearKernel(active_dims=tuple(range(p, p + q)))
-        self.trend.variance = VAGUE**2
-        self.trend.raw_variance.requires_grad_(False)
-
-    def forward(self, x: Any) -> Any:
-        covariance = self.field(x) + self.trend(x)
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(x), covariance)
+def _correlation(problem: Problem) -> Any:
+    """Return the kernel without its variance, its length-scale by its logarithm."""
+    options: dict[str, Any] = {
+        "lengthscale_constraint": gpytorch.constraints.Positive(
+            transform=torch.exp, inv_transform=torch.log
+        ),
+        "ard_num_dims": problem.scales if problem.scales > 1 else None,
+    }
+    kernel: Any
+    if problem.kernel == "se":
+        kernel = gpytorch.kernels.RBFKernel(**options)
+    elif problem.kernel in _SMOOTHNESS:
+        kernel = gpytorch.kernels.MaternKernel(nu=_SMOOTHNESS[problem.kernel], **options)
+    else:
+        kernel = _GraphMatern(problem, **options)
+    return kernel.double()
 
 
 class Model:
-    """Log posterior density of length-scale, signal and noise, with its gradient.
+    """Log posterior density of the parameters of `Problem.stds`, with its gradient.
 
-    Parameters are the logarithms of length-scale (in units of the prior's median), signal and
-    noise (in units of the readings' standard deviation), in this order.
+    With n_i readings of place i, of mean z̄_i, and W the sum of their squares about these means:
+
+        log p(z) = log N(z̄; 0, σ_s² K + VAGUE² H Hᵀ + σ_u² I + σ_n² diag(1 / n_i))
+                   - ½ Σ_i ((n_i - 1) log 2πσ_n² + log n_i) - W / 2σ_n²
+
+    which is the density of all readings, with the mean's coefficients integrated out.
 
     Args:
         problem: what is learned.
@@ -93,72 +88,85 @@ class Model:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        x = torch.from_numpy(np.column_stack([problem.inputs, problem.basis]))
-        y = torch.from_numpy(problem.values)
-        positive = gpytorch.constraints.Positive(transform=torch.exp, inv_transform=torch.log)
-        self._likelihood = gpytorch.likelihoods.GaussianLikelihood(noise_constraint=positive)
-        self._gp = _Exact(problem, x, y, self._likelihood).double()
-        self._likelihood.double()
-        self._x, self._y = x, y
-        self._add_priors()
-        self._mll = gpytorch.mlls.ExactMarginalLogLikelihood(self._likelihood, self._gp)
-        self._gp.train()
-        self._likelihood.train()
-
-    def _add_priors(self) -> None:
-        """Normal priors of the logarithms, so that they do not depend on the parametrisation."""
-        normal = gpytorch.priors.NormalPrior
-        kernel = self._gp.field.base_kernel
-        kernel.register_prior(
-            "log_length", normal(0.0, self.problem.spread), lambda m: m.lengthscale.log()
-        )
-        self._gp.field.register_prior(
-            "log_signal", normal(0.0, SPREAD), lambda m: 0.5 * m.outputscale.log()
-        )
-        self._likelihood.noise_covar.register_prior(
-            "log_noise",
-            normal(math.log(NOISE_SHARE), SPREAD),
-            lambda m: 0.5 * m.noise.log(),
-        )
+        self._x = torch.from_numpy(problem.inputs)
+        self._y = torch.from_numpy(problem.values)
+        self._counts = torch.from_numpy(problem.counts)
+        H = torch.from_numpy(problem.basis)
+        # A vague mean, integrated out: h(x)ᵀ h(x') VAGUE².
+        self._trend = VAGUE**2 * H @ H.T
+        self._kernel = _correlation(problem)
 
     def negative(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Return minus the log posterior density (up to a constant) and its gradient. O(r³)."""
+        """Return minus the log posterior density and its gradient. O(m³)."""
         k = self.problem.scales
-        kernel = self._gp.field.base_kernel
-        with torch.no_grad():
-            kernel.raw_lengthscale.copy_(torch.as_tensor(parameters[:k]).reshape(1, -1))
-            self._gp.field.raw_outputscale.copy_(torch.as_tensor(2.0 * parameters[k]))
-            self._likelihood.noise_covar.raw_noise.fill_(float(2.0 * parameters[k + 1]))
-        self._gp.zero_grad()
-        with _exact():
-            loss = -self._mll(self._gp(self._x), self._y) * len(self._y)
-            loss.backward()
-        gradient = np.concatenate(
-            [
-                kernel.raw_lengthscale.grad.numpy().ravel(),
-                2.0 * self._gp.field.raw_outputscale.grad.numpy().ravel(),
-                2.0 * self._likelihood.noise_covar.raw_noise.grad.numpy().ravel(),
-            ]
-        )
+        rest = torch.tensor(parameters[k:], dtype=torch.float64, requires_grad=True)
+        self._kernel.zero_grad()
+        factor, noise = self._factor(parameters, rest)
+        white = torch.linalg.solve_triangular(factor, self._y[:, None], upper=False)
+        loss = 0.5 * (white**2).sum() + factor.diagonal().log().sum()
+        repeats = self.problem.repeats
+        loss = loss + 0.5 * (repeats * noise.log() + self.problem.within / noise)
+        loss = loss + 0.5 * (self.problem.readings * _LOG_2PI + self._counts.log().sum())
+        # Normal priors of the logarithms, so that they do not depend on the parametrisation.
+        lengths = torch.tensor(parameters[:k])
+        loss = loss - _normal(lengths, 0.0, self.problem.spread).sum()
+        for value, centre in zip(rest, self._centres(), strict=True):
+            loss = loss - _normal(value, centre, SPREAD)
+        loss.backward()
+        by_length = self._kernel.raw_lengthscale.grad.numpy().ravel()
+        by_length = by_length + parameters[:k] / self.problem.spread**2
+        assert rest.grad is not None
+        gradient = np.concatenate([by_length, rest.grad.numpy()])
         return float(loss.detach()), gradient.astype(np.float64)
 
+    def own_prior(self, parameters: FloatArray) -> float:
+        """Return the log prior density of the place part; 0 where there is none."""
+        if not self.problem.own:
+            return 0.0
+        return float(_normal(torch.tensor(parameters[-1]), math.log(PLACE_SHARE), SPREAD))
+
     def coefficients(self, parameters: FloatArray) -> FloatArray:
-        """Return the (q,) expectation of the mean's coefficients, in the readings' unit. O(r³)."""
-        self.negative(parameters)
-        with torch.no_grad(), _exact():
-            K = self._gp.field(self._x).to_dense().numpy()
-        H = self.problem.basis
-        K = K + self._likelihood.noise.item() * np.eye(len(H)) + VAGUE**2 * H @ H.T
-        return np.asarray(VAGUE**2 * H.T @ np.linalg.solve(K, self.problem.values))
+        """Return the (q,) expectation of the mean's coefficients, in the readings' unit. O(m³)."""
+        with torch.no_grad():
+            rest = torch.tensor(parameters[self.problem.scales :])
+            factor, _ = self._factor(parameters, rest)
+            weights = torch.cholesky_solve(self._y[:, None], factor)[:, 0].numpy()
+        return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
+
+    def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
+        """Return the Cholesky factor of the means' covariance, and the variance of the noise."""
+        problem = self.problem
+        with torch.no_grad():
+            lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)
+            self._kernel.raw_lengthscale.copy_(lengths)
+        noise = torch.tensor(0.0 if problem.noise is None else problem.noise**2).double()
+        if problem.noise is None:
+            noise = (2.0 * rest[1]).exp()
+        own = noise / self._counts
+        if problem.own:
+            own = own + (2.0 * rest[-1]).exp()
+        K = (2.0 * rest[0]).exp() * self._kernel(self._x).to_dense() + self._trend
+        return _cholesky(K + torch.diag(own)), noise
+
+    def _centres(self) -> list[float]:
+        noise = [math.log(NOISE_SHARE)] if self.problem.noise is None else []
+        return [0.0, *noise, *([math.log(PLACE_SHARE)] if self.problem.own else [])]
 
 
-@contextmanager
-def _exact() -> Iterator[None]:
-    """Cholesky factors, no iterative solvers."""
-    settings = gpytorch.settings
-    with (
-        settings.max_cholesky_size(100_000),
-        settings.fast_computations(covar_root_decomposition=False, log_prob=False, solves=False),
-        settings.cholesky_jitter(double_value=1e-8),
-    ):
-        yield
+def _cholesky(K: Any) -> Any:
+    """Return the lower factor of a matrix.
+
+    Raises:
+        BeliefError: it is far from positive definite, or not finite.
+    """
+    for jitter in _JITTERS:
+        factor, failed = torch.linalg.cholesky_ex(K + jitter * torch.eye(len(K)).to(K))
+        if not failed:
+            return factor
+    msg = "the covariance of the readings is not positive definite; try another kernel"
+    raise BeliefError(msg)
+
+
+def _normal(value: Any, mean: float, std: float) -> Any:
+    """Return the log density of a normal distribution."""
+    return -0.5 * (((value - mean) / std) ** 2 + _LOG_2PI) - math.log(std)

@@ -22,6 +22,9 @@ WAYS = ("grid", "paper", "point")
 """How Λ is made of the estimate."""
 CANDIDATES = 7
 """Length-scales of a grid."""
+NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
+"""Of what readings differ by from the smooth part, where nobody knows what it is made of: shares of
+the variance that may be noise, and the one that is each place's own."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """The grid reaches two standard errors to either side, and at least and at most so far."""
 
@@ -49,9 +52,12 @@ def factors(estimate: Estimate, way: str) -> FloatArray:
 def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") -> BeliefConfig:
     """Return the belief that an estimate gives a mission on a field of the same kind.
 
-    Signal and noise are taken as known. The mean is the one found: on another day it may differ by
-    as much as the field does from place to place, so this is its standard deviation (for a linear
-    mean at least the largest slope, which it is the standard deviation of as well).
+    Signal and noise are taken as known. So is what belongs to each place alone, where the readings
+    say that there is something; where they do not, nothing is a candidate as well; where they could
+    not tell it from the noise, a field with some of it is held for possible, see `_parts`. The mean
+    is the one found: on another day it may differ by as much as the field does from place to place,
+    so this is its standard deviation (for a linear mean at least the largest slope, which it is the
+    standard deviation of as well).
 
     Args:
         estimate: what was learned.
@@ -62,13 +68,14 @@ def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") 
         tuple(_rounded(factor * ell) for ell in estimate.length_scales)
         for factor in factors(estimate, way)
     ]
+    noise, own = _parts(estimate, way)
     spread = max(estimate.signal_std, *(abs(slope) for slope in estimate.mean[1:]), 0.0)
     return dataclasses.replace(
         config,
         length_scales=tuple(ell if len(ell) > 1 else ell[0] for ell in scales),
         signal_std=(_rounded(estimate.signal_std),),
-        noise_std=(_rounded(estimate.noise_std),),
-        place_std=None,
+        noise_std=tuple(_rounded(std) for std in noise),
+        place_std=tuple(_rounded(std) for std in own),
         weights=None,
         mean_value=_rounded(estimate.mean[0]),
         mean_std=_rounded(spread),
@@ -78,6 +85,24 @@ def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") 
         scales=BeliefConfig.scales,
         model_mark=None,
     )
+
+
+def _parts(estimate: Estimate, way: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return candidates of noise and of what is each place's own.
+
+    Where only their sum is known, half of its variance is taken for each place's own: intervals of
+    the true value at places that were not read are then neither far too narrow nor far too wide,
+    whatever it is. Of the noise a low and a high share are candidates, which readings of a place
+    that is read again tell apart.
+    """
+    if estimate.place_gain is None:
+        shares = (1.0 - OWN_SHARE,) if way == "point" else NOISE_SHARES
+        both = estimate.noise_std
+        return tuple(math.sqrt(s) * both for s in shares), (math.sqrt(OWN_SHARE) * both,)
+    noise, own = (estimate.noise_std,), estimate.place_std
+    if way == "point":
+        return noise, (own if estimate.place_gain > 0.0 else 0.0,)
+    return noise, ((own,) if estimate.place_told else (0.0, own))
 
 
 def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:

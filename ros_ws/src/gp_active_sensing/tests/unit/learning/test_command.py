@@ -43,6 +43,7 @@ def test_a_table_and_a_map(speeds: Path, tmp_path: Path) -> None:
     assert text in done.stdout
     assert "# kernel: matern32 of x, y" in text
     assert "starts agree" in text
+    assert "each place's own: not known: no reading is of a place that was read before" in text
     section = yaml.safe_load(text)
     assert len(section["belief"]["length_scales"]) == 7
     # What it wrote is a section that a scenario takes.
@@ -70,6 +71,29 @@ def test_a_scenario_of_its_own() -> None:
     assert done.exit_code == 0, done.output
     assert "scenario 'town': 60 readings of 60 places" in done.stdout
     assert "of map 'town', with map.anchor=1\n" in done.stdout
+
+
+@needs_gpytorch
+def test_a_sensor_that_is_known_and_places_read_again(speeds: Path) -> None:
+    call_of = (str(speeds), "--map", "town", "--set", "belief.kernel=matern32", "--starts", "1")
+    done = call(*call_of, "--noise", "0.25")
+    assert done.exit_code == 0, done.output
+    assert "noise 0.25 (given), each place's own " in done.stdout
+    section = yaml.safe_load(done.stdout)["belief"]
+    assert section["noise_std"] == [0.25]
+    assert section["place_std"][-1] > 0.0
+    with speeds.open("a", encoding="utf-8") as stream:
+        rows = speeds.read_text(encoding="utf-8").splitlines()[1:31]
+        pairs = [row.split(",") for row in rows]
+        stream.write("".join(f"\n{name},{float(v) + 0.1}" for name, v in pairs))
+    done = call(*call_of, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["noise_std"] == pytest.approx(0.1 / 2.0**0.5, rel=0.3)
+    assert found["place_std"] > 3.0 * found["noise_std"]
+    assert found["place_gain"] > 3.0
+    assert found["belief"]["place_std"] == [pytest.approx(found["place_std"], rel=0.01)]
+    assert len(found["errors"]) == 4
 
 
 def test_mistakes_are_one_clear_line(speeds: Path, tmp_path: Path) -> None:
@@ -127,3 +151,12 @@ def test_without_the_extra(speeds: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert done.exit_code == 1
     assert "pip install 'gp_active_sensing[learn]', or in a checkout: make heavy" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_noise_that_is_none(speeds: Path) -> None:
+    done = call(str(speeds), "--map", "town", "--noise", "0")
+    assert done.exit_code == 2
+    assert "'--noise': expected a finite number above 0, got 0" in done.stderr
+    done = call(str(speeds), "--map", "town", "--noise", "1", "--kernels", "SE")
+    assert done.exit_code == 2
+    assert "--noise is for length-scales" in done.stderr
