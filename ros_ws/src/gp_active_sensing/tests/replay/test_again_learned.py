@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
+from gp_active_sensing.belief.learned import OWN_SHARES
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records import MODEL
 from gp_active_sensing.replay.run import replay_bag
@@ -71,4 +72,4 @@ def test_only_learning_shows_the_kernels(model: Path, tmp_path: Path) -> None:
     bag = recorded(model, tmp_path)
     replay_bag(bag, tmp_path / "learnt", Given(), belief_only=True)
     record = records_of(tmp_path / "learnt")[-1]
-    assert len(record["kernels"]) == len(record["weights"]) == 7
+    assert len(record["kernels"]) == len(record["weights"]) == 7 * len(OWN_SHARES)

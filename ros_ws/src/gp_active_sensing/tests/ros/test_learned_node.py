@@ -12,6 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from lifecycle_msgs.msg import Transition
 from std_msgs.msg import String
 
+from gp_active_sensing.belief.learned import OWN_SHARES
 from gp_active_sensing.records import MODEL
 from gp_active_sensing.ros import qos
 from gp_active_sensing.selection import model_mark, write_model
@@ -49,7 +50,12 @@ def test_a_node_with_a_model_and_again_without_the_file(ros: Ros, tmp_path: Path
     wait_until(lambda: len({tuple(m.data) for m in heard}) > 1, "the belief after the reading")
     weights = heard[-1]
     labels = [d.label.split()[0] for d in weights.layout.dim]
-    assert labels == ["kernel=SE"] * 3 + ["kernel=LIN"] + ["kernel=PER+SE"] * 3
+    each = len(OWN_SHARES)
+    assert labels == [
+        f"kernel={kernel}"
+        for kernel in ("SE",) * 3 + ("LIN",) + ("PER+SE",) * 3
+        for _ in range(each)
+    ]
     assert weights.layout.dim[0].label.split()[1].startswith("length_scale=")
     assert sum(weights.data) == pytest.approx(1.0)
     assert (run / MODEL).read_bytes() == model.read_bytes()

@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.belief import BeliefConfig, with_mark
+from gp_active_sensing.belief.learned import OWN_SHARES
 from gp_active_sensing.cli import _cli
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.console import stage_line, summary_lines
@@ -33,6 +34,8 @@ from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenari
 from tests.kernel_models import make_model, rows
 from tests.unit.sim.scenarios import GRID, mapping
 
+EACH = len(OWN_SHARES)
+"""Candidates of a kernel with a length-scale."""
 NAMES = ("SE", "LIN", "PER+SE")
 BOUNDS = {"SE": 0.0, "LIN": -0.4, "PER+SE": -0.8}
 
@@ -74,8 +77,8 @@ def plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_the_records_say_the_kernels(model: Path, tmp_path: Path) -> None:
     summary = run_scenario(learned(model), tmp_path / "run").to_mapping()
     records = records_of(tmp_path / "run")
-    assert records[0]["kernels"] == ["SE"] * 3 + ["LIN"] + ["PER+SE"] * 3
-    assert len(records[0]["length_scales"]) == len(records[0]["weights"]) == 7
+    assert records[0]["kernels"] == ["SE"] * 3 * EACH + ["LIN"] * EACH + ["PER+SE"] * 3 * EACH
+    assert len(records[0]["length_scales"]) == len(records[0]["weights"]) == 7 * EACH
     assert {entry["kernel"] for entry in summary["length_scales"]} == set(NAMES)
     assert sum(entry["weight"] for entry in summary["length_scales"]) == pytest.approx(1.0)
     of_kernels: dict[str, float] = {}
@@ -172,8 +175,9 @@ def test_the_report_shows_kernels_and_needs_the_copy_only(model: Path, tmp_path:
     assert sum(payload["kernels"]["prior"]) == pytest.approx(1.0, abs=1e-3)
     record = records_of(tmp_path / "run")[-1]
     last = payload["steps"][-1]["kernels"]
-    assert last[0] == pytest.approx(sum(record["weights"][:3]), abs=1e-3)
-    assert last[1] == pytest.approx(record["weights"][3], abs=1e-3)
+    assert last[0] == pytest.approx(sum(record["weights"][: 3 * EACH]), abs=1e-3)
+    of_linear = sum(record["weights"][3 * EACH : 4 * EACH])
+    assert last[1] == pytest.approx(of_linear, abs=1e-3)
     (tmp_path / "run" / MODEL).unlink()
     with pytest.raises(ConfigError, match=r"belief\.model: no file"):
         write_report(tmp_path / "run")
