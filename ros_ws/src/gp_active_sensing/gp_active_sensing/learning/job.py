@@ -106,7 +106,15 @@ def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> J
     """Return the job of learning one kernel: the one that is given, or one for the kind of map."""
     if config.kernel is None:
         along = topology.roads and set(topology.feature_names) <= {"x", "y"}
-        config = dataclasses.replace(config, kernel=ON_ROADS if along else ON_FEATURES)
+        config = dataclasses.replace(
+            config,
+            kernel=ON_ROADS if along else ON_FEATURES,
+            # What a mission began with that had a belief over kernels.
+            model=None,
+            kernels=BeliefConfig.kernels,
+            scales=BeliefConfig.scales,
+            model_mark=None,
+        )
     return Job(config, topology, readings)
 
 
