@@ -16,7 +16,7 @@ from gp_active_sensing.types import FloatArray
 __all__ = ["Attributes", "attributes_of"]
 
 _FAR = 3.0
-"""Standardised numbers are cut at ± this: one very long road must not outweigh all others."""
+"""Standardised columns are cut at ± this: a few places must not outweigh all others."""
 _RARE = 0.02
 """A category of a smaller share of the places has no column of its own."""
 _LEVELS = 12
@@ -30,7 +30,8 @@ class Attributes:
     Args:
         names: (a,) of the attributes.
         columns: (n, q) standardised: mean 0, standard deviation 1 over the places that have it, and
-            0 where a place has none. A category has a column for each frequent value.
+            0 where a place has none. Of a number its rank among the places: one very long road
+            must not decide the slope. A category has a column for each frequent value.
         owners: (q,) number of the attribute that each column belongs to.
     """
 
@@ -100,7 +101,10 @@ def _of_numbers(values: Sequence[float | None]) -> list[FloatArray]:
     known = np.isfinite(numbers)
     columns = []
     if known.any():
-        columns.append(_standardised(numbers, known))
+        ranks = np.zeros(len(numbers))
+        _, which, counts = np.unique(numbers[known], return_inverse=True, return_counts=True)
+        ranks[known] = (np.cumsum(counts) - 0.5 * counts)[which.reshape(-1)]
+        columns.append(_standardised(ranks, known))
     if _RARE <= float(known.mean()) <= 1.0 - _RARE:
         columns.append(_standardised(known.astype(np.float64), np.ones_like(known)))
     return [column for column in columns if column.any()]
