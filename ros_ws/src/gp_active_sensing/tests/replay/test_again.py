@@ -282,7 +282,18 @@ def test_the_shipped_bag_gives_the_same_decisions(tmp_path: Path) -> None:
 
 def test_the_shipped_bag_as_anybody_s_bag(tmp_path: Path) -> None:
     """Without its journal, the readings alone: the same map."""
-    given = Given(scenario="town", reading_variance_field="variance", policy="random")
+    given = Given(
+        scenario="town",
+        reading_variance_field="variance",
+        policy="random",
+        overrides=(
+            "belief.kernel=matern32",
+            "belief.length_scales=[80, 130, 200, 320, 500, 800, 1300]",
+            "belief.signal_std=[11]",
+            "belief.noise_std=[6]",
+            "belief.mean_std=100",
+        ),  # as in the bag; the scenario has none
+    )
     plain = replay_bag("town_sample", tmp_path / "plain", given, belief_only=True)
     again = replay_bag("town_sample", tmp_path / "again", belief_only=True)
     for key in ("observed", "readings", "rmspe", "nlpd", "length_scales"):
