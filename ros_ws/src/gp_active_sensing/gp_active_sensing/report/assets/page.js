@@ -25,15 +25,20 @@
       heading: (i) => `${word} ${steps[i].n}`,
     };
     const add = (spec) => made.push(GPAS.chart(host, { ...shared, ...spec }));
-    /** A range without the first value where that is far above the rest, which it would flatten. */
+    /** A range without the first values where they are far above the rest, which they would flatten. */
     function settled(values, fromZero) {
-      const rest = values.slice(1).filter((v) => v !== null);
-      if (rest.length < 3 || values[0] === null) return {};
-      const [low, high] = [Math.min(...rest), Math.max(...rest)];
-      const floor = fromZero ? 0 : low - 0.08 * (high - low);
-      if (!(high > floor && values[0] - floor > 1.4 * (high - floor))) return {};
-      const name = `${word} ${steps[0].n}: ${GPAS.number(values[0], 3)}, above this chart`;
-      return { range: [floor, high + 0.08 * (high - floor)], legend: [{ name, colour: 'var(--accent)', mark: 'stroke' }] };
+      for (const [count, times] of [[1, 1.4], [2, 3], [3, 3]]) {
+        const first = values.slice(0, count).filter((v) => v !== null);
+        const rest = values.slice(count).filter((v) => v !== null);
+        if (rest.length < Math.max(3, 5 * (count - 1)) || !first.length) return {};
+        const [low, high, top] = [Math.min(...rest), Math.max(...rest), Math.max(...first)];
+        const floor = fromZero ? 0 : low - 0.08 * (high - low);
+        if (!(high > floor && top - floor > times * (high - floor))) continue;
+        const at = steps[values.indexOf(top)].n;
+        const name = `${word} ${at}: ${GPAS.number(top, 3)}, above this chart`;
+        return { range: [floor, high + 0.08 * (high - floor)], legend: [{ name, colour: 'var(--accent)', mark: 'stroke' }] };
+      }
+      return {};
     }
     const line = (name, values, colour, more) => ({ kind: 'line', name, values, colour, ...more });
     const [rmspe, nlpd] = [column('rmspe'), column('nlpd')];

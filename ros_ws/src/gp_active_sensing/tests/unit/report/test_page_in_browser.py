@@ -154,6 +154,22 @@ def test_a_first_value_above_the_chart_is_said(show: Open, tmp_path: Path) -> No
     assert re.fullmatch(r"stage 0: \d{4}, above this chart", said or ""), legends
 
 
+def test_so_is_the_largest_of_a_few_first_values(show: Open, tmp_path: Path) -> None:
+    """After one reading a belief that knows nothing is far too sure of itself, then it is not."""
+    what = load_scenario("town", policy="random", overrides=["budget.readings=12"])
+    run_scenario(what, tmp_path / "run")
+    records = RunDirectory.open(tmp_path / "run").records()
+    first, then = records[0]["nlpd"], max(record["nlpd"] for record in records[1:])
+    assert first > 3.0 * then
+    page = show(write_report(tmp_path / "run"))
+    said = page.evaluate(
+        "[...document.querySelectorAll('.chart')]"
+        ".find((f) => f.querySelector('h3').textContent.startsWith('Surprise'))"
+        ".querySelector('.legend').textContent"
+    )
+    assert re.fullmatch(r"stage 1: [\d.]+, above this chart", said)
+
+
 def test_the_slider_changes_maps_numbers_and_address(show: Open, grid: Path) -> None:
     page = show(grid)
     last, words = page.evaluate(INK), text(page, "readout")
