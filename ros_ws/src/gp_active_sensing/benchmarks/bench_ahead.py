@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Section
+from common import STATED, Section
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
@@ -19,14 +19,10 @@ from gp_active_sensing.foresight import Foresight, foresee, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.sim.mission import Mission
 
-UNTUNED = [
-    *(f"belief.{key}=null" for key in ("length_scales", "signal_std", "noise_std", "mean_std")),
-    "budget.readings=40",
-]
 SAME = (
-    ("town", "as shipped", [], (1, 2, 3)),
-    ("town", "policy.horizon 3", ["policy.horizon=3"], (1, 2)),
-    ("town", "nothing known, 40 readings", UNTUNED, (1, 2)),
+    ("town", "7 length-scales", [*STATED["town"]], (1, 2, 3)),
+    ("town", "policy.horizon 3", [*STATED["town"], "policy.horizon=3"], (1, 2)),
+    ("town", "nothing known, 40 readings", ["policy.horizon=5", "budget.readings=40"], (1, 2)),
     ("line", "as shipped", [], (1, 2)),
 )
 SPEEDS = (10, 20)

@@ -16,6 +16,7 @@ COUNTS = (1, 2, 4, 8, 12, 20, 1000)
 """Most candidates planned with; the last is all of them."""
 MISSIONS = (("town", 60, 2, 800), ("line", 24, 2, 300), ("lake", 24, 2, 300))
 """Scenario, stages, every how many a decision is made with each, and its expansions."""
+AHEAD = {"town": ("policy.horizon=5",)}
 
 
 def decisions(name: str, stages: int, every: int, expansions: int) -> dict[int, list[Any]]:
@@ -24,7 +25,7 @@ def decisions(name: str, stages: int, every: int, expansions: int) -> dict[int, 
     The loss is the lower bound of the best place less that of the place chosen, both of a tree with
     all candidates.
     """
-    scenario = load_scenario(name, overrides=["belief={}"])
+    scenario = load_scenario(name, overrides=["belief={}", *AHEAD.get(name, ())])
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)
     policy, at = loop.policy, world.start

@@ -6,7 +6,7 @@ import time
 import tracemalloc
 
 import numpy as np
-from common import Section, cholesky_seconds
+from common import STATED, Section, cholesky_seconds
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
@@ -27,7 +27,7 @@ CURVES: dict[str, tuple[tuple[str, list[str]], ...]] = {
 
 def ready(overrides: list[str], observed: int) -> tuple[SensingLoop, int | None]:
     """The town after so many readings along random drives."""
-    scenario = load_scenario("town", overrides=overrides)
+    scenario = load_scenario("town", overrides=[*STATED["town"], *overrides])
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)
     walk = SensingLoop(loop.topology, loop.belief, build_policy({"name": "random"}), seed=3)

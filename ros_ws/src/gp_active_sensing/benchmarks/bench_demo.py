@@ -18,8 +18,9 @@ def run() -> Section:
     section = Section(
         "The demo: simulator and active_sensing as separate processes",
         "python benchmarks/run.py demo",
-        "`sim/town.yaml`, 60 readings, limit as shipped (expansions). Reading in → belief updated, "
-        "arrival (the message that completes a place) → next waypoint out: median / p99.",
+        "`sim/town.yaml`, 60 readings, belief and limit (expansions) as shipped. Reading in → "
+        "belief updated, arrival (the message that completes a place) → next waypoint out: "
+        "median / p99.",
         (
             "speed factor",
             "exit code",

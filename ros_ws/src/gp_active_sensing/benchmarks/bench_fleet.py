@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from common import Section
+from common import STATED, Section
 
 from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.mission.names import numbered
@@ -67,10 +67,11 @@ def run() -> Section:
     )
     section.text = (
         f"`sim/town.yaml` with a random start, seeds 1 … {len(SEEDS)} (start and sensor noise; "
-        "the first probe begins where the one does, the others elsewhere), bal with 800 expansions "
-        "a decision, a pose a second, in virtual time without nodes; the readings are shared "
-        f"until {MOST} of them are spent. Mean ± s.e. over the seeds. The level of a seed is the "
-        f"RMSPE that its one probe has after {READINGS} readings; “readings to it” is the first "
+        "the first probe begins where the one does, the others elsewhere), 7 length-scales, bal "
+        "with 800 expansions a decision, a pose a second, in virtual time without nodes; the "
+        f"readings are shared until {MOST} of them are spent. Mean ± s.e. over the seeds. "
+        f"The level of a seed is the RMSPE that its one probe has after {READINGS} readings; "
+        "“readings to it” is the first "
         "time that as little is reached (for one probe that may be before), “never” how many "
         f"seeds did not reach it with {MOST}. The mean curves cross the level of one probe after "
         f"{READINGS} readings ({level:.2f} km/h) with: {crossing} readings."
@@ -80,8 +81,8 @@ def run() -> Section:
 
 def drive(seed: int, probes: int) -> Curve:
     """Play one mission and look at the belief after each new reading."""
-    overrides = [f"seed={seed}", "probe.start=random", f"budget.readings={MOST}"]
-    scenario = load_scenario("town", overrides=overrides)
+    start = [f"seed={seed}", "probe.start=random", f"budget.readings={MOST}"]
+    scenario = load_scenario("town", overrides=[*STATED["town"], *start])
     rehearsal = Rehearsal(scenario, numbered(str(probes)), period=1.0)
     mission = rehearsal.mission
     belief, truth = mission.loop.belief, rehearsal.truth.at(0.0)

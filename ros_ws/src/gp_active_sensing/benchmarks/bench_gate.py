@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from common import Section
+from common import STATED, Section
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.metrics import rmspe
@@ -36,7 +36,7 @@ def run() -> Section:
         "python benchmarks/run.py gate",
         f"{SEEDS} seeds a scenario, {VISITS} random places each (of the line two thirds), one "
         f"reading a place, judged once {config.gate_places} are observed and before it is told to "
-        "the belief, which has the scenario's own configuration (known) or is given nothing "
+        "the belief, which has a configuration for the field (known) or is given nothing "
         "(nothing known). `farthest`: of the honest readings, in the gate's standard deviations. "
         "`gated`: share of readings that "
         f"are moved by 2, 3, 5, 10 standard deviations of the field (gate {config.gate:g}). "
@@ -57,7 +57,7 @@ def run() -> Section:
         ),
     )
     for name in SCENARIOS:
-        for label, overrides in (("known", ()), ("nothing known", NOTHING_KNOWN)):
+        for label, overrides in (("known", STATED.get(name, ())), ("nothing known", NOTHING_KNOWN)):
             section.rows.append(_row(name, label, overrides, config))
     logging.disable(logging.NOTSET)
     return section

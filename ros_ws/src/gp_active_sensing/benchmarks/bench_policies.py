@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import Section
+from common import STATED, Section
 
 from gp_active_sensing.experiments import Trial, mean_of, paired_difference, run_trial
 from gp_active_sensing.sim import load_scenario
@@ -20,11 +20,12 @@ PLANS = (("line", (5, 15, 25), 20), ("town", (20, 60, 120), 8))
 def trials(scenario: str, readings: int, seeds: int) -> dict[str, list[Trial]]:
     """Run every policy on the same seeds; on the town a seed also moves the start."""
     out: dict[str, list[Trial]] = {}
-    base = load_scenario(scenario)
+    stated = STATED.get(scenario, ())
+    base = load_scenario(scenario, overrides=stated)
     for name, policy in POLICIES.items():
         out[name] = []
         for seed in range(seeds):
-            overrides = [f"seed={seed}", f"budget.readings={readings}"]
+            overrides = [*stated, f"seed={seed}", f"budget.readings={readings}"]
             if base.probe.start is not None:
                 overrides.append(f"probe.start={83 * seed}")
             if policy is not None:
@@ -39,8 +40,8 @@ def run() -> Section:
         "python benchmarks/run.py policies",
         "RMSPE over the places not observed, against the noise-free truth, mean ± s.e.; in "
         "brackets the difference to `ie` on the same seeds ± its s.e. `line`: 20 fields (seeds "
-        "0 … 19), N' = 2. `town`: one field, 8 starts (places 0, 83, … 581), N' = 5. "
-        "A first look, not an experiment: few seeds, one setting.",
+        "0 … 19), N' = 2. `town`: one field, 8 starts (places 0, 83, … 581), N' = 5, 7 length-"
+        "scales. A first look, not an experiment: few seeds, one setting.",
         ("scenario", "policy", "first budget", "second budget", "third budget"),
     )
     for scenario, budgets, seeds in PLANS:

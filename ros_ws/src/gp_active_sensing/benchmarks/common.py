@@ -8,6 +8,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+_TERRAIN = (
+    "belief={kernel: matern32, length_scales: [40, 70, 120, 200, 330, 550], "
+    "signal_std: [45.0], noise_std: [3.0], mean_std: 1000.0}"
+)
+_TOWN = (
+    "belief={kernel: matern32, length_scales: [80, 130, 200, 320, 500, 800, 1300], "
+    "signal_std: [11.0], noise_std: [6.0], mean_std: 100.0}"
+)
+STATED = {
+    "town": (_TOWN, "policy.horizon=5"),
+    "town_slots": (_TOWN, "policy.horizon=5"),
+    "terrain": (_TERRAIN,),
+}
+"""What these scenarios once stated, so that figures stay comparable."""
+
 
 @dataclass
 class Section:

@@ -12,11 +12,16 @@ from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Cost, PlanLimit, Reading
 
 LIMIT = PlanLimit(expansions=200)
+BELIEF = (
+    "belief={kernel: matern32, length_scales: [80, 130, 200, 320, 500, 800, 1300], "
+    "signal_std: [11], noise_std: [6], mean_std: 100}"
+)
 
 
 def under_way(policy: str = "bal", **overrides):
     """A mission on the town with some readings taken, just sent to its next waypoint."""
-    settings = [f"{key.replace('__', '.')}={value}" for key, value in overrides.items()]
+    given = [f"{key.replace('__', '.')}={value}" for key, value in overrides.items()]
+    settings = [BELIEF, "policy.horizon=5", *given] if policy == "bal" else [BELIEF, *given]
     scenario = load_scenario("town", policy=policy, overrides=settings)
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)
@@ -163,11 +168,7 @@ def test_with_nothing_known_it_holds_from_the_first_reading(transform: str) -> N
     """Before the first reading the predictive spread is beyond what a sensor can say."""
     scenario = load_scenario(
         "town",
-        overrides=[
-            f"belief.transform={transform}",
-            *(f"belief.{key}=null" for key in ("length_scales", "signal_std", "noise_std")),
-            "belief.mean_std=null",
-        ],
+        overrides=[f"belief.transform={transform}"],
     )
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)

@@ -16,6 +16,7 @@ from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
 
 NAMES = ("a", "b", "c")
+KNOWN = "belief={length_scales: [100, 200, 400], signal_std: [11], noise_std: [6], mean_std: 100}"
 REVISITING = ("gp_ucb", "thompson", "gp_bucb", "ucb_dpp_max", "est_dpp_sample", "lp_ucb")
 
 
@@ -122,7 +123,7 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [(), ("a",), NAMES])
 def test_it_is_the_same_every_time(names: tuple[str, ...]) -> None:
-    scenario = load_scenario("town", overrides=["budget.readings=9", "limit.expansions=50"])
+    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=9", "limit.expansions=50"])
     first, second = (Rehearsal(scenario, names, period=1.0) for _ in range(2))
     assert first.run(3000.0)
     assert second.run(3000.0)
@@ -133,7 +134,7 @@ def test_it_is_the_same_every_time(names: tuple[str, ...]) -> None:
 
 
 def test_several_need_less_time_for_as_many_readings() -> None:
-    scenario = load_scenario("town", overrides=["budget.readings=12", "limit.expansions=50"])
+    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=12", "limit.expansions=50"])
     seconds = []
     for names in ((), NAMES):
         rehearsal = Rehearsal(scenario, names, period=1.0)
@@ -146,7 +147,7 @@ def test_several_need_less_time_for_as_many_readings() -> None:
 
 def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
     """The rehearsal is another driver of the same engine; only stamps differ."""
-    scenario = load_scenario("town", overrides=["budget.readings=9", "limit.expansions=50"])
+    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=9", "limit.expansions=50"])
     run_scenario(scenario, tmp_path / "run")
     lines = (tmp_path / "run" / "records.jsonl").read_text(encoding="utf-8").splitlines()
     rehearsal = Rehearsal(scenario, period=1.0)
@@ -155,7 +156,7 @@ def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
 
 
 def test_the_records_say_whose_stage_it_was(tmp_path: Path) -> None:
-    scenario = load_scenario("town", overrides=["budget.readings=6", "limit.expansions=50"])
+    scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=6", "limit.expansions=50"])
     parameters = {"run_dir": str(tmp_path / "run")}
     rehearsal = Rehearsal(scenario, NAMES, period=1.0, parameters=parameters)
     assert rehearsal.run(3000.0)

@@ -205,7 +205,7 @@ def test_from_the_command_line(model: Path, tmp_path: Path) -> None:
     assert "kernel " in done.output
     again = cli(*command, "--out", str(tmp_path / "run"), "--resume")
     assert again.exit_code == 0, again.output
-    wrong = cli("run", "town", "--set", f"belief.model={model}")
+    wrong = cli("run", "lake", "--set", f"belief.model={model}")
     assert wrong.exit_code == 1
     assert "comes from belief.model; leave it out" in wrong.output
 
