@@ -57,7 +57,7 @@ class Picture:
 
 
 PICTURES = {
-    "town": Picture(stage=43, last="#charts figure:nth-child(3)"),
+    "town": Picture(stage=40, last="#charts figure:nth-child(3)"),
     "town_slots": Picture(),
     "town_live": Picture(),
     "town_fleet": Picture(fleet=("probe_1", "probe_2", "probe_3"), scenario="town"),
