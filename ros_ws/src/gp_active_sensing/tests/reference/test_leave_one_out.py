@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,15 +21,7 @@ from .test_belief_direct import random_case
 
 def without(direct: DirectBelief, place: int) -> DirectBelief:
     """The same belief with the readings of all other places."""
-    other = DirectBelief(
-        direct.kernel,
-        direct.features,
-        direct.hyperparameters,
-        direct.basis,
-        direct.basis_std,
-        direct.offset,
-        direct.prior,
-    )
+    other = replace(direct)
     for reading in direct.readings:
         if reading[0] != place:
             other.observe(*reading)
