@@ -204,16 +204,18 @@ def test_a_mission_with_nothing_known_of_the_field(
     assert "e+06" not in said, "before a reading nothing is known of the scale"
     assert "the candidate length-scales follow the readings: " in said
     heard = probe.heard["length_scale_belief"]
-    assert {len(message.data) for message in heard} == {24}, "their number stays"
-    assert {len(message.layout.dim) for message in heard} == {24}
+    count = len(belief.weights)
+    assert {len(message.data) for message in heard} == {count}, "their number stays"
+    assert {len(message.layout.dim) for message in heard} == {count}
     labels = [tuple(dim.label for dim in message.layout.dim) for message in heard]
     assert len(set(labels)) > 1, "what they are moves"
     wait_until(
         lambda: (
             probe.heard["length_scale_belief"][-1].layout.dim[0].label
-            == f"length_scale={belief.hyperparameters[0].length_scales[0]:g} "
+            == f"kernel=matern12 length_scale={belief.hyperparameters[0].length_scales[0]:g} "
             f"signal_std={belief.hyperparameters[0].signal_std:g} "
-            f"noise_std={belief.hyperparameters[0].noise_std:g}"
+            f"noise_std={belief.hyperparameters[0].noise_std:g} "
+            f"place_std={belief.hyperparameters[0].place_std:g}"
         ),
         "the labels of the last belief",
     )
