@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
 from gp_active_sensing.belief.drift.presence import Presence
 from gp_active_sensing.belief.grid import CandidateGrid
-from gp_active_sensing.belief.leave_one_out import LeaveOneOut, leave_one_out
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.steepness import Steepness
@@ -23,12 +23,17 @@ from gp_active_sensing.belief.transform import IDENTITY, Transform
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from gp_active_sensing.belief.leave_one_out import LeaveOneOut
+
 __all__ = ["Belief", "Posterior"]
 
 logger = logging.getLogger(__name__)
 
 _LARGEST = 1e100
 """Largest size of a value, and range of its noise variance: squares and sums stay finite."""
+_NUMBERS = 4_000_000
+"""Prior covariances computed at a time, of all candidates."""
 
 
 @dataclass(frozen=True)
@@ -380,6 +385,35 @@ class Belief:
             covariance += slopes @ np.swapaxes(R, 1, 2)
         return np.asarray(self._data.scales[:, None, None] * covariance)
 
+    def between(self, rows: IntArray, columns: IntArray, which: IntArray) -> FloatArray:
+        """Return the (W, r, c) posterior covariance of some places under some of the candidates.
+
+        O(L r c + W |D| r c), in parts of bounded memory.
+
+        Args:
+            rows: (r,) places.
+            columns: (c,) places.
+            which: (W,) numbers of candidates.
+        """
+        rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+        _, right, B = self._project(columns)
+        same = rows is columns or np.array_equal(rows, columns)
+        _, left, A = (None, right, B) if same else self._project(rows)
+        right, left = right[which], np.swapaxes(left[which], 1, 2)
+        A = A[which] @ self._data.coefficient_covariance[which]
+        B = np.swapaxes(B[which], 1, 2)
+        scale = self._data.scales[which, None, None]
+        found = np.empty((len(which), len(rows), len(columns)))
+        step = max(1, _NUMBERS // (len(self.hyperparameters) * max(len(columns), 1)))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            block = self.covariance.between(rows[part], columns)[which]
+            block -= left[:, part] @ right
+            if B.shape[1]:
+                block += A[:, part] @ B
+            found[:, part] = scale * block
+        return found
+
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return what the posterior covariance is made of: ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
 
@@ -476,6 +510,8 @@ class Belief:
         """
         if self._ageing is not None or not self._data.begun:
             return None
+        from gp_active_sensing.belief.leave_one_out import leave_one_out
+
         return leave_one_out(self._updated, self.prior_weights)
 
     def _project(

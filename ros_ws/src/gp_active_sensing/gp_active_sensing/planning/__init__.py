@@ -34,6 +34,9 @@ policies.add("est_dpp_sample", "gp_active_sensing.planning.batches.dpp_sample:Es
 policies.add("gp_bucb", "gp_active_sensing.planning.batches.hallucination:GpBucb")
 policies.add("gp_ucb", "gp_active_sensing.planning.bandits.gp_ucb:GpUcb")
 policies.add("ie", "gp_active_sensing.planning.implicit_exploration:ImplicitExploration")
+policies.add(
+    "integrated_variance", "gp_active_sensing.planning.integrated_variance:IntegratedVariance"
+)
 policies.add("ite", "gp_active_sensing.planning.explicit_exploration:ExplicitExploration")
 policies.add("lp_ucb", "gp_active_sensing.planning.batches.lp_ucb:LpUcb")
 policies.add("max_entropy", "gp_active_sensing.planning.greedy:MaxEntropy")

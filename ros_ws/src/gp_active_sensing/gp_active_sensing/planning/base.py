@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     BoolArray,
     Budget,
@@ -23,6 +20,11 @@ from gp_active_sensing.types import (
     PlanLimit,
     Route,
 )
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief import Belief
+    from gp_active_sensing.belief.drift import DriftConfig
+    from gp_active_sensing.topology.base import Topology
 
 __all__ = [
     "READINGS_SPENT",

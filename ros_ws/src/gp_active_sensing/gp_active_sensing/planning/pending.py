@@ -9,7 +9,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief, Posterior
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["joint_given_pending", "marginals_given_pending"]
+__all__ = ["joint_given_pending", "marginals_given_pending", "unread"]
 
 
 def joint_given_pending(belief: Belief, locations: IntArray, pending: Collection[int]) -> Posterior:
@@ -17,7 +17,7 @@ def joint_given_pending(belief: Belief, locations: IntArray, pending: Collection
 
     Their values are not known, so means stay; a posterior covariance needs no values.
     """
-    extra = _unread(belief, pending)
+    extra = unread(belief, pending)
     if not extra.size:
         return belief.joint(locations)
     m = len(locations)
@@ -33,12 +33,13 @@ def marginals_given_pending(
     belief: Belief, locations: IntArray, pending: Collection[int]
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and latent variance (L, m) as if each pending place had been read once."""
-    if not _unread(belief, pending).size:
+    if not unread(belief, pending).size:
         return belief.marginals(locations)
     posterior = joint_given_pending(belief, locations, pending)
     variance = np.diagonal(posterior.covariance, axis1=1, axis2=2)
     return posterior.mean, np.maximum(variance, 0.0)
 
 
-def _unread(belief: Belief, pending: Collection[int]) -> IntArray:
+def unread(belief: Belief, pending: Collection[int]) -> IntArray:
+    """Return the pending places without a reading, each once, in their order."""
     return np.array([p for p in dict.fromkeys(pending) if not belief.observed[p]], dtype=np.int64)

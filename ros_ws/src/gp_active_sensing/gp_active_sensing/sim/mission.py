@@ -10,7 +10,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import (
@@ -32,10 +32,12 @@ from gp_active_sensing.sim.consulting import Consulting, expert_of
 from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.scores import Scorer
-from gp_active_sensing.sim.traffic import Trip
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route
 from gp_active_sensing.versions import versions
+
+if TYPE_CHECKING:
+    from gp_active_sensing.sim.traffic import Trip
 
 __all__ = ["Mission"]
 

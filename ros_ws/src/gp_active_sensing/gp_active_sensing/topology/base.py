@@ -71,6 +71,11 @@ class Topology(Protocol):
         """What the map says of its places beside where they are, for a mean."""
         ...
 
+    @property
+    def weights(self) -> FloatArray:
+        """(n,) how much each place counts in the error of the map, not below 0; mostly 1 each."""
+        ...
+
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name, and their p titles, for a linear mean.
 

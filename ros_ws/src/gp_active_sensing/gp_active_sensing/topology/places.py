@@ -66,6 +66,7 @@ class Places:
         if goals is None:
             goals = np.column_stack([self._positions, np.zeros(len(self._positions))])
         self._goals = frozen_array(goals)
+        self._weights = frozen_array(np.ones(self._n))
         self._check_shapes()
         self._by_name = {text: i for i, text in enumerate(self._names)}
         if len(self._by_name) != self._n:
@@ -139,6 +140,11 @@ class Places:
     def attributes(self) -> Attributes:
         """What the map says of its places beside where they are: here nothing."""
         return Attributes.none(self._n)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n,) how much each place counts in the error of the map; read-only."""
+        return self._weights
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name, and their titles; None = the features.

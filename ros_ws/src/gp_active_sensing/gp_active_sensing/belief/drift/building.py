@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import LocationCovariance
-from gp_active_sensing.belief.drift.aged import AgedConditioning
-from gp_active_sensing.belief.drift.ageing import Ageing
 from gp_active_sensing.belief.drift.config import DriftConfig
-from gp_active_sensing.belief.drift.forgetting import ForgettingConditioning
 from gp_active_sensing.belief.mean import PriorMean
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief.drift.ageing import Ageing
 
 __all__ = ["ageing_of", "conditioning_for"]
 
@@ -17,6 +19,8 @@ def ageing_of(drift: DriftConfig, covariance: LocationCovariance) -> Ageing | No
     """Return how readings age; None where they do not."""
     if not drift.changing:
         return None
+    from gp_active_sensing.belief.drift.ageing import Ageing
+
     return Ageing(drift, min(h.noise_std for h in covariance.hyperparameters))
 
 
@@ -37,5 +41,8 @@ def conditioning_for(
     """
     if ageing is None:
         return Conditioning(covariance, mean, scale_known=scale_known)
+    from gp_active_sensing.belief.drift.aged import AgedConditioning
+    from gp_active_sensing.belief.drift.forgetting import ForgettingConditioning
+
     kinds = ForgettingConditioning if ageing.config.kind == "kernel" else AgedConditioning
     return kinds(covariance, mean, scale_known=scale_known, ageing=ageing)

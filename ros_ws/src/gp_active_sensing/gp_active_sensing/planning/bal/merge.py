@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.ties import NAT, first_best
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.ties import NAT, by_size, first_best
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Candidates", "joined"]
+__all__ = ["Candidates", "joined", "representatives"]
 
 _PLACES = 48
 """Places at most whose correlations are compared."""
@@ -68,6 +69,40 @@ def joined(candidates: Candidates, most: int) -> Candidates:
     return Candidates(
         total, mean, covariance, share @ candidates.noise, share @ candidates.reference
     )
+
+
+def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntArray, FloatArray]:
+    """Return the numbers (L',) and weights (L',) of candidates that stand for the whole belief.
+
+    Those that predict alike at places all over the map are grouped as in `joined`; the most
+    probable of a group has the weight of all.
+
+    Args:
+        belief: of any number of candidates.
+        most: number of candidates at most.
+        mass: share of the belief that is looked at; the least probable beyond it are left out.
+    """
+    weights = belief.weights
+    order = by_size(weights)
+    kept = np.sort(order[: int(np.searchsorted(np.cumsum(weights[order]), mass - 1e-12)) + 1])
+    share = weights[kept] / weights[kept].sum()
+    if len(kept) <= most:
+        return kept, share
+    some = np.unique(np.linspace(0, belief.n - 1, min(belief.n, _PLACES)).round().astype(np.int64))
+    posterior = belief.joint(some)
+    noise = belief.noise_variance[kept]
+    group = _groups(
+        share,
+        _features(
+            Candidates(share, posterior.mean[kept], posterior.covariance[kept], noise, noise)
+        ),
+        most,
+    )
+    total = np.bincount(group, weights=share).astype(np.float64)
+    first = [
+        int(np.flatnonzero(group == g)[first_best(share[group == g])]) for g in range(len(total))
+    ]
+    return kept[first], total
 
 
 def _features(candidates: Candidates) -> FloatArray:

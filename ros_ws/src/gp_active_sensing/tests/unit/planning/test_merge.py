@@ -97,6 +97,8 @@ def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
         "town",
         overrides=[
             "belief.kernel=[matern32,matern12]",
+            "belief.length_scales=[75,110,160,240,360,530,800]",
+            "belief.signal_std=[13.0]",
             "belief.noise_std=[3.0,6.0]",
             "policy.horizon=3",
         ],

@@ -1,0 +1,271 @@
+r"""The error of the map, as a mean variance, and what readings take off it.
+
+With weights :math:`w_p` of the places (their sum is one here), C the posterior covariance under one
+candidate λ, :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`, a reading at x takes
+:math:`S_{xx} / v_x` off :math:`J = \sum_p w_p \operatorname{Var}(f_p)`, whatever it says
+[Cohn1996, "ALC"; Sacks1989, "IMSE"], and readings at a set A take
+:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.kernels import NONE
+from gp_active_sensing.planning.bal.merge import representatives
+from gp_active_sensing.planning.pending import unread
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["MapError", "Targets", "map_error_gains", "map_error_of", "targets_of"]
+
+_TARGETS = 500
+"""Places at most over which the error of the map is summed one by one,"""
+_MANY = 2000
+"""and where only the gain of one reading is asked."""
+_NUMBERS = 4_000_000
+"""Numbers in the largest temporary array."""
+_NO_VARIANCE = 1e-300
+"""Where a place is known for certain, and its sensor exact, a reading tells nothing."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Places that stand for the whole map where its error is summed.
+
+    Args:
+        places: (T,) sorted.
+        weights: (T,) each with the weights of those it stands for; sum to one.
+        own: (n,) weight of each place by itself; sums to one.
+    """
+
+    places: IntArray
+    weights: FloatArray
+    own: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MapError:
+    """What m places that may be read have to do with the error of the map, under L candidates.
+
+    Variances are those the Gaussian process sees (after the belief's transform).
+
+    Args:
+        places: (m,) sorted.
+        weights: (L,) belief; sums to one.
+        noise: (L,) variance of the noise of a reading.
+        covariance: (L, m, m) posterior covariance C of the noise-free field.
+        shared: (L, m, m) S = C W C, with weights that sum to one.
+    """
+
+    places: IntArray
+    weights: FloatArray
+    noise: FloatArray
+    covariance: FloatArray
+    shared: FloatArray
+
+    def gains(self) -> FloatArray:
+        """Return what one reading of each place takes off the mean variance, (L, m)."""
+        variance = np.diagonal(self.covariance, axis1=1, axis2=2) + self.noise[:, None]
+        shared = np.diagonal(self.shared, axis1=1, axis2=2)
+        return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
+
+    def value(self, which: IntArray) -> float:
+        """Return what readings of some places take off the mean variance, expected over the belief.
+
+        That of someone who knows λ: a lower bound is not meant. O(L k³).
+
+        Args:
+            which: (k,) numbers of different places among the m.
+        """
+        return float(self.weights @ self.values(which))
+
+    def values(self, which: IntArray) -> FloatArray:
+        """Return the same under each candidate, (L,)."""
+        found = np.zeros(len(self.weights))
+        if not len(which):
+            return found
+        index = np.ix_(which, which)
+        for row, noise in enumerate(self.noise):
+            block = self.covariance[row][index]
+            block[np.diag_indices_from(block)] += noise
+            factor, info = dpotrf(block, lower=1, overwrite_a=1)
+            shared = self.shared[row][index]
+            if info:  # rounding: places known for certain, and an exact sensor
+                found[row] = float(np.trace(np.linalg.pinv(self.covariance[row][index]) @ shared))
+            else:
+                found[row] = float(np.trace(dpotrs(factor, shared, lower=1)[0]))
+        return found
+
+    def after(self, which: int) -> MapError:
+        """Return the same once a place has been read, whatever its reading says. O(L m²).
+
+        Args:
+            which: number of the place among the m.
+        """
+        c, s = self.covariance[:, :, which], self.shared[:, :, which]
+        v = np.maximum(c[:, which] + self.noise, _NO_VARIANCE)[:, None]
+        own = s[:, which, None] / v
+        gain = c / v
+        covariance = self.covariance - c[:, :, None] * gain[:, None, :]
+        # S' = S - (c sᵀ + s cᵀ)/v + S_xx c cᵀ/v², as one symmetric pair.
+        side = (s - 0.5 * own * c)[:, :, None] * gain[:, None, :]
+        shared = self.shared - side
+        shared -= np.swapaxes(side, 1, 2)
+        return MapError(self.places, self.weights, self.noise, covariance, shared)
+
+    def at(self, which: IntArray) -> MapError:
+        """Return the same for some of the places only."""
+        index = (slice(None), which[:, None], which)
+        return MapError(
+            self.places[which], self.weights, self.noise, self.covariance[index], self.shared[index]
+        )
+
+
+def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
+    """Return the places over which the error of a map is summed.
+
+    All that have a weight where these are few. Otherwise about `most`, evenly over the map: the
+    places are put in the order of a space-filling curve, cut into runs, and the middle of each run
+    stands for it.
+
+    Args:
+        topology: the map.
+        most: number of places.
+    """
+    weights = topology.weights
+    own = weights / weights.sum()
+    counted = np.flatnonzero(own)
+    if len(counted) <= most:
+        return Targets(counted, own[counted], own)
+    order = counted[_along_a_curve(topology.positions[counted])]
+    runs = np.array_split(order, most)
+    places = np.array([run[len(run) // 2] for run in runs])
+    total = np.array([own[run].sum() for run in runs])
+    by_place = np.argsort(places)
+    return Targets(places[by_place], total[by_place], own)
+
+
+def map_error_of(
+    belief: Belief,
+    topology: Topology,
+    places: IntArray,
+    *,
+    pending: Collection[int] = (),
+    candidates: int = 8,
+    targets: Targets | None = None,
+) -> MapError:
+    """Return what readings at some places would do to the error of the map. O(L' m² (T + |D|)).
+
+    Args:
+        belief: what is known.
+        topology: knows the weights of its places.
+        places: (m,) that may be read, sorted.
+        pending: places that will have been read before, with values not known yet.
+        candidates: most λ; of those that predict alike the most probable one stands for all.
+        targets: over which the error is summed; None = `targets_of(topology)`.
+    """
+    targets = targets_of(topology) if targets is None else targets
+    which, weights = representatives(belief, candidates)
+    before = unread(belief, pending)
+    everything = np.union1d(places, before)
+    covariance = belief.between(everything, everything, which)
+    found = MapError(
+        everything,
+        weights,
+        belief.noise_variance[which],
+        covariance,
+        _shared(belief, which, everything, covariance, targets),
+    )
+    for place in before:
+        found = found.after(int(np.searchsorted(everything, place)))
+    return found.at(np.searchsorted(everything, places)) if before.size else found
+
+
+def map_error_gains(
+    belief: Belief, topology: Topology, places: IntArray, *, candidates: int = 8
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights (L',) and what a reading of each place takes off the mean variance (L', m).
+
+    For many places: no covariance between them is formed. O(L' m T |D|).
+
+    Args:
+        belief: what is known.
+        topology: knows the weights of its places.
+        places: (m,) that may be read.
+        candidates: most λ, see `map_error_of`.
+    """
+    targets = targets_of(topology, _MANY)
+    which, weights = representatives(belief, candidates)
+    noise = belief.noise_variance[which]
+    gains = np.empty((len(which), len(places)))
+    step = max(1, _NUMBERS // (len(which) * len(targets.places)))
+    own = _own_variance(belief, which)
+    for start in range(0, len(places), step):
+        part = places[start : start + step]
+        cross = belief.between(part, targets.places, which)
+        _, variance = belief.marginals(part)
+        variance = variance[which]
+        alone = np.where(belief.visited[part], 0.0, own[:, None])
+        at, to = np.nonzero(part[:, None] == targets.places)
+        cross[:, at, to] -= alone[:, at]
+        shared = np.square(cross) @ targets.weights
+        smooth = np.maximum(variance - alone, 0.0)
+        shared += targets.own[part] * alone * (2.0 * smooth + alone)
+        gains[:, start : start + step] = shared / np.maximum(
+            variance + noise[:, None], _NO_VARIANCE
+        )
+    return weights, gains
+
+
+def _shared(
+    belief: Belief, which: IntArray, places: IntArray, covariance: FloatArray, targets: Targets
+) -> FloatArray:
+    """Return S = C W C between places, (L, m, m).
+
+    What belongs to a place alone is summed exactly, wherever the targets are: with C = G + D, D its
+    variance at places not read yet, S = G W G + w D G + G w D + w D².
+    """
+    alone = np.where(belief.visited[places], 0.0, _own_variance(belief, which)[:, None])
+    everywhere = np.array_equal(places, targets.places)
+    cross = covariance.copy() if everywhere else belief.between(places, targets.places, which)
+    at, to = np.nonzero(places[:, None] == targets.places)
+    cross[:, at, to] -= alone[:, at]
+    weighted = cross * targets.weights
+    shared = weighted @ np.swapaxes(cross, 1, 2)
+    here = np.arange(len(places))
+    own = targets.own[places] * alone
+    smooth = covariance.copy()
+    smooth[:, here, here] -= alone
+    side = own[:, :, None] * smooth
+    shared += side
+    shared += np.swapaxes(side, 1, 2)
+    shared[:, here, here] += own * alone
+    return np.asarray(shared)
+
+
+def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
+    """Return the (L',) variance of what belongs to each place alone."""
+    candidates = belief.hyperparameters
+    return np.array(
+        [
+            h.variance if h.kernel == NONE else h.place_std**2
+            for h in (candidates[i] for i in which.tolist())
+        ]
+    )
+
+
+def _along_a_curve(positions: FloatArray) -> IntArray:
+    """Return the order of (n, 2) positions along a space-filling curve [Morton1966]."""
+    span = np.maximum(np.ptp(positions, axis=0).max(), 1e-300)
+    cells = ((positions - positions.min(axis=0)) / span * 65535.0).astype(np.int64)
+    code = np.zeros(len(cells), dtype=np.int64)
+    for bit in range(16):
+        code |= ((cells[:, 0] >> bit) & 1) << (2 * bit)
+        code |= ((cells[:, 1] >> bit) & 1) << (2 * bit + 1)
+    return np.argsort(code, kind="stable")

@@ -1,0 +1,193 @@
+"""The error of the map against covariances computed place by place."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.map_error import (
+    MapError,
+    map_error_gains,
+    map_error_of,
+    targets_of,
+)
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.types import Budget, PlanLimit
+
+
+def grid(columns: int = 6, rows: int = 4, **more: object) -> Topology:
+    settings = {"kind": "grid", "columns": columns, "rows": rows, "spacing": 1.0}
+    return build_topology(from_mapping(MapConfig, settings | more))
+
+
+def believed(
+    topology: Topology,
+    rng: np.random.Generator,
+    readings: int = 4,
+    scales: tuple[float, ...] = (1.0, 2.5),
+) -> Belief:
+    config = BeliefConfig(
+        kernel=("matern12", "se", "none"),
+        length_scales=scales,
+        signal_std=(3.0,),
+        place_std=(0.0, 1.5),
+        noise_std=(0.5,),
+    )
+    belief = belief_on(config, topology)
+    for place in rng.choice(topology.n, readings, replace=False).tolist():
+        belief.observe(place, float(rng.normal(5.0, 3.0)))
+    return belief
+
+
+def mean_variances(belief: Belief, topology: Topology) -> np.ndarray:
+    """(L,) mean of the posterior variances of all places, by their weights."""
+    _, variance = belief.marginals()
+    return variance @ (topology.weights / topology.weights.sum())
+
+
+@pytest.mark.seeds
+def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    topology = grid()
+    belief = believed(topology, rng)
+    places = np.sort(rng.choice(np.flatnonzero(~belief.observed), 8, replace=False))
+    field = map_error_of(belief, topology, places, candidates=100)
+    which = np.arange(len(belief.hyperparameters))
+    kept = [i for i in which if belief.weights[i] > 0]
+    before = mean_variances(belief, topology)
+    chosen = rng.choice(8, 3, replace=False)
+    after = belief.copy()
+    one_by_one, gone = field, np.zeros(len(field.weights))
+    for i in chosen.tolist():
+        after.observe(int(places[i]), 4.0)
+        gone = gone + one_by_one.gains()[:, i]
+        one_by_one = one_by_one.after(i)
+    truth = before - mean_variances(after, topology)
+    found = field.values(chosen)
+    np.testing.assert_allclose(found, gone, rtol=1e-8, atol=1e-12)
+    # Candidates beyond a share of 0.99 are left out: the others are in their order.
+    assert len(found) <= len(kept)
+    order = np.argsort(-belief.weights, kind="stable")
+    share = np.cumsum(belief.weights[order])
+    count = int(np.searchsorted(share, 0.99 - 1e-12)) + 1
+    np.testing.assert_allclose(found, truth[np.sort(order[:count])], rtol=1e-7, atol=1e-10)
+    weights, gains = map_error_gains(belief, topology, places, candidates=100)
+    np.testing.assert_allclose(gains, field.gains(), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(weights, field.weights)
+
+
+def test_pending_places_count_as_read() -> None:
+    rng = np.random.default_rng(1)
+    topology = grid()
+    belief = believed(topology, rng)
+    free = np.flatnonzero(~belief.observed)
+    pending, places = free[:2].tolist(), free[2:8]
+    with_pending = map_error_of(belief, topology, places, pending=pending, candidates=100)
+    all_of_them = map_error_of(belief, topology, free[:8], candidates=100)
+    for _ in pending:
+        all_of_them = all_of_them.after(0).at(np.arange(1, len(all_of_them.places)))
+    np.testing.assert_allclose(with_pending.gains(), all_of_them.gains(), rtol=1e-9)
+
+
+def test_a_sample_of_a_large_map_stands_for_it() -> None:
+    topology = grid(40, 30)
+    belief = believed(topology, np.random.default_rng(2), readings=10, scales=(3.0, 6.0))
+    places = np.flatnonzero(~belief.observed)[::37]
+    exact = map_error_of(belief, topology, places, targets=targets_of(topology, topology.n))
+    sampled = map_error_of(belief, topology, places, targets=targets_of(topology, 300))
+    assert len(targets_of(topology, 300).places) == 300
+    assert targets_of(topology, 300).weights.sum() == pytest.approx(1.0)
+    best = exact.weights @ exact.gains()
+    found = sampled.weights @ sampled.gains()
+    np.testing.assert_allclose(found, best, rtol=0.15)
+    some = np.arange(0, len(places), 3)
+    assert sampled.value(some) == pytest.approx(exact.value(some), rel=0.01)
+
+
+def best_sequence(field: MapError, topology: Topology, at: int, observed, k: int) -> float:
+    """The largest value of k readings in a row, by trying all ways."""
+    best = 0.0
+    places = field.places.tolist()
+    here = topology.candidates(at, observed).tolist()
+    if k == 1:
+        return max(field.value(np.array([places.index(x)])) for x in here)
+    for way in itertools.product(range(topology.n), repeat=k):
+        where, seen, legal = at, observed.copy(), True
+        for x in way:
+            if x not in topology.candidates(where, seen).tolist():
+                legal = False
+                break
+            seen[x], where = True, x
+        if legal:
+            best = max(best, field.value(np.array([places.index(x) for x in way])))
+    return best
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wide_beam_finds_the_best_sequence(horizon: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    topology = grid(4, 3)
+    belief = believed(topology, rng, readings=2)
+    at = int(np.flatnonzero(belief.observed)[0])
+    policy = build_policy({"name": "integrated_variance", "horizon": horizon, "beam": 1000})
+    plan, _ = policy.plan(belief, topology, at, rng=rng)
+    field = map_error_of(belief, topology, np.flatnonzero(~belief.observed))
+    assert plan.lower == pytest.approx(
+        best_sequence(field, topology, at, belief.observed, horizon), rel=1e-8
+    )
+    assert len(plan.waypoints) == horizon
+
+
+def on_the_ring(name: str) -> int:
+    """Return how many of 16 places in a row a policy chooses on the outer ring of a square."""
+    topology = grid(9, 9, moves="free")
+    known = {"length_scales": (3.0,), "signal_std": (1.0,), "noise_std": (0.1,)}
+    belief = belief_on(BeliefConfig(kernel=("se",), **known), topology)  # type: ignore[arg-type]
+    policy, at, found = build_policy({"name": name}), 40, 0
+    for _ in range(16):
+        belief.observe(at, 0.0)
+        plan, _ = policy.plan(belief, topology, at, rng=np.random.default_rng(0))
+        at = plan.waypoint
+        found += bool({0.0, topology.positions.max()} & set(topology.positions[at].tolist()))
+    return found
+
+
+def test_it_goes_to_the_border_less_than_entropy_does() -> None:
+    assert on_the_ring("integrated_variance") < on_the_ring("max_entropy") - 3
+
+
+def test_weights_of_places_move_the_choice() -> None:
+    topology = grid(9, 9, moves="free")
+    left = np.where(topology.positions[:, 0] < 3.0, 1.0, 0.0)
+    topology._weights = left  # type: ignore[attr-defined]
+    belief = belief_on(
+        BeliefConfig(kernel=("se",), length_scales=(1.5,), signal_std=(1.0,), noise_std=(0.1,)),
+        topology,
+    )
+    belief.observe(80, 0.0)
+    plan, _ = build_policy({"name": "integrated_variance"}).plan(
+        belief, topology, 80, rng=np.random.default_rng(0)
+    )
+    assert topology.positions[plan.waypoint][0] < 3.0
+
+
+def test_limits_cut_the_look_ahead_and_are_said() -> None:
+    topology = grid(6, 6, moves="free")
+    belief = believed(topology, np.random.default_rng(3))
+    policy = build_policy({"name": "integrated_variance", "horizon": 4})
+    plan, _ = policy.plan(
+        belief, topology, 0, rng=np.random.default_rng(0), limit=PlanLimit(expansions=3)
+    )
+    assert plan.deadline_hit
+    assert plan.expanded == 3
+    plan, _ = policy.plan(
+        belief, topology, 0, rng=np.random.default_rng(0), remaining=Budget(readings=2)
+    )
+    assert len(plan.waypoints) == 2
+    assert not plan.deadline_hit
