@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gp_active_sensing.wording import tells
+from gp_active_sensing.wording import Turns, tells
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -201,10 +201,16 @@ def show_stages(
         unit: of the readings.
         scale_unit: of the length-scales.
     """
+    turns = Turns()
     if not console.is_terminal:
-        yield lambda record: console.out(
-            stage_line(record, total=total, unit=unit, scale_unit=scale_unit), highlight=False
-        )
+
+        def print_lines(record: Mapping[str, Any]) -> None:
+            line = stage_line(record, total=total, unit=unit, scale_unit=scale_unit)
+            console.out(line, highlight=False)
+            if turn := turns.hear(record):
+                console.out(turn, highlight=False)
+
+        yield print_lines
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -220,6 +226,8 @@ def show_stages(
         def show(record: Mapping[str, Any]) -> None:
             line = stage_line(record, unit=unit, scale_unit=scale_unit)
             progress.console.out(line, highlight=False)
+            if turn := turns.hear(record):
+                progress.console.out(turn, highlight=False)
             progress.update(task, completed=int(record.get("visits", record["observed"])))
 
         yield show

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-__all__ = ["brief", "distance", "fixed", "moment", "shown", "tells"]
+__all__ = ["Turns", "brief", "distance", "fixed", "moment", "shown", "tells"]
 
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
+_FEW = 10
+"""Places below which nothing is said while a mission goes on: so few seldom tell of each other."""
+_AGAIN = 0.1
+"""Share that readings have to explain of each other until they are said to do so again."""
 
 
 def shown(value: object, unit: str = "") -> str:
@@ -77,6 +82,33 @@ def tells(share: float) -> str:
             "predict a place no better than their mean does"
         )
     return f"the readings of other places explain {percent} % of the variance of a place's readings"
+
+
+class Turns:
+    """Says of a mission that goes on when its readings cease to tell of each other, and when again.
+
+    Each is said once. They cease where the share is 0 or less, and begin again with a tenth, so
+    that a share near nothing is not worth a word each time.
+    """
+
+    def __init__(self) -> None:
+        self._tell = True
+
+    def hear(self, record: Mapping[str, Any]) -> str:
+        """Return what the record of a stage gives cause to say; "" = nothing.
+
+        Args:
+            record: with ``explained``, see `tells`, and the number of places it was computed of; of
+                an earlier version it has neither.
+        """
+        share, places = record.get("explained"), record.get("explained_places") or 0
+        if share is None or places < _FEW:
+            return ""
+        tell = share > 0.0 if self._tell else share >= _AGAIN
+        if tell == self._tell:
+            return ""
+        self._tell = tell
+        return f"{places} places read: {tells(share)}{' now' if tell else ''}"
 
 
 def _number(value: object, unit: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
@@ -169,6 +170,7 @@ class Recorder:
                 read = None if stage.value is None else went
                 self.regret.go_on(self.stages.figures)
                 more |= self.regret.stage(read, found.moments()[0], seconds)
+        more |= self._newest_explained.after(belief).to_record()
         record = stage_record(
             stage=stage.number,
             plan=plan,
@@ -240,6 +242,17 @@ class Recorder:
         )
         self._told = summary.explained
         return summary
+
+    @property
+    def _newest_explained(self) -> Explained:
+        """What the newest record says, also one of an earlier process."""
+        figures = self.stages.figures
+        return Explained.of_record(figures[-1] if figures else {})
+
+    @property
+    def explained_so_far(self) -> float | None:
+        """What the readings tell of each other, as it was last computed; None = not known."""
+        return self._newest_explained.share
 
     def explained(self, mission: Mission) -> float | None:
         """Return what the readings of a mission that is over tell of each other: `RunSummary`."""

@@ -13,7 +13,7 @@ from gp_active_sensing.records import RunDirectory
 __all__ = ["StageRecords"]
 
 FIGURES = (
-    "stage", "plan_seconds", "expanded", "deadline_hit",
+    "stage", "plan_seconds", "expanded", "deadline_hit", "explained", "explained_places",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
 """What the summary of a mission is made of; the rest of a record (its candidates above all) would

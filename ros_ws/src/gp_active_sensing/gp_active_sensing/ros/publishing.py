@@ -25,7 +25,7 @@ from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.waypoints import Waypoints
 from gp_active_sensing.types import BoolArray, Plan
-from gp_active_sensing.wording import tells
+from gp_active_sensing.wording import Turns, tells
 
 __all__ = ["TOPICS", "Results"]
 
@@ -59,6 +59,7 @@ class Results:
         self._parts = parts
         self._topology = parts.mission.loop.topology
         self._telling = Telling(parts.mission, str(config.policy["name"]), parts.recorder.unit)
+        self._turns = Turns()
         self.health = Health(node, parts)
         self.health.unit = self._telling.value_unit
         incompatible = partial(self.health.incompatible, publishing=True)
@@ -229,5 +230,7 @@ class Results:
     def _record(self, stage: Stage, loop: SensingLoop, found: Mixture) -> None:
         if not self._parts.mission.claim(stage):
             return  # done meanwhile, by the other thread
-        line = self._parts.recorder.stage(stage, loop.belief, found)
-        self._node.get_logger().info(line)
+        recorder, logger = self._parts.recorder, self._node.get_logger()
+        logger.info(recorder.stage(stage, loop.belief, found))
+        if turn := self._turns.hear(recorder.stages.newest):
+            logger.info(turn)

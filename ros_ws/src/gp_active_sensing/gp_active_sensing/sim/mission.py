@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import (
     cost_of,
@@ -69,6 +70,7 @@ class Mission:
         self.regret = regret_of(loop, world.truth, scenario.seek)
         expert = expert_of(scenario, world)
         self.consulting = None if expert is None else Consulting(expert, scenario, loop)
+        self._explained = Explained()
         self._started = False
         """Of a mission from a journal: its first event was taken."""
         self._visits: Counter[int] = Counter()
@@ -341,6 +343,7 @@ class Mission:
         seconds = self.driven.seconds
         topology = self.world.topology
         went = goal if self._got else None
+        self._explained = self._explained.after(belief)
         return stage_record(
             stage=self.stage,
             plan=plan,
@@ -351,6 +354,7 @@ class Mission:
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
             **self.scorer.of(belief, seconds, found),
+            **self._explained.to_record(),
             observed=int(belief.observed.sum()),
             set_aside=goal in self.loop.set_aside,
             driven_metres=self.driven.metres,

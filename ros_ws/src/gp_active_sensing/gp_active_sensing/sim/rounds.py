@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.events import stage_record
 from gp_active_sensing.loop import SensingLoop
@@ -91,6 +92,7 @@ class Rounds:
         objective = objective_of(loop.policy, scenario.seek)
         self._regret = Regret(world.truth, objective) if objective else None
         self._scorer = Scorer(world.truth, world.sensor)
+        self._explained = Explained()
         self._visits: Counter[int] = Counter()
         self._stage = 0
         self._spent = 0
@@ -206,11 +208,13 @@ class Rounds:
         loop, topology = self.loop, self.world.topology
         found = loop.belief.mixture()
         mean, _ = found.moments()
+        self._explained = self._explained.after(loop.belief)
         errors = {
             "weights": loop.belief.weights.tolist(),
             "length_scales": [h.length_scales for h in loop.belief.hyperparameters],
             "kernels": [h.kernel for h in loop.belief.hyperparameters],
             **self._scorer.of(loop.belief, self.seconds, found),
+            **self._explained.to_record(),
         }
         records = []
         for member in went:
