@@ -135,6 +135,8 @@ def _type_name(hint: Any) -> str:
         return f"list of {_type_name(inner[0])}" if inner else "list"
     if origin in (dict, Mapping):
         return "mapping"
+    if dataclasses.is_dataclass(hint):
+        return "mapping"
     words = {int: "whole number", float: "number", str: "text", bool: "true/false"}
     return "null" if hint is type(None) else words.get(hint, getattr(hint, "__name__", str(hint)))
 

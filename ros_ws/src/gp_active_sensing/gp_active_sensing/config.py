@@ -210,11 +210,11 @@ def _convert_sequence(hint: Any, value: Any, path: str, info: Param, problems: l
 def _holds_lists(hint: Any) -> bool:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return any(map(_holds_lists, typing.get_args(hint)))
-    return typing.get_origin(hint) in (tuple, list)
+    return typing.get_origin(hint) in (tuple, list) or dataclasses.is_dataclass(hint)
 
 
 def _list_from_text(text: str) -> Any:
-    # A ROS parameter file holds no list of lists; in quotes it is the same in every file.
+    # A ROS parameter file holds no list of lists, or of mappings; in quotes they can be anywhere.
     from gp_active_sensing.yaml_files import parse_yaml
 
     try:

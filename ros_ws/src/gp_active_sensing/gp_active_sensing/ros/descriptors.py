@@ -144,7 +144,7 @@ class Leaf:
         if isinstance(plain, list):
             if not plain:
                 return None  # ROS cannot tell the type of an empty list
-            if any(isinstance(item, list) for item in plain):
+            if any(isinstance(item, list | dict) for item in plain):
                 return yaml.safe_dump(plain, default_flow_style=True).strip()
             if self.kind == Parameter.Type.DOUBLE_ARRAY or self.kind is None:
                 return [_as_float(item) for item in plain]
@@ -259,6 +259,8 @@ def _is_nan(value: Any) -> bool:
 
 
 def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
     return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -73,7 +73,7 @@ class Topology(Protocol):
 
     @property
     def weights(self) -> FloatArray:
-        """(n,) how much each place counts in the error of the map, not below 0; mostly 1 each."""
+        """(n,) how much each place counts in the error of the map: not below 0, not all 0."""
         ...
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:

@@ -14,6 +14,8 @@ from gp_active_sensing.errors import ConfigError, MapError, suggest
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
+from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grid import make_grid
 from gp_active_sensing.topology.line import make_line
 from gp_active_sensing.topology.links import MIDDLE
@@ -21,6 +23,7 @@ from gp_active_sensing.topology.loaders import load_roads
 from gp_active_sensing.topology.parts import keep_largest
 from gp_active_sensing.topology.points import DESIGNS, make_points
 from gp_active_sensing.topology.roads import U_TURNS, Roads
+from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 
 __all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
 
@@ -49,7 +52,7 @@ _KEYS = {
         "largest_component",
     ),
 }
-_SHARED = ("kind", "name", "frame", "speed", "reach")
+_SHARED = ("kind", "name", "frame", "speed", "reach", "weights")
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,7 @@ class MapConfig:
         help="grid: two opposite corners of a rectangle, or the corners of a polygon, each",
         unit="m",
     )
+    weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
 
     def __post_init__(self) -> None:
         problems: list[str] = []
@@ -185,10 +189,18 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
         base_dir: folder that a relative `file` is looked for in first (the scenario's).
 
     Raises:
-        ConfigError: an outline or obstacles that are no polygons, features that do not exist.
+        ConfigError: an outline or obstacles that are no polygons, features that do not exist,
+            weights that are none.
         MapError: a map file that cannot be used.
         ResourceError: a map file that cannot be found.
     """
+    places = _built(config, base_dir)
+    if config.weights == WeightsConfig():
+        return places
+    return places.weighted(weights_of(config.weights, places))
+
+
+def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopology:
     if config.kind == "line":
         return make_line(
             config.count,

@@ -10,17 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.topology.outline import Outline, polygon, widened
 
 __all__ = ["Outline", "make_grid"]
 
-Outline = Sequence[tuple[float, float]]
-"""Two opposite corners of a rectangle, or three and more corners of a polygon [m]."""
-
-_HAIR = 1e-9
-"""Part of an outline's size by which a place may lie outside of it (rounding)."""
 _STRAIGHT = ((-1, 0), (0, -1), (0, 1), (1, 0))
 _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -39,7 +34,7 @@ def make_grid(
     reach: float = 0.0,
     name: str = "grid",
     frame: str = "map",
-) -> Topology:
+) -> FreeTopology | GraphTopology:
     """Make a grid; the place in column c and row r is called "c{c}r{r}", row by row.
 
     A cell whose centre lies outside the outline, or that an obstacle covers, is no place. No move
@@ -124,19 +119,17 @@ class _Ground:
 
         problems: list[str] = []
         shapes = [
-            _polygon(obstacle, f"obstacles[{number}]", problems)
+            polygon(obstacle, f"obstacles[{number}]", problems)
             for number, obstacle in enumerate(obstacles)
         ]
-        area = None if outline is None else _polygon(outline, "outline", problems)
+        area = None if outline is None else polygon(outline, "outline", problems)
         if problems:
             raise ConfigError(problems)
         if shapes:
             self._obstacles = shapely.union_all(shapes)
             shapely.prepare(self._obstacles)
         if area is not None:
-            # A hair wider, so that rounding does not decide about what lies on its edge.
-            width = _HAIR * math.sqrt(shapely.area(area))
-            self._area = shapely.buffer(area, width, join_style="mitre")
+            self._area = widened(area)
             shapely.prepare(self._area)
 
     def inside(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -170,23 +163,3 @@ class _Ground:
         if self._area is not None:
             free &= shapely.covers(self._area, lines)
         return free
-
-
-def _polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return the shape of an outline; what is wrong with it goes to `problems`."""
-    import shapely
-
-    if len(outline) < 2:
-        problems.append(
-            f"{key}: expected 2 corners of a rectangle or the corners of a polygon, got "
-            f"{len(outline)}"
-        )
-        return None
-    if len(outline) == 2:
-        (x0, y0), (x1, y1) = outline
-        shape = shapely.box(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
-    else:
-        shape = shapely.Polygon(outline)
-    if not shape.is_valid:  # without area is not valid either
-        problems.append(f"{key}: is not a simple polygon ({shapely.is_valid_reason(shape)})")
-    return shape

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology, Move
 
@@ -21,7 +20,7 @@ def make_line(
     reach: float = 0.0,
     name: str = "line",
     frame: str = "map",
-) -> Topology:
+) -> FreeTopology | GraphTopology:
     """Make a line of places along x; its one feature is x.
 
     Args:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,8 @@ from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["SAME_DISTANCE", "Places", "frozen_array"]
+
+P = TypeVar("P", bound="Places")
 
 SAME_DISTANCE = 1e-6
 """Distances [m] closer than this are equal when the nearest place is looked for."""
@@ -132,6 +136,31 @@ class Places:
         return self._goals
 
     @property
+    def weights(self) -> FloatArray:
+        """(n,) how much each place counts in the error of the map; read-only."""
+        return self._weights
+
+    def weighted(self: P, weights: npt.ArrayLike) -> P:
+        """Return the same map with other weights.
+
+        Args:
+            weights: (n,) finite, not below 0, at least one above 0.
+
+        Raises:
+            ValueError: they are not so.
+        """
+        values = frozen_array(weights)
+        if values.shape != (self._n,) or not np.isfinite(values).all() or (values < 0.0).any():
+            msg = f"map {self._name!r}: expected {self._n} weights, finite and not below 0"
+            raise ValueError(msg)
+        if not values.any():
+            msg = f"map {self._name!r}: expected at least one weight above 0, got none"
+            raise ValueError(msg)
+        other = copy.copy(self)
+        other._weights = values
+        return other
+
+    @property
     def links(self) -> Links | None:
         """How the places are joined, for graph kernels; None where any place may be next."""
         return None
@@ -140,11 +169,6 @@ class Places:
     def attributes(self) -> Attributes:
         """What the map says of its places beside where they are: here nothing."""
         return Attributes.none(self._n)
-
-    @property
-    def weights(self) -> FloatArray:
-        """(n,) how much each place counts in the error of the map; read-only."""
-        return self._weights
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name, and their titles; None = the features.

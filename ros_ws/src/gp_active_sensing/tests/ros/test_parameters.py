@@ -45,6 +45,7 @@ class Outer:
     corner: tuple[float, float] = param((0.0, 0.0), help="where", unit="m")
     mixed: tuple[float | tuple[float, ...], ...] = param((1.0,), help="nested", above=0.0)
     boxes: tuple[tuple[tuple[float, float], ...], ...] = param((), help="boxes", unit="m")
+    sorts: tuple[Inner, ...] = param((), help="sorts")
 
 
 Make = Callable[..., ParameterTree]
@@ -69,6 +70,15 @@ def make(ros: Ros) -> Make:
         return tree
 
     return build
+
+
+def test_a_list_of_mappings_is_a_text(make: Make) -> None:
+    sorts = {"sorts": [{"size": 3.0, "kind": "large"}, {"size": 1.0}]}
+    expected = (Inner(size=3.0, kind="large"), Inner(size=1.0))
+    assert make("name:=x", defaults=sorts).config().sorts == expected
+    given = make("name:=x", 'sorts:="[{size: 3, kind: large}, {size: 1}]"')
+    assert given.config().sorts == expected
+    assert make("name:=x").config().sorts == ()
 
 
 def node_of(tree: ParameterTree) -> Any:
