@@ -59,6 +59,10 @@ class AttributeCovariance:
         own = np.square(self.columns[locations]).sum(axis=1)
         return np.asarray(self.rest.variance(locations) + self._size[:, None] * own)
 
+    def only(self, which: Sequence[int]) -> AttributeCovariance:
+        """Return the same under some of the candidates only."""
+        return AttributeCovariance(self.rest.only(which), self.columns)
+
 
 def with_attributes(family: CovarianceFamily, columns: FloatArray) -> CovarianceFamily:
     """Return the family whose candidates have an `attribute_std`, where any of them has.

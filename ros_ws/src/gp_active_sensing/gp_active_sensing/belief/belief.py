@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 
 _LARGEST = 1e100
 """Largest size of a value, and range of its noise variance: squares and sums stay finite."""
-_NUMBERS = 4_000_000
-"""Prior covariances computed at a time, of all candidates."""
 
 
 @dataclass(frozen=True)
@@ -388,31 +386,35 @@ class Belief:
     def between(self, rows: IntArray, columns: IntArray, which: IntArray) -> FloatArray:
         """Return the (W, r, c) posterior covariance of some places under some of the candidates.
 
-        O(L r c + W |D| r c), in parts of bounded memory.
+        O(W |D| r c).
 
         Args:
             rows: (r,) places.
             columns: (c,) places.
-            which: (W,) numbers of candidates.
+            which: (W,) numbers of candidates, ascending.
         """
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-        _, right, B = self._project(columns)
+        right, B = self._told(columns, which)
         same = rows is columns or np.array_equal(rows, columns)
-        _, left, A = (None, right, B) if same else self._project(rows)
-        right, left = right[which], np.swapaxes(left[which], 1, 2)
-        A = A[which] @ self._data.coefficient_covariance[which]
-        B = np.swapaxes(B[which], 1, 2)
-        scale = self._data.scales[which, None, None]
-        found = np.empty((len(which), len(rows), len(columns)))
-        step = max(1, _NUMBERS // (len(self.hyperparameters) * max(len(columns), 1)))
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            block = self.covariance.between(rows[part], columns)[which]
-            block -= left[:, part] @ right
-            if B.shape[1]:
-                block += A[:, part] @ B
-            found[:, part] = scale * block
+        left, A = (right, B) if same else self._told(rows, which)
+        A = A @ self._data.coefficient_covariance[which]
+        found = self.covariance.only(which.tolist()).between(rows, columns)
+        found -= np.swapaxes(left, 1, 2) @ right
+        if B.shape[2]:
+            found += A @ np.swapaxes(B, 1, 2)
+        found *= self._data.scales[which, None, None]
         return found
+
+    def _told(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return ``W`` (W, R, m) and ``H* - Wᵀ U`` (W, m, q) under some of the candidates."""
+        data = self._updated
+        if data.chunks() is None:
+            solved = data.everywhere()[
+                which[:, None, None], np.arange(data.factor.rows)[:, None], where
+            ]
+        else:
+            solved = data.solved(where)[which]
+        return solved, data.basis[where] - np.swapaxes(solved, 1, 2) @ data.factor.U[which]
 
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return what the posterior covariance is made of: ``C_λ = s_λ k_λ - WᵀW + BᵀB``.

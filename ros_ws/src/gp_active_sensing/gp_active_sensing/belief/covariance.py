@@ -124,6 +124,10 @@ class LocationCovariance(Protocol):
         """Return the (L, m) prior variance of the latent field."""
         ...
 
+    def only(self, which: Sequence[int]) -> LocationCovariance:
+        """Return the same under some of the candidates only, by their numbers, ascending."""
+        ...
+
 
 def length_scales_of(candidates: Sequence[HyperParameters]) -> FloatArray:
     """Return (L, p) length-scales; one that is for all features stands in every column."""
@@ -201,3 +205,8 @@ class FeatureCovariance:
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.repeat(self._signal[:, None], len(locations), axis=1)
+
+    def only(self, which: Sequence[int]) -> FeatureCovariance:
+        """Return the same under some of the candidates only."""
+        some = [self._hyperparameters[i] for i in which]
+        return FeatureCovariance(self.kernel, self.features, some)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -74,3 +75,10 @@ class GivenCovariance:
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
+
+    def only(self, which: Sequence[int]) -> GivenCovariance:
+        """Return the same under some of the candidates only."""
+        other = copy(self)
+        other._signal = self._signal[list(which)]
+        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        return other

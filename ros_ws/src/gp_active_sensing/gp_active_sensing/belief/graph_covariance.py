@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -98,6 +99,16 @@ class GraphCovariance:
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.repeat(self._signal[:, None], len(locations), axis=1)
+
+    def only(self, which: Sequence[int]) -> GraphCovariance:
+        """Return the same under some of the candidates only."""
+        other = copy(self)  # tables are those of all
+        used, other._scale = np.unique(self._scale[list(which)], return_inverse=True)
+        other._parts = [self._parts[s] for s in used.tolist()]
+        other._distinct = [self._distinct[s] for s in used.tolist()]
+        other._signal = self._signal[list(which)]
+        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        return other
 
     def times_root(self, white: FloatArray) -> FloatArray:
         """Return ``σ_s D^(-1/2) f(Δ)^(1/2) w`` of the first candidate: of white noise, a draw.

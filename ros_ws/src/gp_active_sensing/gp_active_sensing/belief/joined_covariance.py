@@ -47,6 +47,17 @@ class JoinedCovariance:
         """Return the (L, m) prior variance of the latent field."""
         return np.concatenate([part.variance(locations) for part in self.parts])
 
+    def only(self, which: Sequence[int]) -> LocationCovariance:
+        """Return the same under some of the candidates only."""
+        found: list[LocationCovariance] = []
+        start = 0
+        for part in self.parts:
+            end = start + len(part.hyperparameters)
+            if mine := [i - start for i in which if start <= i < end]:
+                found.append(part.only(mine))
+            start = end
+        return joined(found)
+
 
 def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:
     """Return the candidates of all parts; a single part as it is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +102,13 @@ class KernelCovariance:
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.asarray(self._variance[:, locations][self._which])
+
+    def only(self, which: Sequence[int]) -> KernelCovariance:
+        """Return the same under some of the candidates only."""
+        other = copy(self)
+        other._which = self._which[list(which)]
+        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        return other
 
     def _computed(self, rows: IntArray, columns: IntArray) -> FloatArray:
         found = np.concatenate([part.between(rows, columns) for part in self._parts])

@@ -54,6 +54,10 @@ class PlaceCovariance:
         """Return the (L, m) prior variance of the latent field."""
         return np.asarray(self.smooth.variance(locations) + self._own[:, None])
 
+    def only(self, which: Sequence[int]) -> PlaceCovariance:
+        """Return the same under some of the candidates only."""
+        return PlaceCovariance(self.smooth.only(which))
+
 
 class NoNeighbours:
     """``σ_s² I``: a field of which no place tells anything about another, but for the mean.
@@ -76,6 +80,10 @@ class NoNeighbours:
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
         return np.repeat(self._own[:, None], len(locations), axis=1)
+
+    def only(self, which: Sequence[int]) -> NoNeighbours:
+        """Return the same under some of the candidates only."""
+        return type(self)(self.n, [self.hyperparameters[i] for i in which])
 
 
 class _Nothing(NoNeighbours):

@@ -138,7 +138,7 @@ def exchange(
         if better <= value * (1.0 + _WORTH):
             break
         chosen, value = trial, better
-    return chosen
+    return np.asarray(chosen)
 
 
 def _each(field: MapError) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:

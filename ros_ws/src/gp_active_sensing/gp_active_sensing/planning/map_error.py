@@ -30,6 +30,8 @@ _MANY = 2000
 """and where only the gain of one reading is asked."""
 _NUMBERS = 4_000_000
 """Numbers in the largest temporary array."""
+_ROUNDING = 1e-12
+"""Noise, as a share of the largest variance, below which an inverse is not to be trusted."""
 _NO_VARIANCE = 1e-300
 """Where a place is known for certain, and its sensor exact, a reading tells nothing."""
 
@@ -119,6 +121,28 @@ class MapError:
         shared -= np.swapaxes(side, 1, 2)
         return MapError(self.places, self.weights, self.noise, covariance, shared)
 
+    def given(self, which: IntArray) -> MapError:
+        """Return the same once some places have been read, whatever their readings say.
+
+        With M = (C_AA + σ² I)⁻¹ and K = C_·A M, S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ. O(L m² k).
+
+        Args:
+            which: (k,) numbers of different places among the m.
+        """
+        if not len(which):
+            return self
+        C, S = self.covariance, self.shared
+        k = len(which)
+        block = C[:, which[:, None], which].copy()
+        largest = np.diagonal(block, axis1=1, axis2=2).max(axis=1)
+        least = np.maximum(_ROUNDING * largest, _NO_VARIANCE)
+        block[:, np.arange(k), np.arange(k)] += np.maximum(self.noise, least)[:, None]
+        gain = np.swapaxes(np.linalg.solve(block, C[:, which, :]), 1, 2)  # (L, m, k)
+        side = gain @ S[:, which, :]
+        shared = S - side - np.swapaxes(side, 1, 2)
+        shared += gain @ S[:, which[:, None], which] @ np.swapaxes(gain, 1, 2)
+        return MapError(self.places, self.weights, self.noise, C - gain @ C[:, which, :], shared)
+
     def at(self, which: IntArray) -> MapError:
         """Return the same for some of the places only."""
         index = (slice(None), which[:, None], which)
@@ -182,9 +206,9 @@ def map_error_of(
         covariance,
         _shared(belief, which, everything, covariance, targets),
     )
-    for place in before:
-        found = found.after(int(np.searchsorted(everything, place)))
-    return found.at(np.searchsorted(everything, places)) if before.size else found
+    if not before.size:
+        return found
+    return found.given(np.searchsorted(everything, before)).at(np.searchsorted(everything, places))
 
 
 def map_error_gains(

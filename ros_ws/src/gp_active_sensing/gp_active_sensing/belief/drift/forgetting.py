@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -53,6 +54,10 @@ class SlotCovariance:
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the field."""
         return self.space.variance(self.history.place[locations])
+
+    def only(self, which: Sequence[int]) -> SlotCovariance:
+        """Return the same under some of the candidates only."""
+        return SlotCovariance(self.space.only(which), self.history, self.time_scale)
 
     def place_of(self, slots: IntArray) -> IntArray:
         """Return the place of each slot."""

@@ -102,7 +102,8 @@ def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntA
     first = [
         int(np.flatnonzero(group == g)[first_best(share[group == g])]) for g in range(len(total))
     ]
-    return kept[first], total
+    order = np.argsort(kept[first])
+    return kept[first][order], total[order]
 
 
 def _features(candidates: Candidates) -> FloatArray:

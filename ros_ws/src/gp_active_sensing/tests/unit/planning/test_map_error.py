@@ -76,6 +76,9 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     share = np.cumsum(belief.weights[order])
     count = int(np.searchsorted(share, 0.99 - 1e-12)) + 1
     np.testing.assert_allclose(found, truth[np.sort(order[:count])], rtol=1e-7, atol=1e-10)
+    at_once = field.given(chosen)
+    np.testing.assert_allclose(at_once.covariance, one_by_one.covariance, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(at_once.shared, one_by_one.shared, rtol=1e-8, atol=1e-10)
     weights, gains = map_error_gains(belief, topology, places, candidates=100)
     np.testing.assert_allclose(gains, field.gains(), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(weights, field.weights)
