@@ -27,6 +27,7 @@ from gp_active_sensing.planning.base import (
     PolicyState,
     check_fit,
     no_plan,
+    rest,
     revisits,
 )
 from gp_active_sensing.planning.homing import check_end, with_way_home
@@ -170,8 +171,10 @@ class SensingLoop(Evidence):
         self.promises.make(probe, way, again=again)
         if plan.waypoints:
             self.decisions += 1
-        elif at is not None and remaining.end is not None:
-            plan = with_way_home(plan, self.topology, at, remaining)
+        else:
+            rest(self.policy)
+            if at is not None and remaining.end is not None:
+                plan = with_way_home(plan, self.topology, at, remaining)
         self.homeward = not plan.waypoints and remaining.end is not None
         if self.speed is not None:
             metres = plan.cost.metres

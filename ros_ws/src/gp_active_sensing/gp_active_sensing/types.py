@@ -103,7 +103,7 @@ class Plan:
         cost: cost of `path`.
         horizon: readings looked ahead, N' (clipped to what is left of the budget).
         candidates: bounds for each first place that was considered.
-        reason: why there is no waypoint, or "" when there is one.
+        reason: why there is no waypoint; of a plan with one "", or why it is not the policy's own.
     """
 
     waypoints: tuple[int, ...]

@@ -476,6 +476,18 @@ class Belief:
             raise ValueError(msg)
         return self._data.averages(locations)
 
+    def average_noise(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) noise variance of `averages`, as the Gaussian process sees it.
+
+        Raises:
+            ValueError: a place has no reading.
+        """
+        averages = self.averages(locations)  # says which place has none
+        if not averages.size:
+            return averages
+        variances = self._data.average_variances(np.asarray(locations, dtype=np.int64))
+        return np.asarray(self._updated.scales[:, None] * variances)
+
     def predict(
         self, locations: IntArray | None = None, *, noisy: bool = False
     ) -> tuple[FloatArray, FloatArray]:

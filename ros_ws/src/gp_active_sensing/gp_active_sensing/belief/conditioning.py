@@ -199,6 +199,11 @@ class Conditioning:
         self._find_unit()
         return self._collapse(locations)[1]
 
+    def average_variances(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) noise variance of `averages`, in those of the covariance."""
+        self._find_unit()
+        return np.asarray(1.0 / self._collapse(locations)[0])
+
     def solved(self, where: IntArray) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first."""
         return self.factor.solve(self.covariance.between(self.factor.place, where))

@@ -35,6 +35,7 @@ __all__ = [
     "choices",
     "drift_of",
     "no_plan",
+    "rest",
     "revisits",
 ]
 
@@ -96,6 +97,17 @@ def check_fit(policy: Policy, belief: Belief, topology: Topology) -> None:
     check = getattr(policy, "check", None)
     if callable(check):
         check(belief, topology)
+
+
+def rest(policy: Policy) -> None:
+    """Tell a policy that nothing is asked of it for now: the mission is over, or seems to be.
+
+    One that holds something outside of this process has a method ``rest()``, which gives it back;
+    it has to be able to go on.
+    """
+    resting = getattr(policy, "rest", None)
+    if callable(resting):
+        resting()
 
 
 def drift_of(policy: Policy) -> DriftConfig | None:

@@ -25,7 +25,7 @@ from gp_active_sensing.replay.driver import Driver
 from gp_active_sensing.replay.feed import Feed, Topics, find_topics
 from gp_active_sensing.replay.lookout import Lookout
 from gp_active_sensing.replay.recorded import Recording, find_recording
-from gp_active_sensing.replay.settings import Given, settled, topics_of
+from gp_active_sensing.replay.settings import Given, check_program, settled, topics_of
 from gp_active_sensing.replay.stages import Show
 from gp_active_sensing.sealed import seal
 from gp_active_sensing.types import Cost
@@ -87,6 +87,8 @@ def replay_bag(
         base = None if recording is None else recording.base
         held = {topic.name: topic.type for topic in bag.topics}
         config, scenario = settled(given, base, held, follow=not again)
+        if not belief_only:
+            check_program(given, base, config)
         if config.pose.type == "tf" and not again:
             msg = "pose.type: tf cannot be replayed; name a pose topic of the bag: --pose-topic"
             raise ConfigError(msg)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, brief_repr
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.replay.feed import Topics
@@ -23,7 +23,7 @@ from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
 from gp_active_sensing.yaml_files import apply_overrides, load_yaml
 
-__all__ = ["Base", "Given", "as_recorded", "settled", "topics_of"]
+__all__ = ["Base", "Given", "as_recorded", "check_program", "settled", "topics_of"]
 
 NODE = "active_sensing"
 
@@ -156,6 +156,28 @@ def settled(
             expert=dataclasses.replace(config.expert, ask=False),  # there is nobody to answer
         )
     return config, scenario
+
+
+def check_program(given: Given, base: Base | None, config: ActiveSensingConfig) -> None:
+    """Refuse to run a program that the bag names, and not whoever replays it.
+
+    Raises:
+        ConfigError: the mission of the bag has its places chosen by another program.
+    """
+    if base is None or given.scenario or given.params is not None or given.map_file:
+        return  # nothing is taken from the bag
+    theirs = base.config.get("policy")
+    command = config.policy.get("command")
+    if command is None or not isinstance(theirs, Mapping) or theirs.get("command") != command:
+        return
+    if any("command" in override for override in given.overrides):
+        return  # the same one, said by who replays it
+    msg = (
+        f"policy.command: the bag says that a program chose the places, {brief_repr(command)}. A "
+        "bag may come from anybody, so it is not run; name another policy (--policy), or the "
+        "program yourself (--set 'policy.command=[…]')"
+    )
+    raise ConfigError([msg])
 
 
 def topics_of(given: Given, base: Base | None, probes: tuple[str, ...]) -> dict[str, Topics]:

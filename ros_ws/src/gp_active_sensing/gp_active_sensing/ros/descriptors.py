@@ -21,8 +21,8 @@ from gp_active_sensing.yaml_files import parse_yaml
 
 __all__ = ["READ_ONLY", "Leaf", "leaves_of"]
 
-READ_ONLY = frozenset({"scenario", "policy.name", "autostart"})
-"""Decide which other parameters exist, or are used once: only given at the start."""
+READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
+"""Which others exist, what is used once, what names a program: parameters for the start only."""
 
 _NULLS = ("null", "~")
 """How YAML says None; to rcl it is text."""

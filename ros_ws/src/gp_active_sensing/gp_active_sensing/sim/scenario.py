@@ -46,6 +46,7 @@ _FILES = {
     "belief": ("history", "model"),
     "map": ("file",),
     "field": ("file",),
+    "policy": ("command",),
     "traffic": ("net", "routes", "additional", "config"),
 }
 """Keys that name files."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,8 +17,10 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
 from gp_active_sensing.planning.base import check_fit
+from gp_active_sensing.planning.external.running import end as end_program
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+from tests.chooser import CHOOSER
 from tests.kernel_models import make_model
 
 MAPS = {
@@ -33,6 +37,8 @@ SCALES = {"town": 300.0, "town_relational": 3.0, "town_graph": 300.0}
 """Middle of the length-scales; 2 elsewhere."""
 
 
+NEEDED = {"external": {"command": [sys.executable, "-S", str(CHOOSER)]}}
+"""Configuration that a policy cannot do without."""
 REFUSED = {("ite", name) for name in MAPS if name not in ("line", "line_linear")}
 """Policies that say that they cannot plan on a map; they are tested on the others."""
 
@@ -97,8 +103,10 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def policy(name: str) -> Policy:
-    return build_policy({"name": name})
+def policy(name: str) -> Iterator[Policy]:
+    built = build_policy({"name": name, **NEEDED.get(name, {})})
+    yield built
+    end_program(built)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -319,7 +327,7 @@ def test_configuration_round_trip_and_help(policy: Policy) -> None:
 
 def test_unknown_key_is_an_error(name: str) -> None:
     with pytest.raises(ConfigError, match=r"policy\.horizonn: unknown key"):
-        build_policy({"name": name, "horizonn": 3})
+        build_policy({"name": name, "horizonn": 3, **NEEDED.get(name, {})})
 
 
 def test_unknown_policy_names_the_nearest() -> None:

@@ -60,7 +60,8 @@ BAL = (
 
 @pytest.mark.slow
 def test_every_policy_goes_to_the_same_places_on_two_processors() -> None:
-    every = [{"name": name} for name in policies.names()] + list(BAL)
+    names = [name for name in policies.names() if name != "external"]  # it is another program
+    every = [{"name": name} for name in names] + list(BAL)
     one, other = on_two_processors(SCRIPT, json.dumps(every))
     assert one.keys() == other.keys()
     assert len(one) == 3 * len(every) - 1

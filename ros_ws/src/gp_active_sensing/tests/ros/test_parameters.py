@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.ros.parameters import ParameterTree
+from tests.chooser import CHOOSER
 from tests.ros.conftest import Ros, wait_until
 
 pytestmark = pytest.mark.ros
@@ -319,6 +321,23 @@ def test_read_only_parameters_stay(ros: Ros) -> None:
     assert not result.successful
     assert "read-only" in result.reason
     assert math.isfinite(node.get_parameter("mission.coverage").value)
+
+
+def test_no_program_is_named_over_parameters_while_the_node_runs(ros: Ros) -> None:
+    mine = [sys.executable, str(CHOOSER)]
+    node = sensing(ros, "scenario:=line", "policy.name:=external", f"policy.command:={mine}")
+    (result,) = node.set_parameters([Parameter("policy.command", value=["/bin/true"])])
+    assert not result.successful
+    assert "read-only" in result.reason
+    assert node.parameters.mapping()["policy"]["command"] == mine
+
+
+def test_without_a_program_the_policy_external_says_so(ros: Ros) -> None:
+    node = sensing(ros, "scenario:=line", "policy.name:=external")
+    with pytest.raises(ConfigError, match=r"policy\.command: is required and missing"):
+        node.parameters.config(check=lambda m: build_policy(m.get("policy", {})))
+    (result,) = node.set_parameters([Parameter("policy.command", value=["/bin/true"])])
+    assert not result.successful
 
 
 NAMES = ("probe.end", "belief.kernel")

@@ -147,6 +147,12 @@ class AgedConditioning(Conditioning):
         self.update()
         return self._present.mean[:, np.searchsorted(self._present.places, locations)]
 
+    def average_variances(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) noise variance of `averages`."""
+        self.update()
+        rows = np.searchsorted(self._present.places, locations)
+        return np.asarray(1.0 / self._present.precision[:, rows])
+
     def update(self) -> None:
         """Bring factors, evidence and mean coefficients up to date with readings and time."""
         if self._fresh:

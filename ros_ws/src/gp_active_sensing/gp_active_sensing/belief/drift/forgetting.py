@@ -209,6 +209,10 @@ class ForgettingConditioning(Conditioning):
         """Return the (L, m) average of the latest readings of each place."""
         return self._collapse(self._latest[locations])[1]
 
+    def average_variances(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) noise variance of `averages`."""
+        return np.asarray(1.0 / self._collapse(self._latest[locations])[0])
+
     def _collapse(self, places: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         return self._collapse_slots(self.history, places)
 
