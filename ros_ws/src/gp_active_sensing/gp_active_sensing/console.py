@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from gp_active_sensing.belief.probable import most_probable
 from gp_active_sensing.wording import Turns, tells
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ from gp_active_sensing.kernels import NONE
 
 __all__ = ["believed", "show_stages", "stage_line", "summary_lines"]
 
-T = TypeVar("T")
 Show = Callable[[Mapping[str, Any]], None]
 
 _LATENCIES = (
@@ -66,23 +66,14 @@ def believed(record: Mapping[str, Any], scale_unit: str = "") -> list[str]:
     """
     if not record.get("length_scales"):
         return []
-    weights, scales = record["weights"], [tuple(s) for s in record["length_scales"]]
+    weights, scales = record["weights"], record["length_scales"]
     kernels = record.get("kernels") or [""] * len(scales)
-    kernel, weight = _largest(zip(kernels, weights, strict=True))
-    if kernel == NONE:
-        return [f"no place tells of another ({100 * weight:.0f} %)"]
-    parts = [f"kernel {kernel} ({100 * weight:.0f} %)"] if kernel else []
-    all_three = zip(scales, weights, kernels, strict=True)
-    best, weight = _largest((ell, w) for ell, w, k in all_three if k == kernel)
-    return [*parts, f"length-scale {_scales(best)}{_unit(scale_unit)} ({100 * weight:.0f} %)"]
-
-
-def _largest(parts: Iterable[tuple[T, float]]) -> tuple[T, float]:
-    """Return the key with the largest sum, and the sum."""
-    total: dict[T, float] = {}
-    for key, weight in parts:
-        total[key] = total.get(key, 0.0) + float(weight)
-    return max(total.items(), key=lambda item: item[1])
+    best = most_probable(zip(kernels, scales, weights, strict=True))
+    if best.kernel == NONE:
+        return [f"no place tells of another ({100 * best.kernel_weight:.0f} %)"]
+    parts = [f"kernel {best.kernel} ({100 * best.kernel_weight:.0f} %)"] if best.kernel else []
+    scale = f"{_scales(best.length_scale)}{_unit(scale_unit)}"
+    return [*parts, f"length-scale {scale} ({100 * best.weight:.0f} %)"]
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -148,14 +139,14 @@ def _interval_line(summary: Mapping[str, Any]) -> str:
 
 def _belief_lines(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return the most probable kernel, where there are several, and its length-scale."""
-    kernel, weight = _largest((c.get("kernel", ""), c["weight"]) for c in candidates)
-    if kernel == NONE:
-        return [("kernel", f"none, no place tells of another, with weight {weight:.2f}")]
-    best = next(c for c in candidates if c.get("kernel", "") == kernel)
-    scale = f"{_scales(best['length_scale'])} with weight {best['weight']:.2f}"
-    if not kernel:
+    best = most_probable((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in candidates)
+    sure = f"with weight {best.kernel_weight:.2f}"
+    if best.kernel == NONE:
+        return [("kernel", f"none, no place tells of another, {sure}")]
+    scale = f"{_scales(best.length_scale)} with weight {best.weight:.2f}"
+    if not best.kernel:
         return [("length-scale", scale)]
-    return [("kernel", f"{kernel} with weight {weight:.2f}"), ("length-scale", scale)]
+    return [("kernel", f"{best.kernel} {sure}"), ("length-scale", scale)]
 
 
 def _expert_line(expert: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.belief.probable import most_probable
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.kernels import NONE
@@ -27,7 +28,7 @@ from gp_active_sensing.sim import Truth
 from gp_active_sensing.sim.regret import Regret
 from gp_active_sensing.sim.scores import NO_SCORES, Scorer, Scores
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.summary import RunSummary, length_scale_weights, summarise
+from gp_active_sensing.sim.summary import RunSummary, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.versions import versions
 
@@ -375,15 +376,10 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
 
 def _believed(belief: Belief) -> list[str]:
     """Return the most probable kernel, where there are several, and its length-scale."""
-    candidates = length_scale_weights(belief)
-    kernels: dict[str, float] = {}
-    for candidate in candidates:
-        name = candidate.get("kernel", "")
-        kernels[name] = kernels.get(name, 0.0) + candidate["weight"]
-    kernel = max(kernels, key=lambda name: kernels[name])
-    best = next(c for c in candidates if c.get("kernel", "") == kernel)
-    if kernel == NONE:
-        return [f"no place tells of another with {kernels[kernel]:.0%}"]
-    scale = "/".join(f"{ell:.4g}" for ell in best["length_scale"])
-    parts = [f"kernel {kernel} with {kernels[kernel]:.0%}"] if kernel else []
-    return [*parts, f"length-scale {scale} with {best['weight']:.0%}"]
+    candidates = zip(belief.hyperparameters, belief.weights, strict=True)
+    best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
+    if best.kernel == NONE:
+        return [f"no place tells of another with {best.kernel_weight:.0%}"]
+    scale = "/".join(f"{ell:.4g}" for ell in best.length_scale)
+    parts = [f"kernel {best.kernel} with {best.kernel_weight:.0%}"] if best.kernel else []
+    return [*parts, f"length-scale {scale} with {best.weight:.0%}"]

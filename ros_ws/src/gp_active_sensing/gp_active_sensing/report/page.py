@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import yaml
 
+from gp_active_sensing.belief.probable import most_probable
 from gp_active_sensing.files import write_whole
+from gp_active_sensing.kernels import NONE
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, scale_labels, scale_unit
 from gp_active_sensing.report.sentences import called
@@ -152,11 +154,7 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         metres = last.metres  # with the way to the end place
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
-    if last.kernels:
-        name, weight = max(last.kernels.items(), key=lambda item: item[1])
-        yield tile(name, f"kernel, weight {weight:.2f}")
-    scale, weight = _most_probable(data, done)
-    yield tile(scale, f"length-scale, weight {weight:.2f}")
+    yield from _belief_tiles(data, done)
     seconds = [float(r["plan_seconds"]) for r in data.records if r.get("plan_seconds") is not None]
     if seconds:
         text = f"median planning time (p99 {_time(float(np.percentile(seconds, 99)))})"
@@ -194,10 +192,17 @@ def _time(seconds: float) -> str:
     return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{seconds:.3f} s"
 
 
-def _most_probable(data: RunData, done: Replay) -> tuple[str, float]:
-    total = done.steps[-1].masses
-    best, weight = max(total.items(), key=lambda item: item[1])
-    return scale_labels(scale_unit(data), [best])[0], weight
+def _belief_tiles(data: RunData, done: Replay) -> Iterator[str]:
+    """Say what the console says: the most probable kernel, and its most probable length-scale."""
+    candidates = zip(done.belief.hyperparameters, done.belief.weights.tolist(), strict=True)
+    best = most_probable((h.kernel, h.length_scales, weight) for h, weight in candidates)
+    if best.kernel:
+        what = "kernel, no place tells of another" if best.kernel == NONE else "kernel"
+        yield tile(best.kernel, f"{what}, weight {best.kernel_weight:.2f}")
+    if best.kernel != NONE:
+        label = scale_labels(scale_unit(data), [best.length_scale])[0]
+        whose = "its length-scale" if best.kernel else "length-scale"
+        yield tile(label, f"{whose}, weight {best.weight:.2f}")
 
 
 _COLUMNS = (

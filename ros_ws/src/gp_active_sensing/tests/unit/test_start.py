@@ -45,7 +45,7 @@ def loaded(code: str) -> list[str]:
         ("topology", 5),
         ("report", 5),
         ("loop", 50),
-        ("sim.sensor", 90),
+        ("sim.sensor", 95),
         ("sim.driver", 115),
     ],
 )

@@ -14,6 +14,7 @@
 
   function charts(run, go) {
     const { steps, unit, scales, kernels, colours } = run;
+    const together = kernels.labels.length > 1 ? ', kernels together' : '';
     const host = byId('charts');
     const staged = run.kind === 'stages';
     const word = staged ? 'stage' : 'readings';
@@ -58,7 +59,7 @@
       });
     }
     if (kernels.labels.length > 1 && steps.length > 1) add(belief(steps, kernels, 'kernels', 'Belief over the kernel', colours));
-    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', 'Belief over the length-scale', colours));
+    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', `Belief over the length-scale${together}`, colours));
     const [lower, upper] = [column('lower'), column('upper')];
     const bracket = run.valueUnit ? ` [${run.valueUnit}]` : '';
     if (has(lower)) {
@@ -169,6 +170,7 @@
       readout(run, step, now);
       field.show(now);
       made.forEach((chart) => chart.setCursor(now));
+      if (kernels.labels.length > 1) byId('belief-title').textContent = 'Belief over the length-scale, kernels together';
       byId('belief').hidden = scales.labels.length < 2 && kernels.labels.length < 2;
       byId('kernels').hidden = kernels.labels.length < 2;
       if (kernels.labels.length > 1) GPAS.weights(byId('kernel-rows'), kernels.labels, step.kernels, kernels.prior, tints, scales.labels.length < 2);

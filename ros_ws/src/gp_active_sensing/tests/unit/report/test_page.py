@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gp_active_sensing.console import believed, summary_lines
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.report import page as page_module
@@ -81,6 +82,27 @@ def test_what_readings_tell_is_found_again_without_a_summary(tmp_path: Path) -> 
     share = RunDirectory.open(tmp_path / "run").summary()["explained"]
     (tmp_path / "run" / "summary.json").unlink()
     assert html.escape(tells(share)) in check(write_report(tmp_path / "run"))
+
+
+def test_the_page_and_the_console_name_the_same_candidate(tmp_path: Path) -> None:
+    """The kernel with most weight and, of its length-scales, the one with most."""
+    run_scenario(scenario(GRID, belief={"kernel": ["matern12", "se"]}), tmp_path / "run")
+    text = check(write_report(tmp_path / "run"))
+    run = RunDirectory.open(tmp_path / "run")
+    summary = run.summary()
+    kernels: dict[str, float] = {}
+    for candidate in summary["length_scales"]:
+        kernels.setdefault(candidate["kernel"], 0.0)
+        kernels[candidate["kernel"]] += candidate["weight"]
+    kernel = max(kernels, key=lambda name: kernels[name])
+    best = next(c for c in summary["length_scales"] if c["kernel"] == kernel)
+    scale, weight = best["length_scale"][0], best["weight"]
+    assert f"<b>{kernel}</b><span>kernel, weight {kernels[kernel]:.2f}" in text
+    assert f"<b>{scale:.4g} m</b><span>its length-scale, weight {weight:.2f}" in text
+    lines = "\n".join(summary_lines(summary))
+    assert f"{kernel} with weight {kernels[kernel]:.2f}" in lines
+    assert f"{scale:.4g} with weight {weight:.2f}" in lines
+    assert f"{scale:.4g} ({100 * weight:.0f} %)" in "".join(believed(run.records()[-1]))
 
 
 def test_a_page_without_a_truth_has_no_column_for_it(tmp_path: Path) -> None:
