@@ -32,6 +32,7 @@ import rclpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from matplotlib.collections import LineCollection  # noqa: E402
 from matplotlib.patches import Circle  # noqa: E402
+from matplotlib.patheffects import withStroke  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
@@ -70,8 +71,9 @@ class View:
 
 
 VIEWS = {
-    "town": View({"scenario": "town", "speed_factor": "15"}, 24, near=260.0, blocked_at=(20, 22)),
-    "fleet": View({"scenario": "town", "speed_factor": "15", "probes": "3"}, 24, fields=("mean",)),
+    # What was blocked last is the waypoint of the decision before, so it is near the probe.
+    "town": View({"scenario": "town", "speed_factor": "6"}, 24, near=260.0, blocked_at=(12, 23)),
+    "fleet": View({"scenario": "town", "speed_factor": "15", "probes": "3"}, 24),
 }
 
 
@@ -206,9 +208,11 @@ def draw_markers(ax: Any, markers: list[Marker], per_metre: float) -> None:
         elif marker.type == Marker.TEXT_VIEW_FACING:
             at = marker.pose.position.x, marker.pose.position.y
             size = max(10.0, marker.scale.z * per_metre)
+            edge = withStroke(linewidth=3, foreground=BACKGROUND)
             ax.text(
-                *at, marker.text, color=colour, fontsize=size, ha="center", zorder=24, clip_on=True
-            )
+                *at, marker.text, color=colour, fontsize=size, weight="bold", ha="center",
+                va="bottom", zorder=24, clip_on=True, path_effects=[edge],
+            )  # fmt: skip
 
 
 def arrow(ax: Any, pose: Any, length: float, colour: Any, z: float) -> None:
