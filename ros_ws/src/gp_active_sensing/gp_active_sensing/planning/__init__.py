@@ -39,6 +39,7 @@ policies.add(
     "integrated_variance", "gp_active_sensing.planning.integrated_variance:IntegratedVariance"
 )
 policies.add("ite", "gp_active_sensing.planning.explicit_exploration:ExplicitExploration")
+policies.add("lawnmower", "gp_active_sensing.planning.lawnmower:Lawnmower")
 policies.add("lp_ucb", "gp_active_sensing.planning.batches.lp_ucb:LpUcb")
 policies.add("max_entropy", "gp_active_sensing.planning.greedy:MaxEntropy")
 policies.add("mean_only", "gp_active_sensing.planning.bandits.mean_only:MeanOnly")

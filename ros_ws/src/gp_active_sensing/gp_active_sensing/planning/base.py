@@ -33,6 +33,7 @@ __all__ = [
     "PolicyState",
     "check_fit",
     "choices",
+    "crosses",
     "drift_of",
     "no_plan",
     "rest",
@@ -122,6 +123,15 @@ def drift_of(policy: Policy) -> DriftConfig | None:
 def revisits(policy: object) -> bool:
     """Say whether a policy (or its class) chooses among all places, those read before included."""
     return bool(getattr(policy, "revisits", False))
+
+
+def crosses(policy: object) -> bool:
+    """Say whether a policy (or its class) may go on through known places past unknown ones.
+
+    Where moves bind its next place may lie behind places that were read, though one that was not is
+    next to it: a route crosses its own track. Others stay with `choices`.
+    """
+    return bool(getattr(policy, "crosses", False))
 
 
 @dataclass(frozen=True)

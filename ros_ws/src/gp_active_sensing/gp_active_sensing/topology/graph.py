@@ -111,6 +111,11 @@ class GraphTopology(Places):
             array.setflags(write=False)
         self._neighbours = tuple(neighbours)
 
+    @property
+    def moves(self) -> tuple[tuple[Move, ...], ...]:
+        """(n,) the moves out of each place, sorted by where they lead."""
+        return self._moves
+
     def neighbours(self, location: int) -> IntArray:
         """Return the places one legal move after `location`, sorted; read-only."""
         return self._neighbours[location]

@@ -1,0 +1,434 @@
+"""What policies share that keep a route: the next place on it, within the budget and the way home.
+
+A route is an ordered list of places. How to get from one to the next is not part of it: that is the
+cheapest way, whatever it crosses. Where moves bind, a probe reads what it crosses for the first
+time, so that its next waypoint is the first place on that way that is not observed yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.base import Choices, choices, no_plan
+from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.search import WaysFrom
+from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
+
+__all__ = ["Course", "Trip", "fits", "nearest_plan", "next_plan", "trip_of", "unread_of"]
+
+_MOST_AIMS = 32
+"""Probes on their way to different places of a route, at the most."""
+MOST_SHOWN = 300
+"""Waypoints that a plan tells of: the next ones of the route."""
+
+
+@dataclass(frozen=True)
+class Trip:
+    """A whole drive along a route, without the way home.
+
+    Args:
+        path: every place on it, in the order in which it is driven.
+        cost: of all of it.
+        reads: places on it that may be read for the first time.
+    """
+
+    path: tuple[int, ...]
+    cost: Cost
+    reads: int
+
+
+def unread_of(belief: Belief, pending: Collection[int], unavailable: Collection[int]) -> BoolArray:
+    """(n,) places that cost a reading when they are crossed, and that may be chosen."""
+    unread = ~belief.observed
+    unread[list(pending)] = False
+    unread[list(unavailable)] = False
+    return unread
+
+
+def trip_of(
+    topology: Topology,
+    route: Iterable[int],
+    at: int | None,
+    unread: BoolArray,
+    by: str = "seconds",
+    ways: WaysFrom | None = None,
+) -> Trip | None:
+    """Return the drive along a route, by the cheapest way from each place to the next.
+
+    Args:
+        topology: the map.
+        route: places in order.
+        at: where it begins; None = nowhere yet, any place may be first.
+        unread: (n,) places that may be read for the first time; see `unread_of`.
+        by: what is least, "metres" or "seconds".
+        ways: from `at` to every place, if they are known.
+
+    Returns:
+        The drive; None where some leg has no way. To its own place a probe on a road that is to
+        read it drives round.
+    """
+    distances = distances_of(topology, by)
+    path: list[int] = []
+    metres = seconds = 0.0
+    for goal in route:
+        if not path:
+            leg = (topology.ways_from(at, by) if ways is None else ways).route(goal)
+        else:
+            leg = distances.way(path[-1], goal)
+        if leg is None:
+            return None
+        path += leg.path
+        metres, seconds = metres + leg.cost.metres, seconds + leg.cost.seconds
+    reads = sum(bool(unread[place]) for place in set(path))
+    return Trip(tuple(path), Cost(metres, seconds), reads)
+
+
+def fits(trip: Trip | None, allowance: Allowance) -> bool:
+    """Say whether a budget lasts for a drive, and for the way home from where it ends."""
+    if trip is None:
+        return False
+    if not trip.path:
+        return True
+    return allowance.allows(trip.path[-1], trip.cost, reads=trip.reads)
+
+
+def next_plan(
+    route: Sequence[int],
+    belief: Belief,
+    topology: Topology,
+    at: int | None,
+    *,
+    pending: Collection[int] = (),
+    unavailable: Collection[int] = (),
+    remaining: Budget = Budget(),
+    begin: int = 0,
+    reach: Reach | None = None,
+    **fields: Any,
+) -> Plan | None:
+    """Return the plan that goes on along a route.
+
+    To the first place that is neither observed, pending nor unavailable, and that the budget lasts
+    for with the way home; what is read on the way counts. Where moves bind the next waypoint is the
+    first place on the way there that is not observed yet (with a `reach` of the map the last one
+    within it). A probe that stands at such a place reads it first, where it costs no readings that
+    the route needs. The plan's other waypoints are what would be read along the rest of the route.
+
+    Args:
+        route: places in order; those that were visited may be left in it.
+        belief: knows which places are observed.
+        topology: where the probe may go.
+        at: where it stands; None = nowhere yet.
+        pending: places that other probes are sent to.
+        unavailable: places that are not to be chosen.
+        remaining: of the budget.
+        begin: number in the route to begin with; those before it come after the last one.
+        reach: what `reach_of` says of these arguments; None = it is asked.
+        **fields: of the plan, such as its bounds; by default 0.
+
+    Returns:
+        The plan; None where no place of the route can be afforded.
+    """
+    if reach is None:
+        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+    steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
+    found = _follow(route, begin, steps)
+    return None if found is None else _plan(found[0], steps.after(*found, route), **fields)
+
+
+def nearest_plan(
+    belief: Belief,
+    topology: Topology,
+    at: int | None,
+    *,
+    pending: Collection[int] = (),
+    unavailable: Collection[int] = (),
+    remaining: Budget = Budget(),
+    reach: Reach | None = None,
+    **fields: Any,
+) -> Plan:
+    """Return the plan that goes to the nearest place that can be afforded; see `next_plan`.
+
+    Of equally near ones to the first; a plan without a waypoint, and with the reason, where there
+    is none.
+    """
+    if reach is None:
+        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+    steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
+    far = reach.ways.metres if unit_of(remaining) == "metres" else reach.ways.seconds
+    goals = np.flatnonzero(steps.affordable)
+    for goal in goals[np.argsort(np.round(far[goals], 6), kind="stable")].tolist():
+        found = steps.toward(goal)
+        if found is not None:
+            return _plan(found, (), **fields)
+    options = choices(belief, topology, at, pending, unavailable, remaining)
+    if options.reason:
+        return no_plan(options.reason)
+    return _plan(_nearest_of(options), (), **fields)
+
+
+@dataclass(frozen=True)
+class Course:
+    """A route that is being followed, by one probe or by several that share it out.
+
+    Each probe goes on from where it is on the route. One that is not on it yet, or that has come to
+    where another one began, takes up the longest stretch that is left: in its middle where another
+    probe is about to drive it, at its beginning where none is.
+
+    Args:
+        route: places in order, those that were visited among them.
+        aims: what probes are making for whose waypoint is only on the way there: the waypoint, and
+            the number of their goal in the route.
+    """
+
+    route: tuple[int, ...]
+    aims: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, state: Any) -> Course | None:
+        """Return the course from a policy's state, None where it has none yet."""
+        if state is None:
+            return None
+        return cls(
+            tuple(int(place) for place in state["route"]),
+            tuple((int(place), int(number)) for place, number in state["aims"]),
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """Return it as JSON-serialisable data."""
+        return {"route": list(self.route), "aims": [list(aim) for aim in self.aims]}
+
+    def next_plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        unavailable: Collection[int] = (),
+        remaining: Budget = Budget(),
+        reach: Reach | None = None,
+        **fields: Any,
+    ) -> tuple[Plan | None, Course]:
+        """Return the plan that goes on along the route, and the course to go on with.
+
+        See the function `next_plan`.
+        """
+        if reach is None:
+            reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
+        found = _follow(self.route, self._begin(steps.unread, at, pending), steps)
+        if found is None:
+            return None, self
+        step, number = found
+        stop = step.route.path[-1]
+        aims = [(p, i) for p, i in self.aims if p != stop and steps.unread[self.route[i]]]
+        if stop != self.route[number]:
+            aims.append((stop, number))
+        plan = _plan(step, steps.after(step, number, self.route), **fields)
+        return plan, Course(self.route, tuple(aims[-_MOST_AIMS:]))
+
+    def _begin(self, unread: BoolArray, at: int | None, pending: Collection[int]) -> int:
+        """Return the number in the route where a probe goes on."""
+        aims = dict(self.aims)
+        aim = aims.get(-1 if at is None else at)
+        if aim is not None and unread[self.route[aim]]:
+            return aim
+        numbers = {place: number for number, place in enumerate(self.route)}
+        # Where the others go on; a place that they only cross on the way there is no claim.
+        claims = {aims.get(p, numbers.get(p, -1)) for p in pending} - {-1}
+        stretches = list(self._stretches(unread, claims))
+        if not stretches:
+            return 0
+        if aim is None and at is not None and at not in pending:
+            aim = numbers.get(at)
+        if aim is not None:
+            here = aim
+            ahead = next(((a, b) for a, b, _ in stretches if b > here), None)
+            if ahead is not None and not any(here < claim < ahead[0] for claim in claims):
+                return max(ahead[0], here)
+        if not pending:
+            return stretches[0][0]
+        a, b, driven = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
+        return (a + b) // 2 if driven else a
+
+    def _stretches(
+        self, unread: BoolArray, claims: Collection[int]
+    ) -> Iterator[tuple[int, int, bool]]:
+        """Yield (begin, end, another probe is about to drive it) of what is left in one piece."""
+        begin: int | None = None
+        driven = False
+        for number, place in enumerate(self.route):
+            if number in claims:
+                if begin is not None:
+                    yield begin, number, driven
+                begin, driven = None, True
+            elif unread[place] and begin is None:
+                begin = number
+        if begin is not None:
+            yield begin, len(self.route), driven
+
+
+def _follow(route: Sequence[int], begin: int, steps: _Steps) -> tuple[_Step, int] | None:
+    """Return the way to the next waypoint, and the number in the route of what it leads to."""
+    for number in (*range(begin, len(route)), *range(begin)):
+        found = steps.toward(route[number], along=route)
+        if found is not None:
+            return found, number
+    return None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The way to the next waypoint.
+
+    Args:
+        route: the way.
+        reads: places on it that may be read for the first time.
+    """
+
+    route: Route
+    reads: int
+
+
+class _Steps:
+    """What a probe may do next toward a place of its route; arguments as of `next_plan`."""
+
+    def __init__(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        pending: Collection[int],
+        unavailable: Collection[int],
+        remaining: Budget,
+        reach: Reach,
+    ) -> None:
+        self.topology = topology
+        self.at = at
+        self.remaining = remaining
+        self.pending = frozenset(pending)
+        self.unavailable = unavailable
+        self.ways = reach.ways
+        self.unread = unread_of(belief, pending, unavailable)
+        self.known = belief.observed.copy()
+        self.known[list(pending)] = True
+        self.affordable = np.zeros(topology.n, dtype=np.bool_)
+        self.affordable[reach.locations] = True
+        self.affordable &= self.unread
+        self.allowance = Allowance(topology, remaining)
+
+    def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
+        """Return the way to the next waypoint on the way to a goal, None if it is out of reach.
+
+        Args:
+            goal: where it leads in the end.
+            along: the route; where the probe stands on it, that is read first.
+        """
+        if not self.affordable[goal]:
+            return None
+        at = self.at
+        if at is not None and at != goal and self.affordable[at] and self.ways.metres[at] == 0.0:
+            if self.remaining.readings is None or at in along:
+                goal = at  # it costs no way to read what is here
+        way = self.ways.route(goal)
+        if way is None:
+            return None
+        number = self._first_stop(way.path)
+        stop = way.path[number]
+        straight = self._allowed_route(stop)
+        if straight is not None:
+            return straight
+        path = way.path[: number + 1]
+        cost = Cost(float(self.ways.metres[stop]), float(self.ways.seconds[stop]))
+        return self._allowed(Route(path, cost))
+
+    def after(self, step: _Step, number: int, route: Sequence[int]) -> tuple[int, ...]:
+        """Return what would be read along the rest of a route, as far as the budget lasts.
+
+        Up to where another probe is sent to.
+
+        Args:
+            step: the way to the next waypoint.
+            number: of the goal that it leads to, in the route.
+            route: places in order.
+        """
+        distances = distances_of(self.topology, unit_of(self.remaining))
+        here = step.route.path[-1]
+        left = self.remaining.minus(readings=step.reads, cost=step.route.cost)
+        unread = self.unread.copy()
+        unread[list(step.route.path)] = False
+        found: list[int] = []
+        for goal in (*route[number:], *route[:number]):
+            if goal in self.pending:
+                break
+            if not unread[goal]:
+                continue
+            leg = distances.way(here, goal)
+            if leg is None:
+                continue
+            fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
+            if not self.allowance.allows(goal, leg.cost, reads=len(fresh), left=left):
+                continue
+            here = goal
+            left = left.minus(readings=len(fresh), cost=leg.cost)
+            unread[fresh] = False
+            found += fresh
+            if len(found) >= MOST_SHOWN:
+                break
+        return tuple(found[:MOST_SHOWN])
+
+    def _first_stop(self, path: Sequence[int]) -> int:
+        """Return the number on a way of the place that is to be the next waypoint."""
+        if self.topology.free:
+            return len(path) - 1
+        fresh = [i for i, place in enumerate(path) if self.unread[place]]
+        reach = getattr(self.topology, "reach", 0.0)
+        near = [i for i in fresh if self.ways.metres[path[i]] <= reach]
+        return near[-1] if near else fresh[0]
+
+    def _allowed_route(self, goal: int) -> _Step | None:
+        """Return the way through known places, as all other policies take it, if it fits."""
+        try:
+            route = self.topology.route(self.at, goal, self.known, self.unavailable)
+        except PlanningError:
+            return None
+        return self._allowed(route)
+
+    def _allowed(self, route: Route) -> _Step | None:
+        reads = sum(bool(self.unread[place]) for place in set(route.path))
+        if not self.allowance.allows(route.path[-1], route.cost, reads=reads):
+            return None
+        return _Step(route, reads)
+
+
+def _nearest_of(options: Choices) -> _Step:
+    """Return the way to the candidate that is reached first."""
+    seconds = np.array([route.cost.seconds for route in options.routes])
+    return _Step(options.routes[int(np.argmin(np.round(seconds, 6)))], 1)
+
+
+def _plan(step: _Step, after: tuple[int, ...], **fields: Any) -> Plan:
+    values = {
+        "lower": 0.0,
+        "upper": 0.0,
+        "expanded": 1,
+        "seconds": 0.0,
+        "deadline_hit": False,
+    }
+    waypoints = (step.route.path[-1], *after)
+    return Plan(
+        waypoints=waypoints,
+        path=step.route.path,
+        cost=step.route.cost,
+        horizon=len(waypoints),
+        **{**values, **fields},
+    )

@@ -1,0 +1,236 @@
+"""In which order to visit some places: a short open tour, on roads where there is not as back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["Tour", "short_tour", "tour_length"]
+
+_LONGEST = 3
+"""Places in the longest piece that is moved elsewhere (Or-opt)."""
+_BOTH = 40
+"""Up to so many places both first tours are improved, not only the shorter one."""
+
+
+@dataclass(frozen=True)
+class Tour:
+    """An order to visit k places in.
+
+    Args:
+        order: (k,) their numbers.
+        length: of the whole tour, from the start and to the end where these are given; infinite
+            where some leg has no way.
+        expanded: changes of one place's surroundings that were looked for.
+        stopped: the limit ended the search before nothing was left to improve.
+    """
+
+    order: IntArray
+    length: float
+    expanded: int
+    stopped: bool
+
+
+def short_tour(
+    between: FloatArray,
+    first: FloatArray | None = None,
+    last: FloatArray | None = None,
+    *,
+    limit: int | None = None,
+    spent: Callable[[], bool] = lambda: False,
+) -> Tour:
+    """Return a short open tour through all of k places; the same arguments give the same tour.
+
+    The shorter one of two tours is improved, or both where there are few places: that of cheapest
+    insertion, and that which goes on to the nearest place. What improves a tour is to drive a part
+    of it the other way round (2-opt) and to move up to three places elsewhere, either way round
+    (Or-opt), until nothing does. O(k²) a pass.
+
+    Args:
+        between: (k, k) from each place to each; not symmetric on roads, infinite where there is no
+            way.
+        first: (k,) from the start to each place; None = it may begin anywhere.
+        last: (k,) from each place to where the tour has to end; None = it may end anywhere.
+        limit: most searches for an improvement, each around one place; None = until there is none.
+        spent: asked now and then: whether time is up.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    k = len(between)
+    if between.shape != (k, k) or any(x is not None and x.shape != (k,) for x in (first, last)):
+        msg = f"expected distances between {k} places, from the start (k,) and to the end (k,)"
+        raise ValueError(msg)
+    if k == 0:
+        return Tour(np.empty(0, dtype=np.int64), 0.0, 0, False)
+    search = _Search(_closed(between, first, last), limit, spent)
+    begun = [search.cheapest_insertion(), search.nearest_neighbour()]
+    begun.sort(key=search.length)
+    tours = [search.improve(tour) for tour in begun[: 2 if k <= _BOTH else 1]]
+    best = min(tours, key=search.length)[1:] - 1
+    return Tour(best, tour_length(best, between, first, last), search.expanded, search.stopped)
+
+
+def tour_length(
+    order: IntArray,
+    between: FloatArray,
+    first: FloatArray | None = None,
+    last: FloatArray | None = None,
+) -> float:
+    """Return how long a tour is, in the unit of the distances; see `short_tour`."""
+    if not len(order):
+        return 0.0
+    total = float(between[order[:-1], order[1:]].sum())
+    if first is not None:
+        total += float(first[order[0]])
+    return total + (float(last[order[-1]]) if last is not None else 0.0)
+
+
+def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | None) -> FloatArray:
+    """(k+1, k+1) distances of a round through place 0, the start and the end in one.
+
+    Where there is no way, more than any tour; nothing from a place to itself.
+    """
+    k = len(between)
+    closed = np.zeros((k + 1, k + 1))
+    closed[1:, 1:] = between
+    if first is not None:
+        closed[0, 1:] = first
+    if last is not None:
+        closed[1:, 0] = last
+    np.fill_diagonal(closed, 0.0)
+    known = np.isfinite(closed)
+    if not known.all():
+        closed[~known] = (k + 2.0) * float(closed[known].max(initial=0.0)) + 1.0
+    return closed
+
+
+class _Search:
+    """Looks for short rounds; they begin with place 0.
+
+    Args:
+        distances: (m, m), finite.
+        limit: most searches around one place.
+        spent: whether time is up.
+    """
+
+    def __init__(self, distances: FloatArray, limit: int | None, spent: Callable[[], bool]) -> None:
+        self.distances = distances
+        self.expanded = 0
+        self.stopped = False
+        self._limit = math.inf if limit is None else limit
+        self._spent = spent
+        self._least = 1e-9 * float(distances.max(initial=0.0))
+
+    def length(self, tour: IntArray) -> float:
+        return float(self.distances[tour, np.roll(tour, -1)].sum())
+
+    def nearest_neighbour(self) -> IntArray:
+        """Go on to the nearest place that is left; of equally near ones the first."""
+        m = len(self.distances)
+        left = np.ones(m, dtype=np.bool_)
+        tour = [0]
+        for _ in range(m - 1):
+            left[tour[-1]] = False
+            tour.append(int(np.argmin(np.where(left, self.distances[tour[-1]], np.inf))))
+        return np.array(tour, dtype=np.int64)
+
+    def cheapest_insertion(self) -> IntArray:
+        """Put in, one after the other, the place that adds least, where it adds least."""
+        d, m = self.distances, len(self.distances)
+        after = np.zeros(m, dtype=np.int64)
+        left = np.ones(m, dtype=np.bool_)
+        left[0] = False
+        where = np.zeros(m, dtype=np.int64)
+        adds = d[0] + d[:, 0]
+        for _ in range(m - 1):
+            x = int(np.argmin(np.where(left, adds, np.inf)))
+            a = int(where[x])
+            b = int(after[a])
+            after[a], after[x], left[x] = x, b, False
+            # Where these were to be put in there is no leg any more.
+            lost = np.flatnonzero(left & (where == a))
+            for tail, head in ((a, x), (x, b)):
+                adding = d[tail] + d[:, head] - d[tail, head]
+                better = left & (adding < adds)
+                adds[better], where[better] = adding[better], tail
+            if lost.size:
+                tails = np.flatnonzero(~left)
+                heads = after[tails]
+                every = d[tails][:, lost] + d[lost][:, heads].T - d[tails, heads][:, None]
+                least = np.argmin(every, axis=0)
+                adds[lost], where[lost] = every[least, np.arange(lost.size)], tails[least]
+        tour = [0]
+        while (following := int(after[tour[-1]])) != 0:
+            tour.append(following)
+        return np.array(tour, dtype=np.int64)
+
+    def improve(self, tour: IntArray) -> IntArray:
+        """Turn parts round and move pieces until nothing gets shorter, or the limit is reached."""
+        m = len(tour)
+        since = 0
+        place = 1
+        while since < m - 1 and m > 2:
+            if self.expanded >= self._limit or self._spent():
+                self.stopped = True
+                return tour
+            self.expanded += 1
+            found = self._turn(tour, place)
+            if found is None:
+                found = self._move(tour, place)
+            if found is None:
+                since += 1
+            else:
+                tour, since = found, 0
+            place = place + 1 if place < m - 1 else 1
+        return tour
+
+    def _turn(self, tour: IntArray, i: int) -> IntArray | None:
+        """Drive a part that begins with number i the other way round, if that is shorter."""
+        d, m = self.distances, len(tour)
+        if i >= m - 1:
+            return None
+        part = tour[i:]
+        following = np.append(tour[i + 1 :], 0)
+        there = d[part[:-1], part[1:]]
+        back = d[part[1:], part[:-1]]
+        turned = np.concatenate([[0.0], np.cumsum(back - there)])
+        before = tour[i - 1]
+        changes = turned + d[before, part] + d[part[0], following]
+        changes -= d[before, part[0]] + d[part, following]
+        j = int(np.argmin(changes))
+        if changes[j] >= -self._least or j == 0:
+            return None
+        found: IntArray = tour.copy()
+        found[i : i + j + 1] = part[: j + 1][::-1]
+        return found
+
+    def _move(self, tour: IntArray, i: int) -> IntArray | None:
+        """Move a piece that begins with number i elsewhere, if that is shorter."""
+        d, m = self.distances, len(tour)
+        best: tuple[float, IntArray] | None = None
+        for length in range(1, min(_LONGEST, m - i, m - 2) + 1):
+            piece = tour[i : i + length]
+            rest = np.concatenate([tour[:i], tour[i + length :]])
+            following = np.append(rest[1:], 0)
+            a, b = tour[i - 1], tour[i + length] if i + length < m else 0
+            saved = d[a, piece[0]] + d[piece[-1], b] - d[a, b]
+            legs = d[rest, following]
+            inside = d[piece[:-1], piece[1:]].sum()
+            for way in (piece, piece[::-1]):
+                longer = d[way[:-1], way[1:]].sum() - inside
+                changes = d[rest, way[0]] + d[way[-1], following] - legs + (longer - saved)
+                p = int(np.argmin(changes))
+                if changes[p] < -self._least and (best is None or changes[p] < best[0]):
+                    best = (
+                        float(changes[p]),
+                        np.concatenate([rest[: p + 1], way, rest[p + 1 :]]),
+                    )
+                if length == 1:
+                    break
+        return None if best is None else best[1]

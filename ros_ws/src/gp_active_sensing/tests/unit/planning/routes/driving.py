@@ -1,0 +1,97 @@
+"""A mission driven to its end, place by place, for tests of policies that follow a route."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.base import Policy
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+
+
+@dataclass
+class Driven:
+    """What came of a mission.
+
+    Args:
+        read: places in the order in which they were read.
+        metres: driven by each probe.
+        seconds: driven by all probes.
+        plans: in the order in which they were made.
+        at: where each probe ended.
+    """
+
+    read: list[int] = field(default_factory=list)
+    metres: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    plans: list[Plan] = field(default_factory=list)
+    at: list[int | None] = field(default_factory=list)
+
+
+def plain_belief(topology: Topology) -> Belief:
+    config = BeliefConfig(length_scales=(3.0,), signal_std=(1.0,), noise_std=(0.1,))
+    return build_belief(config, topology.positions)
+
+
+def drive(
+    policy: Policy,
+    topology: Topology,
+    budget: Budget,
+    starts: Sequence[int | None] = (0,),
+    *,
+    limit: PlanLimit = PlanLimit(expansions=500),
+    blocked: Sequence[int] = (),
+) -> Driven:
+    """Drive a mission to its end: the probes take turns, each with the others' goals pending.
+
+    Args:
+        policy: decides.
+        topology: the map.
+        budget: of all probes together.
+        starts: where each probe begins.
+        limit: of each decision.
+        blocked: places that cannot be reached.
+    """
+    loop = SensingLoop(topology, plain_belief(topology), policy, budget=budget, limit=limit)
+    loop.blocked = set(blocked)
+    found = Driven(metres=[0.0 for _ in starts], at=list(starts))
+    under_way: dict[int, Plan] = {}
+    resting: set[int] = set()
+    while len(resting) < len(starts):
+        for probe in range(len(starts)):
+            plan = under_way.pop(probe, None)
+            if plan is not None:
+                _arrive(loop, found, probe, plan)
+            if probe in resting:
+                continue
+            pending = [p.waypoints[0] for p in under_way.values()]
+            plan = loop.ask(found.at[probe], pending=pending, probe=str(probe))
+            found.plans.append(plan)
+            here = found.at[probe]
+            for place in plan.path if here is not None and not topology.free else ():
+                if place != here:
+                    assert place in topology.neighbours(here)
+                here = place
+            # The budget is taken off when a drive begins: the others must not spend it.
+            loop.moved(plan.cost)
+            if plan.waypoint is None:
+                resting.add(probe)
+                _arrive(loop, found, probe, plan)
+            else:
+                assert plan.waypoint not in {*pending, *blocked}
+                under_way[probe] = plan
+    return found
+
+
+def _arrive(loop: SensingLoop, found: Driven, probe: int, plan: Plan) -> None:
+    for place in plan.path:
+        found.at[probe] = place
+        new = not loop.belief.observed[place]
+        if new and loop.wants(place) and place not in loop.blocked:
+            loop.tell([Reading(0, place, 0.0)])
+            found.read.append(place)
+    found.metres[probe] += plan.cost.metres
+    found.seconds += plan.cost.seconds

@@ -1,0 +1,195 @@
+"""Evenly spaced rows: where they lie, in which order they are driven, and which of them fit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
+from gp_active_sensing.planning.routes.fitting import densest_rows, rows_that_fit
+from gp_active_sensing.planning.routes.follow import fits, trip_of
+from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.topology.points import make_points
+from gp_active_sensing.types import Budget
+
+
+def cells(topology: Topology, places: tuple[int, ...]) -> list[tuple[int, int]]:
+    return [(int(x), int(y)) for x, y in topology.positions[list(places)]]
+
+
+def all_unread(topology: Topology) -> np.ndarray:
+    return np.ones(topology.n, dtype=np.bool_)
+
+
+def test_rows_are_driven_back_and_forth() -> None:
+    grid = make_grid(4, 5, 1.0)
+    found = cells(grid, rows_of(Ground(grid), Rows(spacing=2.0)))
+    row = [0, 1, 2, 3]
+    assert found == [(x, 0) for x in row] + [(x, 2) for x in row[::-1]] + [(x, 4) for x in row]
+    found = cells(grid, rows_of(Ground(grid), Rows(spacing=2.0, direction=90.0)))
+    # Across 90 degrees is -x: the first row is the rightmost one as seen along the direction.
+    column = [0, 1, 2, 3, 4]
+    assert found == [(2, y) for y in column] + [(0, y) for y in column[::-1]]
+
+
+def test_an_inset_keeps_off_the_edge_and_the_rest_is_shared_by_both_sides() -> None:
+    grid = make_grid(7, 8, 1.0)
+    found = cells(grid, rows_of(Ground(grid), Rows(spacing=3.0, inset=2.0)))
+    assert sorted({y for _, y in found}) == [2, 5]
+    assert sorted({x for x, _ in found}) == [2, 3, 4]
+    found = cells(grid, rows_of(Ground(grid), Rows(spacing=5.0, inset=0.0)))
+    assert sorted({y for _, y in found}) == [1, 6]
+    narrow = cells(grid, rows_of(Ground(grid), Rows(spacing=5.0, inset=50.0)))
+    assert narrow == [(3, 4)] or narrow == [(3, 3)]
+
+
+def test_rows_begin_in_each_corner() -> None:
+    grid = make_grid(4, 5, 1.0)
+    ground = Ground(grid)
+    begun = [
+        cells(grid, rows_of(ground, Rows(spacing=4.0, corner=corner)))[0]
+        for corner in range(CORNERS)
+    ]
+    assert begun == [(0, 0), (3, 0), (0, 4), (3, 4)]
+    for corner, (x, y) in enumerate(begun):
+        at = grid.snap(x, y, 0.1)
+        assert ground.corner(0.0, at) == corner
+
+
+def test_rows_keep_inside_an_outline_and_the_ways_between_are_there() -> None:
+    grid = make_grid(12, 9, 1.0, neighbours=8, outline=[(0, 0), (11, 1), (8, 8), (2, 8)])
+    joined = np.isfinite(grid.ways_from(grid.n // 2).seconds)
+    places = rows_of(Ground(grid, joined), Rows(spacing=2.0))
+    assert len(set(places)) == len(places) > 30
+    trip = trip_of(grid, places, places[0], all_unread(grid))
+    assert trip is not None
+    here = places[0]
+    for place in trip.path[1:]:
+        assert place in grid.neighbours(here)
+        here = place
+    assert trip.reads == len(set(trip.path))
+
+
+def test_one_side_of_an_obstacle_after_the_other() -> None:
+    grid = make_grid(15, 9, 1.0, obstacles=[((6.5, 1.5), (7.5, 9.0))])
+    places = rows_of(Ground(grid), Rows(spacing=1.0))
+    assert sorted(places) == list(range(grid.n))
+    sides = [x > 7 for x, y in cells(grid, places) if y >= 2]
+    crossings = sum(a != b for a, b in pairwise(sides))
+    assert crossings == 1
+    trip = trip_of(grid, places, places[0], all_unread(grid))
+    assert trip is not None
+    assert trip.cost.metres < 1.2 * grid.n
+
+
+def test_places_out_of_reach_are_left_out() -> None:
+    grid = make_grid(7, 4, 1.0, obstacles=[((2.5, -1.0), (3.5, 4.0))])
+    here = np.isfinite(grid.ways_from(0).seconds)
+    places = rows_of(Ground(grid, here), Rows(spacing=1.0))
+    assert sorted(places) == np.flatnonzero(here).tolist()
+    nothing = Ground(grid, np.zeros(grid.n, dtype=np.bool_))
+    assert rows_of(nothing, Rows(spacing=1.0)) == ()
+    assert densest_rows(nothing, 0, Budget(metres=5.0), all_unread(grid)) is None
+
+
+def test_along_a_slanting_direction_no_place_comes_twice() -> None:
+    grid = make_grid(12, 12, 1.0, neighbours=8)
+    for direction in (30.0, 45.0, 110.0):
+        places = rows_of(Ground(grid), Rows(spacing=3.0, direction=direction))
+        assert len(set(places)) == len(places) > 30
+
+
+def test_the_long_axis_is_tried_where_there_is_one() -> None:
+    along = make_grid(40, 40, 1.0, outline=[(0, 0), (4, 0), (39, 35), (39, 39), (35, 39), (0, 4)])
+    assert Ground(along).directions == pytest.approx((0.0, 90.0, 45.0), abs=1.0)
+    assert Ground(make_grid(30, 4, 1.0)).directions == (0.0, 90.0)
+    assert Ground(make_grid(6, 6, 1.0)).directions == (0.0, 90.0)
+    assert Ground(make_line(9, 2.0)).pitch == 2.0
+    assert Ground(make_grid(1, 1, 1.0)).directions == (0.0, 90.0)
+
+
+def test_sparse_rows_make_an_even_lattice() -> None:
+    free = make_grid(12, 12, 1.0, moves="free")
+    rows = Rows(spacing=4.0, inset=1.5, along=4.0)
+    found = cells(free, rows_of(Ground(free), rows))
+    assert len(found) == 9
+    assert {x for x, _ in found} <= {1, 2, 5, 6, 9, 10}
+    assert len({x for x, _ in found}) == len({y for _, y in found}) == 3
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget(metres=40.0),
+        Budget(seconds=80.0),
+        Budget(readings=30),
+        Budget(metres=45.0, end=0),
+        Budget(40, 50.0, 90.0, 5),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("moves", ["adjacent", "free"])
+def test_what_fits_a_budget_fits(budget: Budget, moves: str) -> None:
+    obstacles = [((5.0, 3.0), (7.0, 6.0))]
+    grid = make_grid(11, 8, 1.0, neighbours=8, moves=moves, speed=0.5, obstacles=obstacles)
+    allowance = Allowance(grid, budget)
+    ground, unread = Ground(grid), all_unread(grid)
+    found = list(rows_that_fit(ground, 30, budget, unread))
+    assert len(found) >= 8
+    assert {laid.rows.corner for laid in found} == set(range(CORNERS))
+    assert {laid.rows.direction for laid in found} >= {0.0, 90.0}
+    assert all(fits(laid.trip, allowance) for laid in found)
+    best = densest_rows(ground, 30, budget, unread)
+    assert best is not None
+    assert best.fits
+    assert fits(best.laid.trip, allowance)
+    away = [ground.mean_distance(laid.places) for laid in found]
+    # Bisection begins in the nearest corner, so that another one may allow for a little more.
+    assert ground.mean_distance(best.laid.places) <= 1.05 * min(away)
+
+
+def test_the_densest_is_every_place_where_nothing_limits() -> None:
+    grid = make_grid(6, 5, 1.0)
+    best = densest_rows(Ground(grid), 0, Budget(), all_unread(grid))
+    assert best is not None
+    assert len(best.laid.places) == grid.n
+    assert best.laid.trip is not None
+    assert best.laid.trip.cost.metres == grid.n - 1
+
+
+def test_what_is_given_is_kept_even_where_it_does_not_fit() -> None:
+    grid = make_grid(20, 20, 1.0)
+    best = densest_rows(
+        Ground(grid), 0, Budget(metres=10.0), all_unread(grid), spacing=5.0, direction=90.0
+    )
+    assert best is not None
+    assert not best.fits
+    assert (best.laid.rows.spacing, best.laid.rows.direction) == (5.0, 90.0)
+    given = densest_rows(Ground(grid), 0, Budget(metres=90.0), all_unread(grid), inset=3.0)
+    assert given is not None
+    assert given.fits
+    assert given.laid.rows.inset == 3.0
+    xy = grid.positions[list(given.laid.places)]
+    assert xy.min() >= 3.0
+    assert xy.max() <= 16.0
+
+
+def test_a_limit_ends_the_search_with_what_there_is() -> None:
+    grid = make_grid(20, 20, 1.0)
+    for limit in (0, 1, 5):
+        best = densest_rows(Ground(grid), 0, Budget(metres=90.0), all_unread(grid), limit=limit)
+        assert best is not None
+        assert best.stopped
+        assert 1 <= best.expanded <= max(limit, 1)
+        assert best.laid.places
+
+
+def test_scattered_places() -> None:
+    points = make_points(200, [0.0, 0.0], [20.0, 10.0])
+    best = densest_rows(Ground(points), None, Budget(readings=30), all_unread(points))
+    assert best is not None
+    assert 24 <= len(best.laid.places) <= 30
+    assert len(set(best.laid.places)) == len(best.laid.places)

@@ -1,0 +1,145 @@
+"""Ways from place to place: those of the map, kept for as long as there is the map."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.routes import distances as module
+from gp_active_sensing.planning.routes.distances import Apart, Distances, distances_of, unit_of
+from gp_active_sensing.topology import GraphTopology, MapConfig, Move, build_topology, make_grid
+from gp_active_sensing.types import Budget, Cost
+
+GRID = make_grid(7, 6, 2.0, neighbours=8, obstacles=[[(3.0, 3.0), (7.0, 9.0)]], speed=0.5)
+TOWN = build_topology(MapConfig(kind="roads", file="town.geojson"))
+FREE = make_grid(4, 3, 2.0, moves="free", speed=0.5)
+
+
+class Untold:
+    """A map of somebody else's: what the contract asks for, and no list of its moves."""
+
+    def __init__(self, topology: GraphTopology) -> None:
+        self._inner = topology
+        self.free = topology.free
+        self.n = topology.n
+        self.positions = topology.positions
+
+    def ways_from(self, at: int | None, by: str = "seconds"):
+        return self._inner.ways_from(at, by)
+
+
+@pytest.mark.parametrize("by", ["metres", "seconds"])
+@pytest.mark.parametrize("topology", [GRID, TOWN, FREE], ids=["grid", "town", "free"])
+def test_they_are_those_of_the_map(topology, by: str) -> None:
+    distances = Distances(topology, by)
+    for at in (0, topology.n // 2, topology.n - 1):
+        ways = topology.ways_from(at, by)
+        least = np.array(ways.metres if by == "metres" else ways.seconds)
+        least[at] = 0.0
+        np.testing.assert_allclose(distances.row(at), least, atol=1e-9)
+    places = [3, 0, topology.n - 1]
+    between = distances.between(places)
+    assert between.shape == (3, 3)
+    for i, a in enumerate(places):
+        np.testing.assert_allclose(between[i], distances.row(a)[places])
+
+
+@pytest.mark.parametrize("topology", [GRID, TOWN, FREE], ids=["grid", "town", "free"])
+def test_a_way_is_legal_and_costs_what_is_said(topology) -> None:
+    rng = np.random.default_rng(0)
+    distances = Distances(topology)
+    for a, b in rng.integers(topology.n, size=(40, 2)).tolist():
+        way = distances.way(a, b)
+        least = distances.row(a)[b]
+        if way is None:
+            assert np.isinf(least)
+            continue
+        here, cost = a, Cost(0.0, 0.0)
+        everything = np.ones(topology.n, dtype=np.bool_)
+        for place in way.path:
+            assert topology.free or place in topology.neighbours(here)
+            cost = cost.plus(topology.route(here, place, everything).cost)
+            here = place
+        assert here == b
+        assert way.cost.seconds == pytest.approx(least)
+        assert way.cost == pytest.approx(cost)
+        assert distances.cost(a, b) == way.cost
+
+
+def test_there_is_not_the_same_as_back_on_a_one_way_ring() -> None:
+    moves = [[Move((i + 1) % 5, 10.0, 1.0)] for i in range(5)] + [[]]
+    ring = GraphTopology("ring", "map", list("abcdef"), np.zeros((6, 2)), moves, stay=False)
+    distances = Distances(ring)
+    assert distances.row(0).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, np.inf]
+    assert distances.cost(1, 0) == (40.0, 4.0)
+    assert distances.way(0, 0) == ((), (0.0, 0.0))
+    assert distances.way(0, 5) is None
+    assert Apart(ring).row(0).tolist() == [0.0, 10.0, 20.0, 20.0, 10.0, np.inf]
+    assert Apart(ring).row(0, 15.0).tolist() == [0.0, 10.0, np.inf, np.inf, 10.0, np.inf]
+
+
+def test_the_fastest_way_is_not_the_shortest() -> None:
+    moves = [[Move(1, 10.0, 9.0), Move(2, 6.0, 1.0)], [], [Move(1, 6.0, 1.0)]]
+    fork = GraphTopology("fork", "map", list("abc"), np.zeros((3, 2)), moves)
+    assert Distances(fork, "metres").row(0).tolist() == [0.0, 10.0, 6.0]
+    assert Distances(fork, "seconds").row(0).tolist() == [0.0, 2.0, 1.0]
+
+
+def test_a_map_that_does_not_tell_its_moves() -> None:
+    told, untold = Distances(GRID), Distances(Untold(GRID))  # type: ignore[arg-type]
+    np.testing.assert_allclose(untold.row(3), told.row(3))
+    assert untold.cost(3, 30) == pytest.approx(told.cost(3, 30))
+    assert len(untold.way(3, 30).path) == len(told.way(3, 30).path)
+
+
+def test_straight_lines_where_any_place_may_be_next() -> None:
+    assert Distances(FREE).cost(0, 3) == (6.0, 12.0)
+    assert Apart(FREE).row(0, 4.0)[:4].tolist() == [0.0, 2.0, 4.0, np.inf]
+    alone = make_grid(1, 1, 1.0, moves="free")
+    assert Distances(alone).row(0).tolist() == [0.0]
+
+
+def test_they_are_kept_for_as_long_as_there_is_the_map() -> None:
+    grid = make_grid(4, 4, 1.0)
+    found = distances_of(grid, "metres")
+    assert distances_of(grid, "metres") is found
+    assert distances_of(grid, "seconds") is not found
+    gone = weakref.ref(grid)
+    del grid
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(TypeError):
+        hash(Unhashable())
+    assert distances_of(Unhashable()).row(0).size == GRID.n  # type: ignore[arg-type]
+    lost = distances_of(Untold(GRID))  # type: ignore[arg-type]
+    with pytest.raises(ReferenceError, match="gone"):
+        lost.row(0)
+
+
+class Unhashable(Untold):
+    def __init__(self) -> None:
+        super().__init__(GRID)  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_what_is_kept_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT_NUMBERS", 6 * GRID.n)
+    monkeypatch.setattr(module, "_KEPT_WAYS", 20)
+    distances = Distances(GRID)
+    for at in range(GRID.n):
+        assert distances.row(at)[at] == 0.0
+        assert distances.way(at, GRID.n - 1 - at) is not None
+    assert len(distances._rows) <= 3
+    assert sum(len(way.path) for way in distances._ways.values()) <= 20
+
+
+def test_the_unit_follows_the_budget() -> None:
+    assert unit_of(Budget(metres=3.0)) == "metres"
+    assert unit_of(Budget(metres=3.0, seconds=3.0)) == unit_of(Budget(readings=3)) == "seconds"

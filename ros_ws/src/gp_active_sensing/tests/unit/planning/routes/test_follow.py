@@ -1,0 +1,216 @@
+"""Following a route: what is skipped, what is read on the way, budget, way home, several probes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.routes.follow import (
+    Course,
+    fits,
+    nearest_plan,
+    next_plan,
+    trip_of,
+    unread_of,
+)
+from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
+from gp_active_sensing.types import Budget, Plan
+from tests.unit.planning.routes.driving import plain_belief
+
+GRID = make_grid(6, 5, 1.0)
+"""Place c + 6 r."""
+FREE = make_grid(6, 5, 1.0, moves="free")
+
+
+def read(topology, *places: int):
+    belief = plain_belief(topology)
+    for place in places:
+        belief.observe(place, 1.0)
+    return belief
+
+
+def test_the_next_waypoint_is_the_first_unknown_place_on_the_way() -> None:
+    plan = next_plan([5, 23], read(GRID, 0), GRID, 0)
+    assert plan is not None
+    assert plan.waypoints == (1, 2, 3, 4, 5, 11, 17, 23)
+    assert (plan.path, plan.cost, plan.horizon) == ((1,), (1.0, 1.0), 8)
+    plan = next_plan([5, 23], read(GRID, 0, 1, 2), GRID, 0)
+    assert plan is not None
+    assert (plan.path, plan.cost) == ((1, 2, 3), (3.0, 3.0))
+
+
+def test_where_any_place_may_be_next_it_is_the_next_of_the_route() -> None:
+    plan = next_plan([5, 23], read(FREE, 0), FREE, 0)
+    assert plan is not None
+    assert plan.waypoints == (5, 23)
+    assert (plan.path, plan.cost) == ((5,), (5.0, 5.0))
+
+
+def test_what_is_near_may_be_next_with_a_reach() -> None:
+    line = make_line(12, 1.0, reach=3.0)
+    plan = next_plan([9], read(line, 0), line, 0)
+    assert plan is not None
+    assert plan.path == (1, 2, 3)
+    assert plan.waypoints == (3, 4, 5, 6, 7, 8, 9)
+
+
+def test_the_place_where_it_stands_is_read_first_where_that_costs_nothing() -> None:
+    here = next_plan([5], read(GRID), GRID, 3, remaining=Budget(metres=9.0))
+    assert here is not None
+    assert here.waypoints == (3, 4, 5)
+    assert here.path == (3,)
+    # A reading is worth more elsewhere, unless the route wants this one.
+    gone = next_plan([5], read(GRID), GRID, 3, remaining=Budget(readings=2))
+    assert gone is not None
+    assert gone.waypoints == (4, 5)
+    wanted = next_plan([5, 3], read(GRID), GRID, 3, remaining=Budget(readings=3))
+    assert wanted is not None
+    assert wanted.waypoints == (3, 4, 5)
+
+
+def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
+    plan = next_plan([1, 2, 3, 4], read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3])
+    assert plan is not None
+    assert plan.waypoints == (4,)
+    assert next_plan([1, 2, 3], read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3]) is None
+    # The rest is told of up to where another probe is.
+    plan = next_plan([6, 12, 18, 24], read(FREE, 0), FREE, 0, pending=[18])
+    assert plan is not None
+    assert plan.waypoints == (6, 12)
+    plan = next_plan([6, 12, 18, 24], read(FREE, 0), FREE, 0, begin=2)
+    assert plan is not None
+    assert plan.waypoints == (18, 24, 6, 12)
+
+
+@pytest.mark.parametrize(
+    ("budget", "waypoints"),
+    [
+        (Budget(readings=3), (1, 2, 3)),
+        (Budget(metres=5.0), (1, 2, 3, 4, 5)),
+        (Budget(metres=8.0, end=0), (1, 2, 3, 4)),
+        (Budget(seconds=8.5, end=6), (1, 2, 3)),
+        (Budget(readings=2, metres=30.0, end=29), (1, 2)),
+    ],
+    ids=str,
+)
+def test_what_is_told_of_fits_the_budget_and_the_way_home(
+    budget: Budget, waypoints: tuple[int, ...]
+) -> None:
+    plan = next_plan([1, 2, 3, 4, 5, 11, 17, 23], read(GRID, 0), GRID, 0, remaining=budget)
+    assert plan is not None
+    assert plan.waypoints == waypoints
+    allowance = Allowance(GRID, budget)
+    assert allowance.allows(plan.path[-1], plan.cost)
+
+
+def test_a_place_that_cannot_be_afforded_is_passed_over() -> None:
+    plan = next_plan([5, 2], read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0))
+    assert plan is not None
+    assert plan.waypoints == (1, 2)
+    assert next_plan([5], read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0)) is None
+
+
+def test_a_step_leaves_enough_for_the_way_home_in_both_units() -> None:
+    # The fast way to c leads over b, from where home is far in metres.
+    moves = [[Move(1, 1.0, 1.0), Move(2, 9.0, 9.0)], [Move(2, 1.0, 1.0)], [Move(0, 2.0, 2.0)]]
+    loop = GraphTopology("loop", "map", list("abc"), np.zeros((3, 2)), moves)
+    plan = next_plan([2], read(loop, 0), loop, 0, remaining=Budget(metres=4.0, end=0))
+    assert plan is not None
+    assert plan.waypoints == (1, 2)
+    assert next_plan([2], read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0)) is None
+
+
+def test_from_nowhere() -> None:
+    for topology in (GRID, FREE):
+        plan = next_plan([7, 8], read(topology), topology, None)
+        assert plan is not None
+        assert plan.waypoints == (7, 8)
+        assert plan.cost == (0.0, 0.0)
+
+
+def test_the_nearest_place_follows_when_nothing_is_left_of_a_route() -> None:
+    plan = nearest_plan(read(GRID, 0, 1, 6), GRID, 0)
+    assert plan.waypoints == (2,)
+    assert plan.path == (1, 2)
+    assert nearest_plan(read(GRID, 0), GRID, 0, pending=[1]).waypoints == (6,)
+    over = nearest_plan(read(GRID, 0), GRID, 0, remaining=Budget(metres=0.5))
+    assert over.waypoint is None
+    assert "metres" in over.reason
+    spent = nearest_plan(read(GRID, 0), GRID, 0, remaining=Budget(readings=0))
+    assert "readings" in spent.reason
+
+
+def test_a_trip_counts_what_is_read_on_the_way() -> None:
+    belief = read(GRID, 0, 2)
+    unread = unread_of(belief, [3], [])
+    trip = trip_of(GRID, [4, 1], 0, unread)
+    assert trip is not None
+    assert trip.path == (1, 2, 3, 4, 3, 2, 1)
+    assert (trip.cost, trip.reads) == ((7.0, 7.0), 2)
+    assert fits(trip, Allowance(GRID, Budget(readings=2, metres=8.0, end=0)))
+    assert not fits(trip, Allowance(GRID, Budget(readings=2, metres=7.5, end=0)))
+    assert not fits(trip, Allowance(GRID, Budget(readings=1)))
+    nothing = trip_of(GRID, [], 0, unread)
+    assert nothing is not None
+    assert fits(nothing, Allowance(GRID, Budget(readings=0)))
+    parted = make_grid(3, 1, 1.0, obstacles=[((0.9, -1.0), (1.1, 1.0))])
+    assert trip_of(parted, [0, 1], 0, np.ones(2, dtype=np.bool_)) is None
+    assert not fits(None, Allowance(parted, Budget()))
+
+
+def step(course: Course, belief, at: int, pending=(), topology=FREE) -> tuple[Plan, Course]:
+    plan, course = course.next_plan(belief, topology, at, pending=pending)
+    assert plan is not None
+    restored = Course.of(json.loads(json.dumps(course.to_state())))
+    assert restored == course
+    return plan, course
+
+
+def test_a_probe_goes_on_from_where_it_is_on_the_route() -> None:
+    belief, course = read(FREE, 0), Course((1, 2, 3, 4, 5))
+    plan, course = step(course, belief, 0)
+    assert plan.waypoint == 1
+    belief = read(FREE, 0, 3)  # it was taken there by hand
+    plan, course = step(course, belief, 3)
+    assert plan.waypoints == (4, 5, 1, 2)
+    belief = read(FREE, 0, 3, 4, 5)
+    plan, course = step(course, belief, 5)
+    assert plan.waypoint == 1
+
+
+def test_the_goal_is_remembered_on_the_way_there() -> None:
+    # The way from 0 to 12 crosses 6, which is on the route, too, but only later.
+    course = Course((12, 13, 6, 7))
+    belief = read(GRID, 0)
+    plan, course = step(course, belief, 0, topology=GRID)
+    assert plan.waypoint == 6
+    belief.observe(6, 1.0)
+    plan, course = step(course, belief, 6, topology=GRID)
+    assert plan.waypoint == 12
+
+
+def test_several_probes_share_a_route_out() -> None:
+    belief, course = read(FREE, 0), Course(tuple(range(1, 21)))
+    first, course = step(course, belief, 0)
+    assert first.waypoint == 1
+    second, course = step(course, belief, 0, pending=[1])
+    assert second.waypoint == 11  # the middle of what the first one is about to drive
+    third, course = step(course, belief, 0, pending=[1, 11])
+    assert third.waypoint == 6 or third.waypoint == 16
+    belief.observe(1, 1.0)
+    first, course = step(course, belief, 1, pending=[11])
+    assert first.waypoints == tuple(range(2, 11))
+    for place in range(2, 11):
+        belief.observe(place, 1.0)
+    first, course = step(course, belief, 10, pending=[11])
+    assert first.waypoint == 16  # it has come to where the second one began
+
+
+def test_what_another_probe_left_is_taken_up_at_its_beginning() -> None:
+    course = Course(tuple(range(1, 21)))
+    belief = read(FREE, 0, *range(1, 4), *range(10, 20))
+    plan, course = step(course, belief, 19, pending=[20])
+    assert plan.waypoint == 4

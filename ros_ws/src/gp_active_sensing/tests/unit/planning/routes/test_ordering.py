@@ -1,0 +1,90 @@
+"""Short open tours, against every order there is and against going on to the nearest place."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.routes.ordering import Tour, short_tour, tour_length
+from gp_active_sensing.types import FloatArray
+
+
+def case(seed: int, k: int) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    """Return distances of a random case: half of them as on one-way roads, start and end or not."""
+    rng = np.random.default_rng([seed, k])
+    x = rng.random((k + 2, 2))
+    d = np.hypot(*(x[:, None] - x).transpose(2, 0, 1))
+    if seed % 2:
+        d = d * rng.uniform(0.5, 2.0, d.shape)
+    np.fill_diagonal(d, 0.0)
+    return d[:k, :k], d[k, :k] if seed % 3 else None, d[:k, k + 1] if seed % 5 < 2 else None
+
+
+def nearest_neighbour(between: FloatArray, first: FloatArray | None) -> list[int]:
+    k = len(between)
+    order = [0 if first is None else int(np.argmin(first))]
+    while len(order) < k:
+        left = [p for p in range(k) if p not in order]
+        order.append(min(left, key=lambda p: between[order[-1], p]))
+    return order
+
+
+def test_near_the_shortest_of_all_orders() -> None:
+    ratios = []
+    for seed in range(120):
+        k = 1 + seed % 7
+        between, first, last = case(seed, k)
+        tour = short_tour(between, first, last)
+        assert sorted(tour.order.tolist()) == list(range(k))
+        assert tour.length == pytest.approx(tour_length(tour.order, between, first, last))
+        assert not tour.stopped
+        shortest = min(
+            tour_length(np.array(order), between, first, last) for order in permutations(range(k))
+        )
+        assert tour.length >= shortest - 1e-9
+        if shortest > 0.0:
+            ratios.append(tour.length / shortest)
+    assert np.mean(ratios) < 1.02
+    assert max(ratios) < 1.25
+
+
+@pytest.mark.parametrize("k", [5, 12, 30, 70])
+def test_never_longer_than_going_on_to_the_nearest(k: int) -> None:
+    for seed in range(12):
+        between, first, last = case(seed, k)
+        tour = short_tour(between, first, last)
+        plain = np.array(nearest_neighbour(between, first))
+        assert tour.length <= tour_length(plain, between, first, last) + 1e-9
+        assert sorted(tour.order.tolist()) == list(range(k))
+
+
+def test_the_same_arguments_give_the_same_tour_and_a_limit_is_kept() -> None:
+    between, first, last = case(7, 40)
+    whole = short_tour(between, first, last)
+    assert short_tour(between, first, last).order.tolist() == whole.order.tolist()
+    before = float("inf")
+    for limit in (0, 20, 10_000):
+        tour = short_tour(between, first, last, limit=limit)
+        assert tour.expanded <= limit
+        assert tour.stopped == (tour.expanded < whole.expanded)
+        assert tour.length <= before
+        before = tour.length
+    assert short_tour(between, first, spent=lambda: True).stopped
+
+
+def test_places_without_a_way_come_last_and_are_said() -> None:
+    between = np.array([[0.0, 1.0, np.inf], [1.0, 0.0, 1.0], [np.inf, np.inf, 0.0]])
+    tour = short_tour(between)
+    assert tour.order.tolist() == [0, 1, 2]
+    assert tour.length == 2.0
+    assert short_tour(between, np.array([np.inf, np.inf, 1.0])).length == np.inf
+
+
+def test_none_and_wrong_shapes() -> None:
+    empty = short_tour(np.empty((0, 0)))
+    assert isinstance(empty, Tour)
+    assert (empty.order.size, empty.length) == (0, 0.0)
+    with pytest.raises(ValueError, match="between 2 places"):
+        short_tour(np.zeros((2, 2)), np.zeros(3))
