@@ -24,6 +24,7 @@ BENCHMARKS = (
     "curves",
     "policies",
     "untuned",
+    "mapping",
     "networks",
     "bandits",
     "decisions",
@@ -82,6 +83,13 @@ def main() -> int:
     parser.add_argument("--routes", action="store_true", help="beliefs: along routes as well")
     parser.add_argument("--kept", help="folder of finished pieces, for those that can go on")
     parser.add_argument("--pictures", type=Path, help="folder for the pictures of some")
+    parser.add_argument("--only", action="append", help="mapping: data set, or a part of its name")
+    parser.add_argument("--policies", help="mapping: labels, with commas between them")
+    parser.add_argument("--own", type=Path, help="mapping: YAML file of more policies, by label")
+    parser.add_argument("--starts", type=int, help="mapping: draws of each data set")
+    parser.add_argument("--budgets", help="mapping: numbers of moves, with commas between them")
+    parser.add_argument("--processes", type=int, help="mapping: at work")
+    parser.add_argument("--reference", help="mapping: label that others are compared with")
     options = parser.parse_args()
     if options.kept:
         os.environ["GPAS_KEPT"] = options.kept
@@ -102,6 +110,13 @@ def main() -> int:
             "quick": options.quick,
             "routes": options.routes,
             "pictures": options.pictures,
+            "only": options.only,
+            "policies": options.policies,
+            "own": options.own,
+            "starts": options.starts,
+            "budgets": options.budgets,
+            "processes": options.processes,
+            "reference": options.reference,
         }
         keys = {key: value for key, value in wanted.items() if key in known and value}
         parts.append(bench(**keys).markdown())

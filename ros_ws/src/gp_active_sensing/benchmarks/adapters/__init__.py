@@ -1,0 +1,45 @@
+"""Other people's planners behind the policy `external`; each in an environment of its own.
+
+``python benchmarks/adapters/make.py FOLDER`` makes the environments; ``GPAS_ADAPTERS=FOLDER`` tells
+benchmarks where they are. Nothing of this is a dependency of the package.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+FOLDER = "GPAS_ADAPTERS"
+SECONDS = 600.0
+"""Longest wait for an answer of theirs."""
+ADAPTERS = {
+    "BoTorch qNIPV": ("botorch", "nipv.py"),
+}
+"""By label: the environment and the program."""
+
+
+def environments(folder: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return a policy for each adapter, or what is ``missing`` for it.
+
+    Args:
+        folder: of the environments; None = that which the variable names.
+    """
+    named = os.environ.get(FOLDER)
+    folder = folder or (Path(named) if named else None)
+    found: dict[str, dict[str, Any]] = {}
+    for label, (name, program) in ADAPTERS.items():
+        python = None if folder is None else folder / name / "bin" / "python"
+        if python is None or not python.exists():
+            where = f"{FOLDER} names no folder" if python is None else f"there is no {python}"
+            what = f"{where}; python benchmarks/adapters/make.py FOLDER makes the environments"
+            found[label] = {"missing": what}
+            continue
+        found[label] = {
+            "name": "external",
+            "command": [str(python), str(HERE / program)],
+            "timeout": SECONDS,
+            "start": SECONDS,
+        }
+    return found

@@ -1,0 +1,499 @@
+"""Who maps a field best for its metres: any policy, and other people's planners, on equal terms.
+
+Same fields, starts, noise and metres for all; the default belief, so that nothing is tuned.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from adapters import environments
+from common import Section
+from mapping_fields import FREE, MOVES, QUICK, Arena, arenas
+from mapping_runs import EVENLY, LEVELS, Task, play
+from network_data import data_folder
+
+from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.yaml_files import load_yaml
+
+BUDGETS, STARTS, DRAWS = (60, 120, 240), 10, 40
+QUICK_BUDGETS, QUICK_STARTS, QUICK_DRAWS = (60,), 2, 2
+EXPANSIONS = {MOVES: 100, FREE: 1}
+"""Limit of a decision: where any place may be next, an expansion of `bal` takes seconds."""
+AHEAD = {MOVES: 3, FREE: 2}
+"""Readings that `bal` looks ahead."""
+REFERENCE = "bal"
+POLICIES: dict[str, dict[str, Any]] = {
+    "tour": {"name": "tour"},
+    "bal map_error + tail": {"name": "bal", "objective": "map_error", "tail": True},
+    "bal map_error": {"name": "bal", "objective": "map_error"},
+    "integrated_variance": {"name": "integrated_variance"},
+    "bal": {"name": "bal"},
+    "mutual_information": {"name": "mutual_information"},
+    "ie": {"name": "ie"},
+    "max_entropy": {"name": "max_entropy"},
+    "random": {"name": "random"},
+    "lawnmower": {"name": "lawnmower"},
+    "spread": {"name": "spread"},
+    EVENLY: {"name": EVENLY},
+}
+"""By label: what is compared. Other people's planners come with `adapters`."""
+COMMAND = "GPAS_DATA=… python benchmarks/run.py mapping"
+KEPT = "mapping.jsonl"
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Report:
+    """Several tables."""
+
+    sections: list[Section] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        return "\n".join(section.markdown() for section in self.sections)
+
+
+def run(
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    policies: str = "",
+    own: Path | None = None,
+    starts: int | None = None,
+    budgets: str = "",
+    processes: int = 1,
+    reference: str = REFERENCE,
+) -> Report:
+    """All missions that are asked for, and their tables.
+
+    Args:
+        quick: a few data sets, draws and one budget.
+        only: data sets by a part of their names, or of "name/mode".
+        policies: labels, with commas between them; "" = all.
+        own: YAML file of more policies, label: configuration.
+        starts: draws of each data set.
+        budgets: in moves, with commas between them.
+        processes: at work.
+        reference: label of the policy that the others are compared with.
+    """
+    began = time.perf_counter()
+    known = POLICIES | environments() | ({} if own is None else dict(load_yaml(own)))
+    labels = _words(policies) or list(known)
+    if unknown := [label for label in labels if label not in known]:
+        msg = f"--policies: unknown {', '.join(unknown)}; known are {', '.join(known)}"
+        raise ConfigError([msg])
+    usable, skipped = able({label: known[label] for label in labels})
+    draws = (QUICK_STARTS, QUICK_DRAWS) if quick else (STARTS, DRAWS)
+    places = chosen(arenas(*(draws if starts is None else (starts, starts))), only, quick)
+    moves = [int(word) for word in _words(budgets)] or list(QUICK_BUDGETS if quick else BUDGETS)
+    tasks = [
+        task_of(one, k, number, label, policy)
+        for one in places
+        for number in range(one.draws)
+        for k in moves
+        for label, policy in usable.items()
+    ]
+    rows, failed = gather(tasks, processes)
+    minutes = (time.perf_counter() - began) / 60.0
+    results = Results(rows, list(usable), places, moves, reference)
+    return report(results, skipped, failed, minutes)
+
+
+def task_of(place: Arena, moves: int, number: int, label: str, policy: Mapping[str, Any]) -> Task:
+    """The mission of a policy, with as much computing as it may have there."""
+    if policy["name"] == "bal" and "horizon" not in policy:
+        policy = {**policy, "horizon": AHEAD[place.mode]}
+    limit = EXPANSIONS[place.mode]
+    return Task(place.name, place.mode, moves, number, label, json.dumps(policy), limit)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def chosen(
+    known: Mapping[tuple[str, str], Arena], wanted: Sequence[str], quick: bool
+) -> list[Arena]:
+    """Return the arenas that are asked for.
+
+    Raises:
+        ConfigError: a word that fits none.
+    """
+    found = [one for one in known.values() if wanted or not quick or (one.name, one.mode) in QUICK]
+    if not wanted:
+        return found
+    fitting = {w: [o for o in found if w.lower() in f"{o.name}/{o.mode}".lower()] for w in wanted}
+    if nothing := [word for word, some in fitting.items() if not some]:
+        names = "; ".join(f"{name}/{mode}" for name, mode in known)
+        msg = f"--only: nothing is called {', '.join(nothing)}; there are {names}"
+        raise ConfigError([msg])
+    some = [one for ones in fitting.values() for one in ones]
+    return [one for one in found if one in some]
+
+
+def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the policies that there are, and why not, for the others."""
+    usable: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
+    for label, policy in known.items():
+        try:
+            if "missing" in policy:
+                skipped[label] = str(policy["missing"])
+                continue
+            build_policy({"name": "lawnmower"} if policy["name"] == EVENLY else policy)
+            usable[label] = dict(policy)
+        except ActiveSensingError as error:
+            skipped[label] = str(error).split(" Registered:")[0].strip().replace("\n", " ")
+    return usable, skipped
+
+
+# -- missions ----------------------------------------------------------------------------------
+
+
+def gather(tasks: Sequence[Task], processes: int) -> tuple[list[Row], dict[str, str]]:
+    """Play what is not kept yet; return the rows of all tasks, and why some have none.
+
+    With ``--kept FOLDER`` each row is written there as it comes, and not played again.
+    """
+    folder = os.environ.get("GPAS_KEPT")
+    file = None if folder is None else Path(folder) / KEPT
+    kept = {} if file is None else read(file)
+    missing = [task for task in tasks if task.key not in kept]
+    sys.stderr.write(f"{len(missing)} missions to be played, {len(tasks) - len(missing)} kept\n")
+    failed: dict[str, str] = {}
+    began = time.perf_counter()
+
+    def take(task: Task, outcome: Any) -> None:
+        """Keep what came of a task, or why nothing did."""
+        where = f"{task.label}, {task.name} ({task.mode}), {task.moves} moves"
+        try:
+            row = outcome()
+        except Exception as error:  # one mission must not end the others
+            failed.setdefault(where, f"{type(error).__name__}: {error}")
+            sys.stderr.write(f"{where}, draw {task.number}: {error!r}\n")
+            return
+        kept[task.key] = row
+        if file is not None:
+            append(file, row)
+        spent = time.perf_counter() - began
+        sys.stderr.write(f"{spent:.0f} s: {where}, draw {task.number}: {row['rmse']:.4g}\n")
+
+    if processes <= 1:
+        for task in missing:
+            take(task, lambda task=task: play(task))
+    else:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            waiting = {pool.submit(play, task): task for task in missing}
+            for one in as_completed(waiting):
+                take(waiting[one], one.result)
+    return [kept[task.key] for task in tasks if task.key in kept], failed
+
+
+def append(file: Path, row: Row) -> None:
+    """Write a row as a line of its own, also after one that was cut short."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+b") as lines:
+        if lines.tell():
+            lines.seek(-1, os.SEEK_END)
+            if lines.read(1) != b"\n":
+                lines.write(b"\n")
+        lines.write(json.dumps(row).encode() + b"\n")
+
+
+def read(file: Path) -> dict[str, Row]:
+    """Return the rows that are kept; a line that was cut short is left out."""
+    found: dict[str, Row] = {}
+    if not file.exists():
+        return found
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and "key" in row:
+            found[row["key"]] = row
+    return found
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+Cell = tuple[str, str, int]
+
+
+class Results:
+    """Rows, by data set, mode, budget and policy.
+
+    Args:
+        rows: of all draws.
+        labels: of the policies, in their order.
+        places: the arenas, in their order.
+        moves: the budgets.
+        reference: label of the policy that the others are compared with.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        labels: Sequence[str],
+        places: Sequence[Arena],
+        moves: Sequence[int],
+        reference: str,
+    ) -> None:
+        self._by: dict[tuple[Cell, str], dict[int, Row]] = {}
+        for row in rows:
+            cell = (row["name"], row["mode"], row["moves"])
+            self._by.setdefault((cell, row["label"]), {})[row["number"]] = row
+        self.labels = list(labels)
+        self.arenas = {(one.name, one.mode): one for one in places}
+        every = [(one.name, one.mode, k) for one in places for k in moves]
+        self.cells = [c for c in every if any((c, label) in self._by for label in labels)]
+        self.reference = reference
+
+    def of(self, cell: Cell, label: str) -> dict[int, Row]:
+        """By number of the draw."""
+        return self._by.get((cell, label), {})
+
+    def values(self, cell: Cell, label: str, key: str) -> np.ndarray:
+        """(draws,) of a number of the rows; what a row lacks is left out."""
+        found = [row.get(key, math.nan) for row in self.of(cell, label).values()]
+        array = np.array([math.nan if v is None else v for v in found], dtype=float)
+        return array[np.isfinite(array)]
+
+    def pairs(self, cell: Cell, label: str, other: str) -> tuple[np.ndarray, np.ndarray]:
+        """(d,) errors of two policies on the draws that both have."""
+        mine, theirs = self.of(cell, label), self.of(cell, other)
+        both = sorted(set(mine) & set(theirs))
+        return tuple(np.array([rows[i]["rmse"] for i in both]) for rows in (mine, theirs))  # type: ignore[return-value]
+
+    def difference(self, cell: Cell, label: str, other: str) -> tuple[float, float]:
+        """Return the mean of the paired differences and its standard error, NaN for none."""
+        a, b = self.pairs(cell, label, other)
+        if not a.size:
+            return math.nan, math.nan
+        return float((a - b).mean()), error_of(a - b)
+
+
+def error_of(values: np.ndarray) -> float:
+    """Standard error of a mean, NaN for a single value."""
+    if values.size < 2:
+        return math.nan
+    return float(values.std(ddof=1)) / math.sqrt(values.size)
+
+
+def shown(mean: float, error: float, digits: int, *, sign: bool = False) -> str:
+    """Return a mean with its standard error."""
+    if not math.isfinite(mean):
+        return ""
+    text = f"{mean:+.{digits}f}" if sign else f"{mean:.{digits}f}"
+    return f"{text} ± {error:.{digits}f}" if math.isfinite(error) else text
+
+
+def digits_for(value: float) -> int:
+    """Decimals with which a number has three digits."""
+    if not (math.isfinite(value) and value > 0.0):
+        return 2
+    return max(0, 2 - math.floor(math.log10(value)))
+
+
+def report(
+    results: Results, skipped: Mapping[str, str], failed: Mapping[str, str], minutes: float
+) -> Report:
+    """All tables."""
+    sections = [overview(results, minutes), summary(results), data_section(results)]
+    sections += [cell_section(results, cell) for cell in results.cells]
+    missing = [[label, "everywhere", why] for label, why in skipped.items()]
+    missing += [[*where.partition(", ")[::2], why] for where, why in failed.items()]
+    for label in results.labels:
+        empty = [c for c in results.cells if not results.of(c, label)]
+        silent = [c for c in empty if f"{label}, {c[0]} ({c[1]}), {c[2]} moves" not in failed]
+        missing += [[label, f"{c[0]} ({c[1]}), {c[2]} moves", "not played"] for c in silent]
+    if missing:
+        sections.append(
+            Section("Mapping: what is missing", COMMAND, "", ("policy", "where", "why"), missing)
+        )
+    return Report(sections)
+
+
+def overview(results: Results, minutes: float) -> Section:
+    """A line for each data set, mode and budget: errors over the reference's."""
+    reference = results.reference
+    text = (
+        "How well is a field mapped for the metres that are driven? All policies get the same "
+        "fields, starts, noise of each place and metres, and the default belief "
+        "(`BeliefConfig()`): nothing is tuned. A budget of k moves is k times the metres of a "
+        "usual move (to the next cell, along a mean piece of road); *free* is the same length "
+        "where any place may be next. Where moves bind, every place that is crossed is read; where "
+        "any place may be next, only the places that are chosen. The start is read before the "
+        f"first decision. Decisions have {EXPANSIONS[MOVES]} expansions where moves bind and "
+        f"{EXPANSIONS[FREE]} where any place may be next; there `bal` looks "
+        f"{AHEAD[FREE]} readings ahead instead of {AHEAD[MOVES]}. The table has the root mean "
+        "square error of the map over all places with a value, against the noise-free field: "
+        f"the paired difference to `{reference}`, in % of that, ± one standard error over the "
+        "draws. A draw has its own noise and start, and its own field where the data set has "
+        f"several. `{EVENLY}` is the best, for each draw, of all back-and-forth routes (spacings, "
+        "insets, directions) found *afterwards*: a bound, no rival. "
+    )
+    if data_folder() is None:
+        text += "**GPAS_DATA names no folder: the shipped fields and draws only.** "
+    text += f"{minutes:.0f} min for what was not kept."
+    rows: list[Sequence[object]] = []
+    for cell in results.cells:
+        base = results.values(cell, reference, "rmse")
+        level = float(base.mean()) if base.size else math.nan
+        row: list[object] = [*cell, len(base)]
+        row.append(shown(level, error_of(base), digits_for(level)))
+        for label in results.labels:
+            if label != reference:
+                mean, error = results.difference(cell, label, reference)
+                percent = 100.0 / level if level else math.nan
+                row.append(shown(percent * mean, percent * error, 1, sign=True))
+        rows.append(row)
+    others = [label for label in results.labels if label != reference]
+    header = ("data set", "mode", "moves", "draws", f"RMSE, {reference}", *others)
+    return Section(f"Mapping: errors against `{reference}`", COMMAND, text, header, rows)
+
+
+def summary(results: Results) -> Section:
+    """A line for each policy, over all data sets; each cell counts once."""
+    rows: list[Sequence[object]] = []
+    marks = [results.reference]
+    if EVENLY in results.labels and EVENLY not in marks:
+        marks.append(EVENLY)
+    for label in results.labels:
+        row: list[object] = [label]
+        for other in marks:
+            ratios, worse, cells = [], 0, 0
+            for cell in results.cells:
+                a, b = results.pairs(cell, label, other)
+                if a.size and b.mean() > 0.0:
+                    cells += 1
+                    ratios.append(a.mean() / b.mean() - 1.0)
+                    worse += bool((a - b).mean() > (error_of(a - b) if a.size > 1 else 0.0))
+            own = label == other
+            value = 100.0 * float(np.mean(ratios)) if ratios else math.nan
+            row += ["" if own else shown(value, math.nan, 1, sign=True)]
+            row += ["" if own else f"{worse} of {cells}"]
+        worst = []
+        for cell in results.cells:
+            a, b = results.pairs(cell, label, results.reference)
+            if a.size and b.max() > 0.0:
+                worst.append(a.max() / b.max() - 1.0)
+        value = 100.0 * float(np.mean(worst)) if worst else math.nan
+        row.append(shown(value, math.nan, 1, sign=True))
+        covered = [results.values(c, label, "covered_90") for c in results.cells]
+        inside = [float(v.mean()) for v in covered if v.size]
+        row.append(shown(float(np.mean(inside)) if inside else math.nan, math.nan, 2))
+        seconds = [results.values(c, label, "median_seconds") for c in results.cells]
+        spent = [float(np.median(v)) for v in seconds if v.size]
+        row.append(f"{np.median(spent):.3g}" if spent else "")
+        rows.append(row)
+    text = (
+        "Means over the lines above, each counted once: RMSE in % of the other one's; how often it "
+        "is worse than that by more than one standard error of the paired difference; the error "
+        "of the worst draw in % of the reference's worst; share of true values in the 90 % "
+        "interval at places that were not read; median seconds of a decision."
+    )
+    header = ["policy"]
+    for other in marks:
+        header += [f"RMSE over {other} %", f"worse than {other}"]
+    header += ["worst draw %", "in 90 %", "s a decision"]
+    return Section("Mapping: all data sets", COMMAND, text, header, rows)
+
+
+def cell_section(results: Results, cell: Cell) -> Section:
+    """All figures of one data set, mode and budget."""
+    name, mode, k = cell
+    arena = results.arenas[name, mode]
+    base = results.values(cell, results.reference, "rmse")
+    if not base.size:
+        base = np.concatenate([results.values(cell, label, "rmse") for label in results.labels])
+    digits = digits_for(float(base.mean()))
+    rows: list[Sequence[object]] = []
+    for label in results.labels:
+        if not results.of(cell, label):
+            continue
+        get = {key: results.values(cell, label, key) for key in _KEYS}
+        mean = {key: float(v.mean()) if v.size else math.nan for key, v in get.items()}
+        own = label == results.reference
+        difference = results.difference(cell, label, results.reference)
+        rows.append(
+            [
+                label,
+                len(get["rmse"]),
+                shown(mean["rmse"], error_of(get["rmse"]), digits),
+                "" if own else shown(*difference, digits, sign=True),
+                f"{get['rmse'].max():.{digits}f}",
+                f"{mean['rmse_left']:.{digits}f}",
+                f"{mean['nlpd']:.2f}",
+                " / ".join(f"{mean[f'covered_{round(100 * q)}']:.2f}" for q in LEVELS),
+                f"{mean['metres']:.0f}",
+                f"{mean['readings']:.0f}",
+                f"{np.median(get['median_seconds']):.3g}",
+                f"{get['largest_seconds'].max():.3g}",
+                f"{mean['plan_seconds']:.3g}",
+                f"{mean['peak_mb']:.0f}",
+                f"{get['failed'].sum():.0f}",
+            ]
+        )
+    how = "any place may be next" if mode == FREE else "moves bind"
+    steps = [row["step"] for label in results.labels for row in results.of(cell, label).values()]
+    text = (
+        f"{arena.what}; {how}; {k} moves of {steps[0]:.4g} m. RMSE over all places with a value "
+        f"[{arena.unit}] ± one standard error, its paired difference to `{results.reference}`, "
+        "the worst draw; then over the places that were not read: RMSE, NLPD of the true value "
+        "[nat], shares inside the 50, 90 and 95 % intervals; then metres, places read, seconds of "
+        "a decision (median, largest, all of a mission), largest memory [MB], and decisions that "
+        "an external program failed to take."
+    )
+    header = (
+        *("policy", "draws", "RMSE", "difference", "worst", "RMSE, not read", "NLPD", "inside"),
+        *("metres", "read", "s", "largest", "all", "MB", "failed"),
+    )
+    return Section(f"Mapping: {name}, {mode}, {k} moves", COMMAND, text, header, rows)
+
+
+_KEYS = (
+    *("rmse", "rmse_left", "nlpd", "covered_50", "covered_90", "covered_95", "metres", "readings"),
+    *("median_seconds", "largest_seconds", "plan_seconds", "peak_mb", "failed"),
+)
+
+
+def data_section(results: Results) -> Section:
+    """What the data sets are."""
+    rows: list[Sequence[object]] = []
+    for (name, mode), arena in results.arenas.items():
+        first = arena.field(0)
+        values = first.values[first.known]
+        rows.append(
+            (name, mode, arena.what, arena.draws, first.topology.n, len(values), arena.unit,
+             f"{values.std():.3g}", f"{first.noise:.3g}")
+        )  # fmt: skip
+    return Section(
+        "Mapping: the data sets",
+        COMMAND,
+        "Spread and noise are those of the first field.",
+        (
+            "data set",
+            "mode",
+            "fields",
+            "draws",
+            "places",
+            "valued",
+            "unit",
+            "spread",
+            "noise",
+        ),
+        rows,
+    )

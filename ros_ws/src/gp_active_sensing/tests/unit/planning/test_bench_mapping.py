@@ -1,0 +1,222 @@
+"""The arena of mapping: the same field, start, noise and metres for everyone; rows are kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.chooser import CHOOSER
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+if not BENCHMARKS.is_dir():
+    pytest.skip("the benchmarks are not installed", allow_module_level=True)
+
+PLANE = ("draws/plane", "moves")
+
+
+@pytest.fixture(autouse=True)
+def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.delenv("GPAS_DATA", raising=False)
+    monkeypatch.delenv("GPAS_KEPT", raising=False)
+    monkeypatch.delenv("GPAS_ADAPTERS", raising=False)
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def task(policy: dict[str, Any], **changed: Any) -> Any:
+    from mapping_runs import Task
+
+    fields: dict[str, Any] = {
+        "name": PLANE[0],
+        "mode": PLANE[1],
+        "moves": 12,
+        "number": 0,
+        "label": policy["name"],
+        "policy": json.dumps(policy),
+        "expansions": 5,
+    }
+    return Task(**(fields | changed))
+
+
+def test_without_the_data_there_are_the_shipped_fields_and_draws() -> None:
+    from mapping_fields import arenas
+
+    found = arenas(3, 5)
+    assert {name for name, _ in found} == {
+        *("sim/town", "sim/terrain", "sim/lake", "sim/bloom", "sim/warehouse"),
+        *("draws/plane", "draws/island", "draws/town"),
+    }
+    assert ("sim/town", "free") not in found
+    assert found["sim/lake", "free"].draws == 3
+    assert found[PLANE].draws == 5
+
+
+@pytest.mark.parametrize("name", ["draws/plane", "draws/island", "draws/town"])
+def test_draws_differ_from_number_to_number_and_not_from_call_to_call(name: str) -> None:
+    from mapping_fields import arenas
+
+    arena = arenas(1, 2)[name, "moves"]
+    first, again, other = arena.field(0), arena.field(0), arena.field(1)
+    np.testing.assert_array_equal(first.values, again.values)
+    assert not np.allclose(first.values, other.values)
+    assert first.topology is other.topology
+    assert len(first.known) == first.topology.n
+
+
+def test_free_choice_is_on_the_same_places() -> None:
+    from mapping_fields import arenas, step_of
+
+    found = arenas(1, 1)
+    bound, free = (found["draws/island", mode].field(0) for mode in ("moves", "free"))
+    assert free.topology.free
+    np.testing.assert_array_equal(bound.topology.positions, free.topology.positions)
+    np.testing.assert_array_equal(bound.values, free.values)
+    assert step_of(bound.topology) == step_of(free.topology) == pytest.approx(1.0)
+    assert 60.0 < step_of(found["draws/town", "moves"].field(0).topology) < 200.0
+
+
+def test_everyone_starts_alike_and_drives_no_farther() -> None:
+    from mapping_runs import play
+
+    rows = [play(task({"name": name})) for name in ("random", "ie", "integrated_variance")]
+    assert len({row["went"][0] for row in rows}) == 1
+    assert len({row["spread"] for row in rows}) == 1
+    for row in rows:
+        assert 0.0 < row["metres"] <= 12.0 + 1e-9
+        assert 1 < row["readings"] <= len(row["went"])
+        assert 0.0 < row["rmse"] < 2.0 * row["spread"]
+        assert 0.0 <= row["covered_50"] <= row["covered_90"] <= row["covered_95"] <= 1.0
+        assert row["peak_mb"] > 1.0
+    again = play(task({"name": "random"}))
+    assert again["went"] == rows[0]["went"]
+    assert again["rmse"] == rows[0]["rmse"]
+
+
+def test_an_external_program_takes_part() -> None:
+    from mapping_runs import play
+
+    policy = {"name": "external", "command": [sys.executable, "-S", str(CHOOSER)]}
+    row = play(task(policy, label="mine"))
+    assert row["failed"] == 0
+    assert row["decisions"] > 3
+    bad = play(task({**policy, "command": [*policy["command"], "garbage"]}, label="bad"))
+    assert bad["failed"] == bad["decisions"] > 0
+
+
+def test_rows_are_kept_and_not_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import bench_mapping
+
+    monkeypatch.setenv("GPAS_KEPT", str(tmp_path))
+    asked = [task({"name": "random"}, number=number) for number in (0, 1)]
+    rows, failed = bench_mapping.gather(asked[:1], 1)
+    assert not failed
+    assert len(rows) == 1
+    file = tmp_path / "mapping.jsonl"
+    file.write_text(file.read_text() + '{"key": "cut sh')
+    monkeypatch.setattr(bench_mapping, "play", lambda task: {"key": task.key, "rmse": 7.0})
+    rows, _ = bench_mapping.gather(asked, 1)
+    assert rows[0]["rmse"] != 7.0
+    assert rows[1]["rmse"] == 7.0
+
+
+def test_a_line_that_was_cut_short_does_not_swallow_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import bench_mapping
+
+    monkeypatch.setenv("GPAS_KEPT", str(tmp_path))
+    file = tmp_path / "mapping.jsonl"
+    file.write_text('{"key": "cut sh')
+    monkeypatch.setattr(bench_mapping, "play", lambda task: {"key": task.key, "rmse": 7.0})
+    asked = [task({"name": "random"})]
+    bench_mapping.gather(asked, 1)
+    assert asked[0].key in bench_mapping.read(file)
+
+
+def test_what_is_not_there_is_skipped_and_said() -> None:
+    from adapters import environments
+    from bench_mapping import able
+
+    known = {
+        "ie": {"name": "ie"},
+        "not yet": {"name": "no_such_policy"},
+        "other keys": {"name": "ie", "objekt": 3},
+        **environments(),
+    }
+    usable, skipped = able(known)
+    assert list(usable) == ["ie"]
+    assert "unknown policy 'no_such_policy'" in skipped["not yet"]
+    assert "objekt" in skipped["other keys"]
+    assert "GPAS_ADAPTERS names no folder" in skipped["BoTorch qNIPV"]
+
+
+def test_a_report_has_paired_differences_and_what_is_missing(tmp_path: Path) -> None:
+    import bench_mapping
+
+    own = tmp_path / "own.yaml"
+    command = json.dumps([sys.executable, "-S", str(CHOOSER)])
+    own.write_text(f"mine: {{name: external, command: {command}}}\ngone: {{name: nothing}}\n")
+    found = bench_mapping.run(
+        only=["draws/plane/moves"],
+        policies="ie,random,mine,gone",
+        own=own,
+        starts=2,
+        budgets="6,9",
+        reference="random",
+    )
+    text = found.markdown()
+    assert text.count("## Mapping: draws/plane, moves") == 2
+    assert "| gone | everywhere | unknown policy 'nothing'" in text
+    over = next(line for line in text.splitlines() if line.startswith("| draws/plane | moves | 6"))
+    assert over.count("±") == 3
+    assert "nan" not in text.lower()
+
+
+def test_paired_differences() -> None:
+    from bench_mapping import Results
+    from mapping_fields import arenas
+
+    def row(label: str, number: int, rmse: float) -> dict[str, Any]:
+        where = {"name": PLANE[0], "mode": PLANE[1], "moves": 6}
+        return {**where, "label": label, "number": number, "rmse": rmse}
+
+    rows = [row("a", i, 1.0 + i) for i in range(4)] + [row("b", i, 1.5 + i) for i in range(3)]
+    results = Results(rows, ["a", "b"], [arenas(1, 1)[PLANE]], [6], "a")
+    cell = (*PLANE, 6)
+    assert results.difference(cell, "b", "a") == (pytest.approx(0.5), pytest.approx(0.0))
+    assert results.values(cell, "a", "rmse").size == 4
+    assert results.difference(cell, "a", "nobody") != results.difference(cell, "b", "a")
+
+
+def test_what_is_asked_for_has_to_be_there() -> None:
+    import bench_mapping
+
+    from gp_active_sensing.errors import ConfigError
+
+    with pytest.raises(ConfigError, match="nothing is called moon"):
+        bench_mapping.run(only=["moon"])
+    with pytest.raises(ConfigError, match="unknown fly"):
+        bench_mapping.run(policies="ie,fly")
+
+
+def test_rows_have_no_meaning_on_roads() -> None:
+    from mapping_fields import arenas
+    from mapping_runs import evenly_spaced
+
+    from gp_active_sensing.errors import ActiveSensingError
+
+    with pytest.raises(ActiveSensingError, match="no rows on roads"):
+        evenly_spaced(arenas(1, 1)["sim/town", "moves"].field(0).topology)
