@@ -10,7 +10,7 @@ candidate λ, :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`, a reading
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -22,7 +22,7 @@ from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["MapError", "Targets", "map_error_gains", "map_error_of", "targets_of"]
+__all__ = ["MapError", "Targets", "map_error_gains", "map_error_of", "targets_of", "thinned"]
 
 _TARGETS = 500
 """Places at most over which the error of the map is summed one by one,"""
@@ -63,6 +63,7 @@ class MapError:
         noise: (L,) variance of the noise of a reading.
         covariance: (L, m, m) posterior covariance C of the noise-free field.
         shared: (L, m, m) S = C W C, with weights that sum to one.
+        total: (L,) the mean variance of the map.
     """
 
     places: IntArray
@@ -70,6 +71,7 @@ class MapError:
     noise: FloatArray
     covariance: FloatArray
     shared: FloatArray
+    total: FloatArray
 
     def gains(self) -> FloatArray:
         """Return what one reading of each place takes off the mean variance, (L, m)."""
@@ -119,7 +121,8 @@ class MapError:
         side = (s - 0.5 * own * c)[:, :, None] * gain[:, None, :]
         shared = self.shared - side
         shared -= np.swapaxes(side, 1, 2)
-        return MapError(self.places, self.weights, self.noise, covariance, shared)
+        total = self.total - np.maximum(own[:, 0], 0.0)
+        return MapError(self.places, self.weights, self.noise, covariance, shared, total)
 
     def given(self, which: IntArray) -> MapError:
         """Return the same once some places have been read, whatever their readings say.
@@ -141,13 +144,18 @@ class MapError:
         side = gain @ S[:, which, :]
         shared = S - side - np.swapaxes(side, 1, 2)
         shared += gain @ S[:, which[:, None], which] @ np.swapaxes(gain, 1, 2)
-        return MapError(self.places, self.weights, self.noise, C - gain @ C[:, which, :], shared)
+        covariance = C - gain @ C[:, which, :]
+        total = self.total - self.values(which)
+        return MapError(self.places, self.weights, self.noise, covariance, shared, total)
 
     def at(self, which: IntArray) -> MapError:
         """Return the same for some of the places only."""
         index = (slice(None), which[:, None], which)
-        return MapError(
-            self.places[which], self.weights, self.noise, self.covariance[index], self.shared[index]
+        return replace(
+            self,
+            places=self.places[which],
+            covariance=self.covariance[index],
+            shared=self.shared[index],
         )
 
 
@@ -167,12 +175,24 @@ def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
     counted = np.flatnonzero(own)
     if len(counted) <= most:
         return Targets(counted, own[counted], own)
-    order = counted[_along_a_curve(topology.positions[counted])]
-    runs = np.array_split(order, most)
+    runs = _runs(topology, counted, most)
     places = np.array([run[len(run) // 2] for run in runs])
     total = np.array([own[run].sum() for run in runs])
     by_place = np.argsort(places)
     return Targets(places[by_place], total[by_place], own)
+
+
+def thinned(topology: Topology, places: IntArray, most: int) -> IntArray:
+    """Return about so many of some places, evenly over where they are; all where they are few.
+
+    Args:
+        topology: the map.
+        places: (m,) sorted.
+        most: number of places.
+    """
+    if len(places) <= most:
+        return places
+    return np.sort([run[len(run) // 2] for run in _runs(topology, places, most)])
 
 
 def map_error_of(
@@ -205,6 +225,7 @@ def map_error_of(
         belief.noise_variance[which],
         covariance,
         _shared(belief, which, everything, covariance, targets),
+        belief.marginals(targets.places)[1][which] @ targets.weights,
     )
     if not before.size:
         return found
@@ -282,6 +303,11 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
             for h in (candidates[i] for i in which.tolist())
         ]
     )
+
+
+def _runs(topology: Topology, places: IntArray, count: int) -> list[IntArray]:
+    """Return places in so many groups, those of a group near each other."""
+    return np.array_split(places[_along_a_curve(topology.positions[places])], count)
 
 
 def _along_a_curve(positions: FloatArray) -> IntArray:

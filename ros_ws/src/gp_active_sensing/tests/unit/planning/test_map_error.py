@@ -57,8 +57,6 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     belief = believed(topology, rng)
     places = np.sort(rng.choice(np.flatnonzero(~belief.observed), 8, replace=False))
     field = map_error_of(belief, topology, places, candidates=100)
-    which = np.arange(len(belief.hyperparameters))
-    kept = [i for i in which if belief.weights[i] > 0]
     before = mean_variances(belief, topology)
     chosen = rng.choice(8, 3, replace=False)
     after = belief.copy()
@@ -71,12 +69,15 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     found = field.values(chosen)
     np.testing.assert_allclose(found, gone, rtol=1e-8, atol=1e-12)
     # Candidates beyond a share of 0.99 are left out: the others are in their order.
-    assert len(found) <= len(kept)
     order = np.argsort(-belief.weights, kind="stable")
     share = np.cumsum(belief.weights[order])
     count = int(np.searchsorted(share, 0.99 - 1e-12)) + 1
-    np.testing.assert_allclose(found, truth[np.sort(order[:count])], rtol=1e-7, atol=1e-10)
+    kept = np.sort(order[:count])
+    np.testing.assert_allclose(found, truth[kept], rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(field.total, before[kept], rtol=1e-9)
     at_once = field.given(chosen)
+    np.testing.assert_allclose(at_once.total, one_by_one.total, rtol=1e-8)
+    np.testing.assert_allclose(field.total - found, at_once.total, rtol=1e-8)
     np.testing.assert_allclose(at_once.covariance, one_by_one.covariance, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(at_once.shared, one_by_one.shared, rtol=1e-8, atol=1e-10)
     weights, gains = map_error_gains(belief, topology, places, candidates=100)

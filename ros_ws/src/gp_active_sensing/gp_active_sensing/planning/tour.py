@@ -1,0 +1,275 @@
+"""Tour: a route for all readings that are left, planned again as the belief changes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.config import param
+from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.planning.map_error import map_error_of, thinned
+from gp_active_sensing.planning.reach import reach_of
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
+from gp_active_sensing.planning.routes.tours import (
+    best_of,
+    corners,
+    design_routes,
+    evenly_spaced,
+    improved,
+)
+from gp_active_sensing.ties import by_size
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
+
+__all__ = ["Tour"]
+
+
+@dataclass(frozen=True)
+class Tour:
+    r"""The route for all that is left of the budget that promises the best map.
+
+    Of a route that reads the places A the value is what it takes off the mean variance of the map,
+
+    .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
+        (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
+
+    with the weights W of the places (`map.weights`); what is crossed and read on the way counts.
+    Candidates are evenly spaced routes of all spacings, insets and directions that the budget lasts
+    for (not on roads), a greedy design in the order of a short tour, and the route of the last
+    stage. The best one is improved by putting stops in, moving them and taking them out. Its first
+    reading is taken; then λ is known better, and the rest of the route is planned again from what
+    there is. New routes are looked for when a share of the budget has been used (`renew`).
+
+    Metres, seconds, readings and the way home are kept exactly. Without any of them the route is
+    that of the next `longest` readings. Several probes share the budget of readings: each leaves
+    the routes of the others to them.
+    """
+
+    candidates: int = param(
+        4,
+        help="most λ that are planned with; of those that predict alike one stands for all",
+        low=1,
+    )
+    places: int = param(
+        500,
+        help="places at most that a route is made of; of a larger map these stand for the others",
+        low=2,
+    )
+    longest: int = param(400, help="readings at most that are planned for", unit="readings", low=1)
+    trials: int = param(60, help="routes that are tried at a stage to improve the last one", low=0)
+    renew: float = param(
+        0.1,
+        help="share of the budget after which new routes are looked for, not only changes",
+        above=0.0,
+        high=1.0,
+    )
+    margin: float = param(
+        0.01,
+        help="share of the mean variance that is left at its end by which a new route has to be "
+        "better than the one that is driven",
+        low=0.0,
+    )
+
+    crosses = True
+    """It may go on through places that were read, though one that was not is next to it."""
+
+    def plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Budget = Budget(),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[Plan, PolicyState]:
+        """Choose the next place; see `Policy.plan`. An expansion is a route that is driven."""
+        started = clock()
+        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        unread = unread_of(belief, pending, unavailable)
+        routes = _Routes.of(state, pending)
+        given: dict[str, Any] = {
+            "pending": pending,
+            "unavailable": unavailable,
+            "remaining": remaining,
+            "reach": reach,
+        }
+        goals = reach.locations[unread[reach.locations]]
+        goals = goals[~np.isin(goals, routes.of_others(at))]
+        if not goals.size:
+            return nearest_plan(belief, topology, at, **given), routes.state()
+        field = map_error_of(
+            belief,
+            topology,
+            thinned(topology, goals, self.places),
+            pending=(*pending, *routes.of_others(at)),
+            candidates=self.candidates,
+        )
+        driver = Driver(
+            topology,
+            distances_of(topology, unit_of(remaining)),
+            reach.ways,
+            at,
+            unread,
+            self._share(remaining, len(pending)),
+            field,
+        )
+        room = _Room(driver, limit, clock, started)
+        route, renewed = self._route(driver, routes, room)
+        values: dict[str, Any] = {
+            "lower": route.value,
+            "upper": route.value,
+            "expanded": driver.evaluated,
+            "deadline_hit": room.hit,
+        }
+        plan = next_plan(route.reads, belief, topology, at, **given, **values)
+        if plan is None:
+            plan = nearest_plan(belief, topology, at, **given)
+        if plan.waypoints:
+            routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed)
+        return replace(plan, seconds=clock() - started), routes.state()
+
+    def _share(self, remaining: Budget, others: int) -> Budget:
+        """Return the budget that a route is planned for: its share of the readings."""
+        readings = remaining.readings
+        if readings is not None:
+            readings = math.ceil(readings / (1 + others))
+        if remaining.metres is None and remaining.seconds is None:
+            readings = self.longest if readings is None else min(readings, self.longest)
+        return replace(remaining, readings=readings)
+
+    def _route(self, driver: Driver, routes: _Routes, room: _Room) -> tuple[Driven, float | None]:
+        """Return the route to drive, and what was left when new ones were looked for."""
+        mine = routes.mine(driver.at)
+        last = driver.drive(corners(driver, mine)) if mine else None
+        if last is not None and not last.reads:
+            last = None
+        left, then = _left(driver), routes.renewed
+        if last is not None and then is not None and left > (1.0 - self.renew) * then:
+            return improved(driver, last, room.for_more(self.trials)), then
+        most = len(driver.field.places)
+        if driver.budget.readings is not None:
+            most = min(most, driver.budget.readings)
+        new = [*evenly_spaced(driver, room.more), *design_routes(driver, most, room.more)]
+        best = best_of(new) or _at_once(driver)
+        if last is not None:
+            total = float(driver.field.weights @ driver.field.total)
+            if total - best.value >= (1.0 - self.margin) * (total - last.value):
+                best = last
+        return improved(driver, best, room.for_more(self.trials)), left
+
+
+@dataclass(frozen=True)
+class _Routes:
+    """Where probes are sent, and what each is to read after that.
+
+    Args:
+        by_goal: waypoint -> places to read from there on, in order, the waypoint first.
+        renewed: what was left of the budget when new routes were looked for; None = never.
+        pending: waypoints of other probes.
+    """
+
+    by_goal: dict[int, tuple[int, ...]]
+    renewed: float | None
+    pending: frozenset[int]
+
+    @classmethod
+    def of(cls, state: PolicyState, pending: Collection[int]) -> _Routes:
+        """Return the routes in a policy's state."""
+        if state is None:
+            return cls({}, None, frozenset(pending))
+        routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
+        return cls(routes, state["renewed"], frozenset(pending))
+
+    def state(self) -> dict[str, Any]:
+        """Return them as JSON-serialisable data."""
+        return {
+            "routes": [[goal, list(reads)] for goal, reads in self.by_goal.items()],
+            "renewed": self.renewed,
+        }
+
+    def mine(self, at: int | None) -> tuple[int, ...]:
+        """Return the rest of the route of the probe that stands there."""
+        if at in self.by_goal and at not in self.pending:
+            return self.by_goal[at]
+        if len(self.by_goal) == 1 and not self.pending:  # it was sent elsewhere
+            return next(iter(self.by_goal.values()))
+        return ()
+
+    def of_others(self, at: int | None) -> tuple[int, ...]:
+        """Return what other probes are to read."""
+        return tuple(
+            place
+            for goal, reads in self.by_goal.items()
+            if goal in self.pending and goal != at
+            for place in reads
+        )
+
+    def with_mine(
+        self, at: int | None, goal: int, reads: tuple[int, ...], renewed: float | None
+    ) -> _Routes:
+        """Return the routes with the one of the probe that stands there and is sent to a goal."""
+        routes = {g: r for g, r in self.by_goal.items() if g in self.pending and g != at}
+        return _Routes(routes | {goal: reads}, renewed, self.pending)
+
+
+class _Room:
+    """Says whether there is room for another route.
+
+    Args:
+        driver: counts those that were tried.
+        limit: of the decision.
+        clock: monotonic seconds.
+        started: when the decision began.
+    """
+
+    def __init__(self, driver: Driver, limit: PlanLimit, clock: Clock, started: float) -> None:
+        self.hit = False
+        self._driver = driver
+        self._limit = limit
+        self._clock = clock
+        self._deadline = None if limit.seconds is None else started + limit.seconds
+
+    def more(self) -> bool:
+        """Say whether the decision's limit allows another one."""
+        most = self._limit.expansions
+        over = most is not None and self._driver.evaluated >= most
+        over = over or (self._deadline is not None and self._clock() >= self._deadline)
+        self.hit = self.hit or over
+        return not over
+
+    def for_more(self, trials: int) -> Callable[[], bool]:
+        """Return the same for so many more, from now on."""
+        most = self._driver.evaluated + trials
+        return lambda: self._driver.evaluated < most and self.more()
+
+
+def _left(driver: Driver) -> float:
+    """Return what is left of the budget, in the unit that is short, or the places left."""
+    budget = driver.budget
+    for left in (budget.metres, budget.seconds, budget.readings):
+        if left is not None:
+            return float(left)
+    return float(np.count_nonzero(driver.unread))
+
+
+def _at_once(driver: Driver) -> Driven:
+    """Return the route to the one place whose reading takes off most for its way."""
+    field = driver.field
+    far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0
+    scale = float(np.median(far)) + 1e-9 if driver.at is not None else 1.0
+    worth = (field.weights @ field.gains()) / (np.asarray(far) + scale)
+    order = by_size(np.where(np.isfinite(worth), worth, 0.0))
+    return driver.drive([int(field.places[order[0]])])

@@ -1,0 +1,126 @@
+"""Routes for all that is left: what is driven and read, and what improves them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.map_error import map_error_of
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.tours import (
+    best_of,
+    corners,
+    design_routes,
+    evenly_spaced,
+    improved,
+)
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import Budget
+from tests.unit.planning.test_map_error import believed, grid
+
+BUDGETS = [
+    Budget(metres=9.0),
+    Budget(metres=14.0, end=0),
+    Budget(seconds=8.0),
+    Budget(readings=7),
+    Budget(readings=5, metres=12.0, end=23),
+]
+
+
+def driver_of(
+    topology: Topology, budget: Budget, at: int | None = 7, seed: int = 0, readings: int = 3
+) -> Driver:
+    belief = believed(topology, np.random.default_rng(seed), readings=readings)
+    unread = ~belief.observed
+    by = unit_of(budget)
+    field = map_error_of(belief, topology, np.flatnonzero(unread), candidates=3)
+    ways = topology.ways_from(at, by)
+    return Driver(topology, distances_of(topology, by), ways, at, unread, budget, field)
+
+
+def check(driver: Driver, route: Driven) -> None:
+    """A route is what one gets by driving from stop to stop, and the budget lasts for it."""
+    topology, budget = driver.topology, driver.budget
+    at, metres, seconds = driver.at, 0.0, 0.0
+    reads: dict[int, None] = {}
+    if at is not None and driver.unread[at] and at in route.reads:
+        reads[at] = None
+    for stop in route.stops:
+        way = topology.ways_from(at, driver.distances.by).route(stop)
+        assert way is not None
+        metres, seconds = metres + way.cost.metres, seconds + way.cost.seconds
+        at = stop
+    assert route.cost.metres == pytest.approx(metres)
+    assert route.cost.seconds == pytest.approx(seconds)
+    assert len(set(route.reads)) == len(route.reads)
+    assert all(driver.unread[place] for place in route.reads)
+    assert set(route.stops) <= set(route.reads) | set(np.flatnonzero(~driver.unread).tolist())
+    if budget.end is not None and route.stops:
+        way = topology.ways_to(budget.end, driver.distances.by).route(route.stops[-1])
+        assert way is not None
+        metres, seconds = metres + way.cost.metres, seconds + way.cost.seconds
+    assert budget.metres is None or metres <= budget.metres + 1e-9
+    assert budget.seconds is None or seconds <= budget.seconds + 1e-9
+    assert budget.readings is None or len(route.reads) <= budget.readings
+    which = np.searchsorted(driver.field.places, np.array(route.reads, dtype=np.int64))
+    assert driver.valued(route).value == pytest.approx(driver.field.value(which))
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("moves", ["neighbours", "free"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_driven_keeps_the_budget(budget: Budget, moves: str, seed: int) -> None:
+    more = {} if moves == "neighbours" else {"moves": "free"}
+    driver = driver_of(grid(**more), budget, seed=seed)
+    stops = np.random.default_rng(seed).permutation(driver.topology.n)[:12].tolist()
+    found = driver.drive(stops)
+    check(driver, found)
+    for route in (*evenly_spaced(driver, lambda: True), *design_routes(driver, 12, lambda: True)):
+        check(driver, route)
+        assert route.reads
+    check(driver, improved(driver, found, lambda: driver.evaluated < 40))
+
+
+def test_the_last_readings_are_taken_on_the_way_to_what_is_too_far() -> None:
+    topology = grid(12, 1)
+    driver = driver_of(topology, Budget(readings=4), at=0, readings=0)
+    found = driver.drive([11])
+    assert found.reads == (0, 1, 2, 3)
+    assert not found.whole
+
+
+def test_corners_give_the_same_drive() -> None:
+    driver = driver_of(grid(6, 6), Budget(metres=200.0), at=0, readings=0)
+    rows = [6 * r + (c if r % 2 == 0 else 5 - c) for r in range(6) for c in range(6)]
+    few = corners(driver, rows)
+    assert len(few) <= 13
+    assert driver.drive(few).reads == driver.drive(rows).reads == tuple(rows)
+    free = driver_of(grid(6, 6, moves="free"), Budget(metres=200.0), at=0)
+    assert corners(free, rows) == tuple(rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_improving_is_never_worse_and_mostly_better_than_a_bad_route(seed: int) -> None:
+    driver = driver_of(grid(8, 8, moves="free"), Budget(metres=20.0), seed=seed)
+    bad = driver.drive(np.random.default_rng(seed).permutation(64)[:6].tolist())
+    better = improved(driver, bad, lambda: driver.evaluated < 200)
+    assert better.value > 1.02 * bad.value
+    check(driver, better)
+
+
+def test_of_evenly_spaced_routes_those_of_one_family_get_denser_with_the_budget() -> None:
+    few = evenly_spaced(driver_of(grid(12, 12), Budget(metres=40.0), at=0), lambda: True)
+    many = evenly_spaced(driver_of(grid(12, 12), Budget(metres=90.0), at=0), lambda: True)
+    best_few, best_many = best_of(few), best_of(many)
+    assert best_few is not None
+    assert best_many is not None
+    assert len(best_many.reads) > 1.5 * len(best_few.reads)
+    assert best_many.value > best_few.value
+
+
+def test_no_room_ends_at_once_with_what_there_is() -> None:
+    driver = driver_of(grid(8, 8), Budget(metres=30.0))
+    assert len(evenly_spaced(driver, lambda: False)) <= 2
+    route = driver.drive([9, 30])
+    assert improved(driver, route, lambda: False) is route

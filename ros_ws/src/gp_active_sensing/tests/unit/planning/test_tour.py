@@ -1,0 +1,143 @@
+"""The tour: one route for all that is left, kept while nothing better is found."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import Budget, PlanLimit, Reading
+from tests.unit.planning.test_map_error import believed, grid
+
+
+def field_on(topology: Topology, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x, y = topology.positions.T
+    a, b, c = rng.uniform(0.0, 6.0, 3)
+    return np.asarray(np.sin(0.5 * x + a) + np.cos(0.4 * y + b) + np.sin(0.3 * (x + y) + c))
+
+
+def mission(
+    topology: Topology, policy: dict[str, object], budget: Budget, seed: int, at: int = 0
+) -> tuple[SensingLoop, list[int]]:
+    """Drive a mission to its end; return the loop and the places driven."""
+    belief = belief_on(BeliefConfig(), topology)
+    loop = SensingLoop(
+        topology, belief, build_policy(policy), budget=budget, limit=PlanLimit(expansions=60)
+    )
+    truth, rng, path = field_on(topology, seed), np.random.default_rng(seed), [at]
+    while True:
+        plan = loop.ask(at)
+        for place in plan.path:
+            at = place
+            path.append(place)
+            if loop.wants(place):
+                value = float(truth[place] + 0.05 * rng.normal())
+                loop.tell([Reading(0, place, value)])
+        loop.moved(plan.cost)
+        if plan.waypoint is None:
+            return loop, path
+
+
+def error(loop: SensingLoop, seed: int) -> float:
+    mean, _ = loop.belief.predict()
+    return float(np.sqrt(np.mean((mean - field_on(loop.topology, seed)) ** 2)))
+
+
+def test_with_the_same_metres_it_maps_better_than_random_and_max_entropy() -> None:
+    topology = grid(12, 12)
+    errors = {
+        name: [
+            error(mission(topology, {"name": name}, Budget(metres=40.0), seed)[0], seed)
+            for seed in range(4)
+        ]
+        for name in ("tour", "random", "max_entropy")
+    }
+    assert np.mean(errors["tour"]) < 0.8 * np.mean(errors["random"])
+    assert np.mean(errors["tour"]) < np.mean(errors["max_entropy"])
+
+
+def test_the_plan_shows_the_whole_route_and_the_next_stage_goes_on_with_it() -> None:
+    topology = grid(10, 10)
+    policy = build_policy({"name": "tour", "trials": 0, "renew": 1.0})
+    belief = belief_on(BeliefConfig(), topology)
+    budget, at, state, before = Budget(metres=45.0), 0, None, ()
+    truth = field_on(topology, 0)
+    for _ in range(12):
+        plan, state = policy.plan(
+            belief, topology, at, rng=np.random.default_rng(0), state=state, remaining=budget
+        )
+        state = json.loads(json.dumps(state))
+        if before:
+            assert plan.waypoints == before[1:]
+        assert len(plan.waypoints) == plan.horizon
+        before, at = plan.waypoints, plan.waypoints[0]
+        belief.observe(at, float(truth[at]))
+        budget = budget.minus(cost=plan.cost)
+    assert len(before) > 15
+
+
+def test_two_probes_share_the_readings_and_the_map() -> None:
+    topology = grid(12, 12)
+    belief = believed(topology, np.random.default_rng(0), readings=2)
+    policy = build_policy({"name": "tour"})
+    state = None
+    at = {"a": 0, "b": 143}
+    goals: dict[str, int] = {}
+    visited: dict[str, list[int]] = {"a": [], "b": []}
+    left = 24
+    shown: dict[str, set[int]] = {}
+    while left > 0:
+        for probe, other in (("a", "b"), ("b", "a")):
+            plan, state = policy.plan(
+                belief,
+                topology,
+                at[probe],
+                rng=np.random.default_rng(0),
+                state=state,
+                pending=[goals[other]] if other in goals else [],
+                remaining=Budget(readings=left),
+            )
+            assert plan.waypoint is not None
+            goals[probe] = plan.waypoint
+            shown[probe] = set(plan.waypoints)
+            if len(shown) == 2:
+                assert not shown["a"] & shown["b"]
+        for probe, goal in list(goals.items()):
+            belief.observe(goal, 0.0)
+            visited[probe].append(goal)
+            at[probe] = goal
+            left -= 1
+            del goals[probe]
+        shown.clear()
+    assert not set(visited["a"]) & set(visited["b"])
+    assert len(visited["a"]) == len(visited["b"]) == 12
+
+
+@pytest.mark.parametrize("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)], ids=str)
+def test_without_time_it_still_goes_somewhere_and_says_so(limit: PlanLimit) -> None:
+    topology = grid(8, 8)
+    belief = believed(topology, np.random.default_rng(0))
+    plan, _ = build_policy({"name": "tour"}).plan(
+        belief,
+        topology,
+        3,
+        rng=np.random.default_rng(0),
+        limit=limit,
+        remaining=Budget(metres=30.0),
+    )
+    assert plan.waypoint is not None
+    assert plan.deadline_hit
+
+
+def test_weights_of_places_keep_it_where_they_are() -> None:
+    topology = grid(12, 12)
+    topology._weights = np.where(topology.positions[:, 0] < 4.0, 1.0, 0.0)  # type: ignore[attr-defined]
+    _, path = mission(topology, {"name": "tour"}, Budget(metres=30.0), 1)
+    inside = topology.positions[path, 0] < 6.0
+    assert inside.mean() > 0.85
