@@ -150,14 +150,16 @@ def _quiet_trials(
 
 
 def run(*, quick: bool = False, routes: bool = False) -> Report:
-    """The default against the others; `quick` = fewer draws, `routes` = along routes as well."""
+    """The default against the others; `quick` = fewer draws, `routes` = along routes instead."""
     started = time.perf_counter()
-    counts, draws = (QUICK_COUNTS, QUICK_DRAWS) if quick else (COUNTS, DRAWS)
-    found = gather(CONFIGS, counts, draws)
+    found: list[Trial] = []
     if routes:
         few = QUICK_DRAWS if quick else ROUTE_DRAWS
         for site in SITES[1:]:
             found += gather(CONFIGS, ROUTE_COUNTS, few, site=site)
+    else:
+        counts, draws = (QUICK_COUNTS, QUICK_DRAWS) if quick else (COUNTS, DRAWS)
+        found = gather(CONFIGS, counts, draws)
     minutes = (time.perf_counter() - started) / 60.0
     command = COMMAND + " --quick" * quick + " --routes" * routes
     return report(Results(found), command, minutes, judged=(DEFAULT,))

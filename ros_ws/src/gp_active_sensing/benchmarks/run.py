@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--record", metavar="NAME", help="write benchmarks/reports/NAME.md")
     parser.add_argument("--smoke", action="store_true", help="a small size of those that have one")
     parser.add_argument("--quick", action="store_true", help="fewer draws, for those that have it")
-    parser.add_argument("--routes", action="store_true", help="beliefs: along routes as well")
+    parser.add_argument("--routes", action="store_true", help="beliefs: along routes instead")
     parser.add_argument("--kept", help="folder of finished pieces, for those that can go on")
     parser.add_argument("--pictures", type=Path, help="folder for the pictures of some")
     parser.add_argument("--only", action="append", help="mapping: data set, or a part of its name")
