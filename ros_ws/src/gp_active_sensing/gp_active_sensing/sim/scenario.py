@@ -138,7 +138,10 @@ class BudgetConfig:
 
 @dataclass(frozen=True)
 class LimitConfig:
-    """Limit on the computing of one decision, whichever is reached first; null = no such limit."""
+    """Limit on the computing of one decision, whichever is reached first; null = no such limit.
+
+    A scenario without this section has one of 500 expansions, so that every decision ends.
+    """
 
     seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
     expansions: int | None = param(
@@ -151,6 +154,8 @@ class LimitConfig:
 
 
 UNKNOWN = BeliefConfig()
+_ALWAYS_ENDS = 500
+"""Expansions of a decision where a scenario has no section `limit`."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,9 @@ class Scenario:
         choices=OBJECTIVES,
     )
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
-    limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
+    limit: LimitConfig = dataclasses.field(
+        default_factory=lambda: LimitConfig(expansions=_ALWAYS_ENDS)
+    )
 
     def __post_init__(self) -> None:
         if not self.name or any(c in self.name for c in "/\\\0") or self.name.startswith("."):

@@ -18,6 +18,7 @@ from gp_active_sensing.sim import (
     scenario_from_mapping,
 )
 from gp_active_sensing.sim.scenario import with_policy
+from gp_active_sensing.types import PlanLimit
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 NAMES = [name for name in list_resources("sim") if name.endswith(".yaml")]
@@ -238,3 +239,19 @@ def test_a_random_start_is_the_seed_s_choice() -> None:
     assert starts[0] == starts[-1]
     assert len(set(starts)) > 2
     assert all(start is not None and 0 <= start < 12 for start in starts)
+
+
+def test_every_decision_ends_unless_it_is_said_that_none_has_to(tmp_path: Path) -> None:
+    text = "map: {kind: line, count: 5}\nfield: {kind: gp, length_scale: 2.0}\n"
+    limits = {}
+    for name, section in (
+        ("none", ""),
+        ("null", "limit: {expansions: null}\n"),
+        ("seconds", "limit: {seconds: 2.0}\n"),
+    ):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text + section, encoding="utf-8")
+        limits[name] = load_scenario(str(path)).limit.limit()
+    assert limits["none"] == PlanLimit(expansions=500)
+    assert limits["null"] == PlanLimit()
+    assert limits["seconds"] == PlanLimit(seconds=2.0)
