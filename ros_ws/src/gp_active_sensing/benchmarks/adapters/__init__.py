@@ -16,6 +16,7 @@ SECONDS = 600.0
 """Longest wait for an answer of theirs."""
 ADAPTERS = {
     "BoTorch qNIPV": ("botorch", "nipv.py"),
+    "sgptools": ("sgptools", "sgp.py"),
 }
 """By label: the environment and the program."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = {
     "botorch": HERE.parent / "botorch" / "requirements.txt",
+    "sgptools": HERE / "sgptools.txt",
 }
 
 

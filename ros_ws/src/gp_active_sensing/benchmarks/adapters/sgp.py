@@ -1,0 +1,167 @@
+"""sgptools' ContinuousSGP behind the policy `external`.
+
+It plans as the library's own quick start does: k-means points in the order of a short tour, moved
+by the bound of a sparse Gaussian process, with sensing along the path and the metres that are left
+as the library's distance budget. The path is laid through places, which are answered one after the
+other. It is planned at the start and again whenever the readings have doubled, from where the probe
+stands, with hyper-parameters fitted to the readings by the library; before there are enough, with
+a length-scale of a quarter of the map. The library's distance budget is a penalty, not a bound, and
+it knows no roads and no obstacles: where moves bind the candidate nearest to the next place of the
+path is answered. Runs in the environment of ``sgptools.txt`` and imports nothing of this project.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import sys
+import warnings
+from typing import Any
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import gpflow  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from sgptools.core.transformations import IPPTransform  # noqa: E402
+from sgptools.methods import get_method  # noqa: E402
+from sgptools.utils.gpflow import get_model_params  # noqa: E402
+from sgptools.utils.misc import get_inducing_pts  # noqa: E402
+from sgptools.utils.tsp import resample_path, run_tsp  # noqa: E402
+
+FIT_FROM = 10
+"""Readings from which on hyper-parameters are fitted."""
+STEPS, FIT_STEPS = 200, 200
+"""Of the optimisation of a path, and of a fit."""
+SAMPLES = 5
+"""Points of the path between two of its corners at which the library senses."""
+CORNERS = (4, 40)
+"""Least and most corners of a path."""
+PENALTY = 100.0
+"""The library's weight of a metre (in usual steps) beyond the budget."""
+QUARTER = 0.25
+
+
+class Session:
+    """A map, and the path that is being followed.
+
+    Args:
+        places: what is said of the map.
+    """
+
+    def __init__(self, places: dict[str, Any]) -> None:
+        at = np.array(places["positions"], dtype=float)
+        apart = np.hypot(*(at[:, None] - at).transpose(2, 0, 1))
+        np.fill_diagonal(apart, math.inf)
+        self.step = float(np.median(apart.min(axis=1)))
+        self.at = (at - at.min(axis=0)) / self.step
+        """(n, 2) places, in usual steps."""
+        self.route: list[int] = []
+        self.planned_with = 0
+
+    def choose(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Answer a decision."""
+        told = task["belief"]["readings"]
+        options = task["candidates"]["places"]
+        if task["at"] is None:
+            return {"place": options[0]}
+        read = set(told["places"]) | set(task["pending"]) | set(task["unavailable"])
+        if not self.planned_with or len(told["places"]) >= 2 * self.planned_with:
+            self.plan(task)
+            self.planned_with = max(1, len(told["places"]))
+        self.route = [place for place in self.route if place not in read]
+        goal = self.route[0] if self.route else None
+        if goal is None:
+            metres = task["candidates"]["metres"]
+            return {"place": options[int(np.argmin(metres))]}
+        away = np.hypot(*(self.at[options] - self.at[goal]).T)
+        best = options[int(away.argmin())]
+        return {"place": best, "route": [place for place in self.route if place != best][:20]}
+
+    def plan(self, task: dict[str, Any]) -> None:
+        """Lay a path from where the probe stands, for the metres that are left."""
+        np.random.seed(task["seed"])
+        tf.random.set_seed(task["seed"])
+        start = self.at[task["at"]]
+        kernel, noise = self.model(task["belief"])
+        metres = task["remaining"]["metres"]
+        readings = task["remaining"]["readings"]
+        left = [v for v in (metres and metres / self.step, readings) if v is not None]
+        budget = float(min(left)) if left else float(len(self.at))
+        # A tour through k points of an area A is about 0.7 √(kA) long.
+        area = float(np.prod(np.ptp(self.at, axis=0) + 1.0))
+        corners = int(np.clip((budget / 0.7) ** 2 / area, *CORNERS))
+        corners = min(corners, len(self.at) - 1)
+        points = get_inducing_pts(self.at, corners, seed=task["seed"])
+        paths, _ = run_tsp(points, start_nodes=start[None, :], time_limit=5)
+        path = np.asarray(paths[0], dtype=float)
+        if np.hypot(*(path[0] - start)) > 1e-6:
+            path = np.vstack([start, path])
+        path = resample_path(path, len(path))
+        transform = IPPTransform(
+            sampling_rate=SAMPLES,
+            distance_budget=budget,
+            Xu_fixed=start[None, None, :],
+            constraint_weight=PENALTY,
+        )
+        method = get_method("ContinuousSGP")(
+            len(path), self.at, kernel, noise, transform=transform, X_init=path
+        )
+        found = method.optimize(max_steps=STEPS)[0]
+        self.route = self.laid(np.asarray(found, dtype=float))
+        length = float(np.hypot(*np.diff(found, axis=0).T).sum())
+        sys.stderr.write(f"{corners} corners, {length:.0f} of {budget:.0f} steps\n")
+
+    def model(self, belief: dict[str, Any]) -> tuple[Any, float]:
+        """Return kernel and noise variance, in standard deviations of the readings."""
+        told = belief["readings"]
+        length = QUARTER * float(np.ptp(self.at, axis=0).max())
+        kernel = gpflow.kernels.SquaredExponential(lengthscales=length, variance=1.0)
+        values = np.array(told["values"], dtype=float)
+        if len(values) < FIT_FROM or values.std() <= 0.0:
+            return kernel, 0.01
+        values = (values - values.mean()) / values.std()
+        _, noise, fitted = get_model_params(
+            self.at[told["places"]],
+            values[:, None],
+            max_steps=FIT_STEPS,
+            verbose=False,
+            kernel=kernel,
+            noise_variance=0.01,
+        )
+        return fitted, float(np.asarray(noise))
+
+    def laid(self, path: np.ndarray) -> list[int]:
+        """Return the places along a path, each once, in its order."""
+        found: list[int] = []
+        for a, b in zip(path[:-1], path[1:]):
+            count = max(2, math.ceil(2.0 * float(np.hypot(*(b - a)))))
+            for point in np.linspace(a, b, count):
+                place = int(np.hypot(*(self.at - point).T).argmin())
+                if place not in found:
+                    found.append(place)
+        return found
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever the library prints is no answer
+    session = None
+    for line in sys.stdin:
+        task = json.loads(line)
+        if task["type"] == "map":
+            session = Session(task)
+        elif session is not None:
+            answers.write(f"{json.dumps(session.choose(task))}\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()
