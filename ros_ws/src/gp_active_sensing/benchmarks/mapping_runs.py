@@ -12,7 +12,7 @@ import logging
 import math
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,14 +26,19 @@ from mapping_fields import arenas, step_of
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning import Policy, build_policy
+from gp_active_sensing.planning.base import choices, no_plan
 from gp_active_sensing.planning.external.running import end, running_of
+from gp_active_sensing.planning.routes.boustrophedon import Ground
+from gp_active_sensing.planning.routes.fitting import Laid, rows_that_fit
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, PlanLimit, Reading
+from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
 """Stands for the best of all evenly spaced routes, found afterwards; it is no policy."""
+MOST_ROUTES = 30
+"""Evenly spaced routes that are driven: those that leave places the least distance on average."""
 VERSION = 1
 """Of what a row means; rows of another one are not used."""
 
@@ -84,36 +89,37 @@ def play(task: Task) -> dict[str, Any]:
     return {**asdict(task), "key": task.key, "step": step, **found}
 
 
-def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Play one mission and score its map."""
+def begin(task: Task, field: Field, step: float, policy: Policy) -> tuple[SensingLoop, Any, int]:
+    """Return the mission as everyone begins it, the readings (n,), and where the probe stands."""
     topology = field.topology
     rng = rng_of(task.name, task.number)
     noisy = field.values + field.noise * rng.standard_normal(topology.n)
     at = int(rng.choice(field.known))
-    chosen = build_policy(policy)
     loop = SensingLoop(
         topology,
         _prior(topology).copy(),
-        chosen,
+        policy,
         budget=Budget(metres=task.moves * step),
         seed=task.number,
         limit=PlanLimit(expansions=task.expansions),
     )
     loop.set_aside.update(np.flatnonzero(~np.isfinite(field.values)).tolist())
+    loop.tell([Reading(0, at, float(noisy[at]))])
+    return loop, noisy, at
+
+
+def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """Play one mission and score its map."""
     _forget_peak()
     began, seconds, metres = time.perf_counter(), [], 0.0
-    went, stamp = [at], 0
-    loop.tell([Reading(stamp, at, float(noisy[at]))])
-    theirs = 0.0
+    chosen = build_policy(policy)
+    loop, noisy, at = begin(task, field, step, chosen)
+    went, theirs = [at], 0.0
     while (plan := loop.ask(at)).waypoint is not None:
         if policy["name"] == "external" and (program := running_of(chosen).program) is not None:
             theirs = max(theirs, _peak(str(program.pid)))
         seconds.append(plan.seconds)
-        for at in plan.path:
-            went.append(at)
-            stamp += 1
-            if loop.wants(at):
-                loop.tell([Reading(stamp, at, float(noisy[at]))])
+        at = _drive(loop, plan.path, noisy, went)
         loop.moved(plan.cost)
         metres += plan.cost.metres
     took = time.perf_counter() - began
@@ -132,6 +138,15 @@ def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) ->
         "failed": 0 if state is None else int(state["failed"]),
         "went": went,
     }
+
+
+def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) -> int:
+    """Read what is wanted on a way; return its end."""
+    for place in path:
+        went.append(place)
+        if loop.wants(place):
+            loop.tell([Reading(len(went), place, float(noisy[place]))])
+    return went[-1]
 
 
 def scores(belief: Belief, field: Field) -> dict[str, float]:
@@ -165,46 +180,75 @@ def _prior(topology: Topology) -> Belief:
     return belief_on(BeliefConfig(), topology, quiet=True)
 
 
+# -- evenly spaced routes ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """What is done with metres that a route leaves: on to the nearest places."""
+
+    def plan(
+        self, belief: Belief, topology: Topology, at: int | None, **more: Any
+    ) -> tuple[Plan, Any]:
+        """Go to the candidate with the shortest way."""
+        wanted = (more.get("pending", ()), more.get("unavailable", ()), more["remaining"])
+        options = choices(belief, topology, at, *wanted)
+        if options.reason:
+            return no_plan(options.reason), None
+        best = int(np.argmin([round(route.cost.metres, 6) for route in options.routes]))
+        value = {"lower": 0.0, "upper": 0.0, "expanded": 1, "seconds": 0.0, "deadline_hit": False}
+        return options.plan_for(best, **value), None
+
+
 def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
-    """Drive every evenly spaced route and keep the one with the least error: nobody can know it."""
+    """Drive the evenly spaced routes and keep the one with the least error: nobody can know it."""
+    began = time.perf_counter()
     best: dict[str, Any] | None = None
-    driven: set[tuple[int, ...]] = set()
-    spent = 0.0
-    for policy in evenly_spaced(field.topology):
-        found = mission(task, field, step, policy)
-        driven.add(tuple(found["went"]))
-        spent += found["mission_seconds"]
+    routes = evenly_spaced(task, field, step)
+    for laid in routes:
+        loop, noisy, at = begin(task, field, step, Nearest())
+        assert laid.trip is not None
+        went, metres = [at], laid.trip.cost.metres
+        at = _drive(loop, laid.trip.path, noisy, went)
+        loop.moved(laid.trip.cost)
+        while (plan := loop.ask(at)).waypoint is not None:
+            at = _drive(loop, plan.path, noisy, went)
+            loop.moved(plan.cost)
+            metres += plan.cost.metres
+        found = scores(loop.belief, field)
         if best is None or found["rmse"] < best["rmse"]:
-            best = {**found, "rows": policy}
+            read = int(np.count_nonzero(loop.belief.visited))
+            best = {**found, "readings": read, "metres": metres, "went": went}
+            best["rows"] = asdict(laid.rows)
     if best is None:
         msg = "no evenly spaced route fits"
         raise ActiveSensingError(msg)
-    return {**best, "routes": len(driven), "mission_seconds": spent}
+    return {**best, "routes": len(routes), "mission_seconds": time.perf_counter() - began}
 
 
-def evenly_spaced(topology: Topology) -> list[dict[str, Any]]:
-    """Return the policy `lawnmower` with all spacings, insets and directions that fit.
+def evenly_spaced(task: Task, field: Field, step: float) -> list[Laid]:
+    """Return the evenly spaced routes that fit, of many those that leave places the nearest.
+
+    All spacings, insets and directions, from all four corners; routes that read the same places in
+    the same order count once.
 
     Raises:
         ActiveSensingError: rows have no meaning on roads.
     """
-    if topology.roads:
+    if field.topology.roads:
         msg = "there are no rows on roads"
         raise ActiveSensingError(msg)
-    from gp_active_sensing.planning.routes.boustrophedon import Ground
-
-    families = Ground(topology).evenly(sparse=topology.free)
-    found = [
-        {
-            "name": "lawnmower",
-            "spacing": rows.spacing,
-            "inset": rows.inset,
-            "direction": rows.direction,
-        }
-        for family in families
-        for rows in family
-    ]
-    return list({json.dumps(one): one for one in found}.values())
+    loop, _, at = begin(task, field, step, Nearest())
+    open_ = np.isfinite(field.values)
+    ground = Ground(field.topology, open_)
+    unread = open_ & ~loop.belief.observed
+    found: dict[tuple[int, ...], tuple[float, Laid]] = {}
+    for laid in rows_that_fit(ground, at, loop.remaining, unread):
+        if laid.trip is not None and laid.trip.path not in found:
+            away = ground.mean_distance([at, *laid.trip.path])
+            found[laid.trip.path] = (round(away, 6), laid)
+    ranked = sorted(found.values(), key=lambda one: one[0])
+    return [laid for _, laid in ranked[:MOST_ROUTES]]
 
 
 # -- memory ------------------------------------------------------------------------------------

@@ -18,19 +18,20 @@ import math
 import os
 import sys
 import warnings
+from itertools import pairwise
 from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
-import gpflow  # noqa: E402
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from sgptools.core.transformations import IPPTransform  # noqa: E402
-from sgptools.methods import get_method  # noqa: E402
-from sgptools.utils.gpflow import get_model_params  # noqa: E402
-from sgptools.utils.misc import get_inducing_pts  # noqa: E402
-from sgptools.utils.tsp import resample_path, run_tsp  # noqa: E402
+import gpflow
+import numpy as np
+import tensorflow as tf
+from sgptools.core.transformations import IPPTransform
+from sgptools.methods import get_method
+from sgptools.utils.gpflow import get_model_params
+from sgptools.utils.misc import get_inducing_pts
+from sgptools.utils.tsp import resample_path, run_tsp
 
 FIT_FROM = 10
 """Readings from which on hyper-parameters are fitted."""
@@ -83,7 +84,6 @@ class Session:
 
     def plan(self, task: dict[str, Any]) -> None:
         """Lay a path from where the probe stands, for the metres that are left."""
-        np.random.seed(task["seed"])
         tf.random.set_seed(task["seed"])
         start = self.at[task["at"]]
         kernel, noise = self.model(task["belief"])
@@ -137,7 +137,7 @@ class Session:
     def laid(self, path: np.ndarray) -> list[int]:
         """Return the places along a path, each once, in its order."""
         found: list[int] = []
-        for a, b in zip(path[:-1], path[1:]):
+        for a, b in pairwise(path):
             count = max(2, math.ceil(2.0 * float(np.hypot(*(b - a)))))
             for point in np.linspace(a, b, count):
                 place = int(np.hypot(*(self.at - point).T).argmin())

@@ -212,11 +212,48 @@ def test_what_is_asked_for_has_to_be_there() -> None:
         bench_mapping.run(policies="ie,fly")
 
 
+def test_the_best_evenly_spaced_route_is_better_than_the_others() -> None:
+    import mapping_runs
+
+    asked = task({"name": mapping_runs.EVENLY}, moves=60)
+    field = mapping_runs.arenas(1, 1)[PLANE].field(0)
+    routes = mapping_runs.evenly_spaced(asked, field, 1.0)
+    assert 3 < len(routes) <= mapping_runs.MOST_ROUTES
+    assert len({laid.trip.path for laid in routes if laid.trip}) == len(routes)
+    best = mapping_runs.play(asked)
+    assert best["metres"] <= 60.0 + 1e-9
+    assert best["routes"] == len(routes)
+    assert best["went"][0] == mapping_runs.play(task({"name": "random"}))["went"][0]
+    one = mapping_runs.play(task({"name": "lawnmower"}, moves=60))
+    assert best["rmse"] <= one["rmse"] + 1e-9
+    assert {"spacing", "inset", "direction", "corner"} <= set(best["rows"])
+
+
 def test_rows_have_no_meaning_on_roads() -> None:
-    from mapping_fields import arenas
-    from mapping_runs import evenly_spaced
+    import mapping_runs
 
     from gp_active_sensing.errors import ActiveSensingError
 
+    asked = task({"name": mapping_runs.EVENLY}, name="sim/town")
     with pytest.raises(ActiveSensingError, match="no rows on roads"):
-        evenly_spaced(arenas(1, 1)["sim/town", "moves"].field(0).topology)
+        mapping_runs.play(asked)
+
+
+@pytest.mark.parametrize("program", ["nipv.py", "sgp.py"])
+def test_adapters_are_programs_that_import_nothing_of_this_project(program: str) -> None:
+    source = (BENCHMARKS / "adapters" / program).read_text("utf-8")
+    compile(source, program, "exec")
+    assert "gp_active_sensing" not in source
+
+
+def test_adapters_are_found_where_their_environment_is(tmp_path: Path) -> None:
+    from adapters import ADAPTERS, environments
+
+    python = tmp_path / "sgptools" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    found = environments(tmp_path)
+    assert set(found) == set(ADAPTERS)
+    assert found["sgptools"]["command"][0] == str(python)
+    assert Path(found["sgptools"]["command"][1]).is_file()
+    assert "there is no" in found["BoTorch qNIPV"]["missing"]
