@@ -50,6 +50,7 @@ policies.add("pi", "gp_active_sensing.planning.bandits.pi:ProbabilityOfImproveme
 policies.add("r_gp_ucb", "gp_active_sensing.planning.changing.r_gp_ucb:RGpUcb")
 policies.add("random", "gp_active_sensing.planning.random:RandomChoice")
 policies.add("sparq_gp_ucb", "gp_active_sensing.planning.changing.sparq_gp_ucb:SparqGpUcb")
+policies.add("spread", "gp_active_sensing.planning.spread:Spread")
 policies.add("sw_gp_ucb", "gp_active_sensing.planning.changing.sw_gp_ucb:SwGpUcb")
 policies.add("thompson", "gp_active_sensing.planning.bandits.thompson:Thompson")
 policies.add("tour", "gp_active_sensing.planning.tour:Tour")

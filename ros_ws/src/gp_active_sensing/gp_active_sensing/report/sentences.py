@@ -12,6 +12,8 @@ __all__ = ["called", "outcome", "value_unit", "why"]
 
 _IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
 """Policies whose values are entropies or information."""
+_ROUTES = frozenset({"lawnmower", "spread"})
+"""Policies that follow a route, whatever is read."""
 _SAME = 1e-9
 """Bounds closer than this are one value [the policy's unit]."""
 
@@ -29,6 +31,10 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     chosen = next((c for c in plan.candidates if c.location == place), None)
     if policy == "random":
         return f"Chosen at random: {called(names[place])}."
+    if policy in _ROUTES:
+        more = len(plan.waypoints) - 1
+        after = f"; {more} more to read after it" if more else ""
+        return f"Next on the route: {called(names[place])}{after}."
     if chosen is None:
         return f"Chosen by {policy or 'the policy'}: {called(names[place])}; no values were kept."
     others = [c for c in plan.candidates if c.location != place]

@@ -30,6 +30,7 @@ class Ask:
         at: where it stands; None = nowhere yet.
         reach: where it can go with what is left.
         unread: (n,) places that may be chosen, and cost a reading when they are crossed.
+        pending: places that other probes are sent to.
         remaining: of the budget, with where it has to end.
         limit: on the computing of this decision.
         spent: says whether the time of this decision is up.
@@ -40,6 +41,7 @@ class Ask:
     at: int | None
     reach: Reach
     unread: BoolArray
+    pending: tuple[int, ...]
     remaining: Budget
     limit: PlanLimit
     spent: Callable[[], bool]
@@ -109,7 +111,7 @@ class RoutePolicy(ABC):
                 return limit.seconds is not None and clock() - started >= limit.seconds
 
             unread = unread_of(belief, pending, unavailable)
-            ask = Ask(belief, topology, at, reach, unread, remaining, limit, spent)
+            ask = Ask(belief, topology, at, reach, unread, tuple(pending), remaining, limit, spent)
             laying = self.lay(ask)
             plan, course = Course(laying.places).next_plan(belief, topology, at, **options)
         if plan is None:

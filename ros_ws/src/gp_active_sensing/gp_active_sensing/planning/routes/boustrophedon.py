@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gp_active_sensing.planning.routes.distances import Distances, distances_of
+from gp_active_sensing.planning.routes.distances import Distances, distances_of, mean_distance
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
@@ -163,13 +163,7 @@ class Ground:
 
     def mean_distance(self, visited: Sequence[int] | IntArray) -> float:
         """Return the mean straight distance of a place to the nearest one that is visited [m]."""
-        from scipy.spatial import cKDTree
-
-        if not len(visited):
-            return math.inf
-        tree = cKDTree(self.topology.positions[np.asarray(visited, dtype=np.int64)])
-        distances, _ = tree.query(self.positions)
-        return float(np.mean(distances))
+        return mean_distance(self.positions, self.topology.positions, visited)
 
 
 def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Apart", "Distances", "distances_of", "unit_of"]
+__all__ = ["Apart", "Distances", "distances_of", "mean_distance", "unit_of"]
 
 _KEPT_NUMBERS = 8_000_000
 """Numbers in the searches that are kept for one map."""
@@ -210,6 +210,36 @@ class Apart:
             metres = np.hypot(*(self._positions - self._positions[place]).T)
             return np.where(metres <= limit, metres, np.inf)
         return _dijkstra(self._graph, place, limit)[0]
+
+    def nearest(self, places: Sequence[int]) -> FloatArray:
+        """(n,) from the nearest of some places to every one."""
+        if self._graph is not None:
+            from scipy.sparse import csgraph
+
+            search: Any = csgraph.dijkstra
+            return np.asarray(search(self._graph, indices=list(places), min_only=True))
+        from scipy.spatial import cKDTree
+
+        distances = cKDTree(self._positions[list(places)]).query(self._positions)[0]
+        return np.asarray(distances)
+
+
+def mean_distance(
+    points: FloatArray, positions: FloatArray, visited: Sequence[int] | IntArray
+) -> float:
+    """Return the mean straight distance of some points to the nearest place that is visited [m].
+
+    Args:
+        points: (m, 2) [m].
+        positions: (n, 2) of all places [m].
+        visited: some of these; infinite where there are none.
+    """
+    from scipy.spatial import cKDTree
+
+    if not len(visited):
+        return math.inf
+    chosen = positions[np.asarray(visited, dtype=np.int64)]
+    return float(np.mean(np.asarray(cKDTree(chosen).query(points)[0])))
 
 
 def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:

@@ -98,6 +98,12 @@ def test_no_values() -> None:
     assert why(plan((0, 1, 2)), NAMES, "mine") == "Chosen by mine: e12; no values were kept."
 
 
+def test_the_next_place_on_a_route() -> None:
+    following = replace(plan(), waypoints=(1, 0, 2))
+    assert why(following, NAMES, "spread") == "Next on the route: e12; 2 more to read after it."
+    assert why(replace(following, waypoints=(1,)), NAMES, "lawnmower") == "Next on the route: e12."
+
+
 @pytest.mark.parametrize(
     ("expected", "value", "aside", "text"),
     [

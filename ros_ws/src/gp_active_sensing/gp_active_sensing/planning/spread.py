@@ -1,0 +1,171 @@
+"""Places as far from one another as can be, in the order of a short tour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
+from gp_active_sensing.planning.routes.distances import distances_of, mean_distance, unit_of
+from gp_active_sensing.planning.routes.far_points import FarPoints
+from gp_active_sensing.planning.routes.follow import fits, trip_of
+from gp_active_sensing.planning.routes.ordering import short_tour
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = ["Spread"]
+
+MOST = 300
+"""Places that are laid at once; the next ones when these have been visited."""
+_MANY = 8
+"""So many places of the whole map are spread well enough."""
+_SHARES = (1.0, 0.5, 0.25)
+"""How much of what is left the way to a place and home may take."""
+
+
+@dataclass(frozen=True)
+class Spread(RoutePolicy):
+    """Visit places that lie as far from one another as can be, in the order of a short tour.
+
+    The set begins with where the probe stands; each further place is the one farthest from all
+    before it, and from what is known: by road on roads, around what is in the way (see
+    `FarPoints`). It is the largest set whose tour fits into what is left, with the way home and all
+    that is read on the way; found by bisection. Where readings alone are limited and any place may
+    be next, it is as many places as readings. Where so little is left that only a few places of the
+    whole map fit, a part of the map is tried, too; what leaves places the least mean distance from
+    the tour is taken.
+
+    When the set is visited, another one is laid for what is left. Several probes share a set out.
+    The state is the route.
+    """
+
+    lays_again: ClassVar[bool] = True
+
+    def lay(self, ask: Ask) -> Laying:
+        """Lay the largest far-point set whose tour fits."""
+        found = _Laying(ask)
+        positions = ask.topology.positions
+        best: tuple[float, tuple[int, ...]] | None = None
+        for share in _SHARES:
+            places = found.largest(share)
+            if places:
+                away = round(mean_distance(positions, positions, found.visited(places)), 6)
+                if best is None or away < best[0]:
+                    best = (away, places)
+            if len(places) >= _MANY or found.stopped or not found.limited:
+                break
+        places = () if best is None else best[1]
+        return Laying(places, max(found.expanded, 1), found.stopped)
+
+
+class _Laying:
+    """Looks for the largest set.
+
+    Args:
+        ask: what a route is laid for.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.by = unit_of(ask.remaining)
+        self.expanded = 0
+        self.allowance = Allowance(ask.topology, ask.remaining)
+        self.distances = distances_of(ask.topology, self.by)
+        ways, remaining = ask.reach.ways, ask.remaining
+        self.first: FloatArray = ways.metres if self.by == "metres" else ways.seconds
+        self.home = self._home()
+        self.open_: BoolArray = np.zeros(ask.topology.n, dtype=np.bool_)
+        self.open_[ask.reach.locations] = True
+        self.open_ &= ask.unread
+        driven = remaining.metres is not None or remaining.seconds is not None
+        self.limited = driven or (remaining.readings is not None and not ask.topology.free)
+        """What is on the way costs something of the budget."""
+
+    @property
+    def stopped(self) -> bool:
+        """A limit is reached."""
+        limit = self.ask.limit.expansions
+        return self.ask.spent() or (limit is not None and self.expanded >= limit)
+
+    def largest(self, share: float) -> tuple[int, ...]:
+        """Return the largest set whose tour fits, in order; () where there is none.
+
+        Args:
+            share: of what is left, the most that going to a place and home may take.
+        """
+        ask = self.ask
+        begin = ask.at if ask.at is not None and self._reads_here(ask.at) else None
+        covered = {*np.flatnonzero(ask.belief.observed).tolist(), *ask.pending}
+        if begin is None and ask.at is not None:
+            covered.add(ask.at)
+        far = FarPoints(ask.topology, self.open_ & self._within(share), covered, begin)
+        readings = ask.remaining.readings
+        most = MOST if readings is None else min(readings, MOST)
+        low, best = 1, tuple(far.first(1))
+        high, number = most + 1, min(_MANY, most) if self.limited else most
+        while low < number < high and not self.stopped:
+            places = far.first(number)
+            order = self._fitting(places)
+            if order:
+                low, best = number, order
+                if len(places) < number:  # that is all there are
+                    break
+                number = min(2 * number, (low + high) // 2)
+            else:
+                high = number
+                number = (low + high) // 2
+        return best
+
+    def visited(self, places: Sequence[int]) -> tuple[int, ...]:
+        """Return what is crossed on a tour."""
+        ask = self.ask
+        trip = trip_of(ask.topology, places, ask.at, ask.unread, self.by, ask.reach.ways)
+        return () if trip is None else trip.path
+
+    def _fitting(self, places: Sequence[int]) -> tuple[int, ...]:
+        """Return places in the order of a short tour, () if the budget does not last for it."""
+        ask, chosen = self.ask, np.array(places, dtype=np.int64)
+        limit = ask.limit.expansions
+        tour = short_tour(
+            self.distances.between(chosen),
+            self.first[chosen],
+            None if self.home is None else self.home[chosen],
+            limit=None if limit is None else limit - self.expanded,
+            spent=ask.spent,
+        )
+        self.expanded += max(tour.expanded, 1)
+        order = tuple(chosen[tour.order].tolist())
+        trip = trip_of(ask.topology, order, ask.at, ask.unread, self.by, ask.reach.ways)
+        return order if fits(trip, self.allowance) else ()
+
+    def _reads_here(self, at: int) -> bool:
+        """Say whether the place where the probe stands is to be read, without moving."""
+        return bool(self.open_[at]) and float(self.first[at]) == 0.0
+
+    def _home(self) -> FloatArray | None:
+        """(n,) how far it is home in the unit of `by`; None where the mission may end anywhere."""
+        ways = self.allowance.ways_home
+        if not ways:
+            return None
+        costs = ways[-1 if self.by == "metres" else 0].costs
+        unit = 0 if self.by == "metres" else 1
+        return np.array([np.inf if cost is None else cost[unit] for cost in costs])
+
+    def _within(self, share: float) -> BoolArray:
+        """(n,) places to which the way, and from there home, takes at most a share of what is left.
+
+        In the unit of `by`, or in readings where these alone are limited.
+        """
+        ask, remaining = self.ask, self.ask.remaining
+        takes = self.first if self.home is None else self.first + self.home
+        left = remaining.metres if self.by == "metres" else remaining.seconds
+        if left is None and remaining.readings is not None:
+            takes = np.full(ask.topology.n, np.inf)
+            takes[ask.reach.locations] = ask.reach.reads
+            left = remaining.readings
+        if left is None or share >= 1.0:
+            return np.ones(ask.topology.n, dtype=np.bool_)
+        return takes <= share * left
