@@ -10,7 +10,11 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.bal.map_sequences import MapSequence
+from gp_active_sensing.planning.bal.map_start import map_start
+from gp_active_sensing.planning.bal.map_values import MapCells
 from gp_active_sensing.planning.bal.merge import Candidates, joined
 from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, Problem
 from gp_active_sensing.planning.bal.search import SEARCHES
@@ -24,6 +28,7 @@ from gp_active_sensing.planning.entropy import (
     reported_offset,
 )
 from gp_active_sensing.planning.greedy import expected_entropy
+from gp_active_sensing.planning.map_error import map_error_of, targets_of
 from gp_active_sensing.planning.pending import joint_given_pending
 from gp_active_sensing.ties import NAT, by_size, first_best, ties
 from gp_active_sensing.topology.base import Topology
@@ -62,11 +67,27 @@ class Bal:
 
     A belief of more λ than `candidates` is planned with after those whose predictions agree at the
     places in reach were joined (`merge`). Values and bounds are then those of the joined belief.
+
+    With `objective: map_error` the value of a policy is what it is expected to take off the mean
+    variance of the map (docs/theory.md, "Map error") [square of the reading's unit, after a
+    transform]; of candidates that predict alike the most probable one then stands for all.
     """
 
     horizon: int = param(4, help="readings to look ahead, N'", unit="readings", low=1)
     samples: int = param(5, help="branches per candidate, S", low=1)
-    alpha: float = param(0.1, help="gap at which the search ends, α", unit="nat", low=0.0)
+    alpha: float = param(
+        0.1,
+        help="gap at which the search ends, α: nat; with `map_error` a share of what the readings "
+        "ahead take off at least, as first known",
+        unit="nat, or a share",
+        low=0.0,
+    )
+    objective: str = param(
+        "entropy",
+        help="what readings are worth: their joint entropy, as published, or what they take off "
+        "the mean variance of the map (by `map.weights`)",
+        choices=("entropy", "map_error"),
+    )
     discretisation: str = param(
         "cells",
         help="branches: cells of equal probability, or the published truncated random draws",
@@ -116,6 +137,16 @@ class Bal:
         above=0.0,
     )
 
+    def __post_init__(self) -> None:
+        """Refuse the published draws with an objective for which they are not defined.
+
+        Raises:
+            ConfigError: they go together with entropies only.
+        """
+        if self.objective == "map_error" and self.discretisation == "draws":
+            msg = "discretisation: draws is of objective: entropy; with map_error leave it at cells"
+            raise ConfigError(msg)
+
     def plan(
         self,
         belief: Belief,
@@ -161,6 +192,7 @@ class Bal:
             _allowance(topology, remaining, self.horizon),
         )
         tree: Tree | None = None
+        alpha = self.alpha
 
         def room() -> int:
             if deadline is not None and clock() >= deadline:
@@ -176,15 +208,20 @@ class Bal:
                     belief, kept, problem, at, options, pending, remaining
                 )
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
-                SEARCHES[self.search](tree, self.alpha, room)
+                alpha = self._alpha(tree)
+                SEARCHES[self.search](tree, alpha, room)
                 if tree.root is None:  # closed from the start: the candidates still need values
                     tree.expand_root()
         except Deadline:
             pass  # the root keeps the bounds that it has
         if tree is None or tree.root is None or not tree.root.q_lower.size:
+            if self.objective == "map_error":
+                return self._one_drop(belief, topology, options, pending, clock() - started), state
             return _myopic(belief, options, pending, clock() - started), state
-        offset = reported_offset(noise, tree.sequence.k)
-        return _answer(tree, options, self.alpha, offset, clock() - started), state
+        offset, scale = reported_offset(noise, tree.sequence.k), 1.0
+        if isinstance(tree.sequence, MapSequence):
+            offset, scale = 0.0, tree.sequence.of.scale
+        return _answer(tree, options, alpha, offset, scale, clock() - started), state
 
     def _first(
         self,
@@ -207,6 +244,22 @@ class Bal:
         if problem.allowance is not None and outlook.longest is not None:
             horizon = min(horizon, outlook.longest)
         locations = np.array(sorted(outlook.places))
+        horizon = min(horizon, len(locations))
+        first = np.searchsorted(locations, options.locations)
+        if self.objective == "map_error":
+            return map_start(
+                belief,
+                problem,
+                locations,
+                first,
+                pending,
+                horizon,
+                outlook.sequences,
+                self.candidates,
+                self.mass,
+                at=at,
+                left=remaining,
+            )
         posterior = joint_given_pending(belief, locations, pending)
         weights = belief.weights[kept]
         found = Candidates(
@@ -223,10 +276,10 @@ class Bal:
         problem.delicate = bool((problem.noise < DELICATE * largest).any())
         sequence = Sequence(
             problem,
-            min(horizon, len(locations)),
+            horizon,
             frozenset(),
             locations,
-            np.searchsorted(locations, options.locations),
+            first,
             outlook.sequences,
             found.covariance,
             at=at,
@@ -237,6 +290,8 @@ class Bal:
     def _values(
         self, key: int, sequence: Sequence, mean: FloatArray, weights: FloatArray
     ) -> Values:
+        if self.objective == "map_error":
+            return MapCells(self.samples)
         reference = sequence.problem.reference
         if self.discretisation == "cells":
             return Cells(self.samples, reference, self.bounds)
@@ -245,6 +300,45 @@ class Bal:
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
         centre = float((weights @ mean).mean())
         return Draws(self.samples, reference, key, tau, centre, self.common)
+
+    def _alpha(self, tree: Tree) -> float:
+        """Return the gap at which the search of this tree ends."""
+        return self.alpha * (max(tree.lower, 0.0) if self.objective == "map_error" else 1.0)
+
+    def _one_drop(
+        self,
+        belief: Belief,
+        topology: Topology,
+        options: Choices,
+        pending: Collection[int],
+        seconds: float,
+    ) -> Plan:
+        """Return the largest expected drop of one reading: when there was no time for a tree.
+
+        Nothing is known to come of it at least; at most all that candidates disagree about.
+        """
+        found = map_error_of(
+            belief, topology, options.locations, pending=pending, candidates=self.candidates
+        )
+        expected = found.weights @ found.gains()
+        targets = targets_of(topology)
+        mean, _ = belief.marginals(targets.places)
+        weights = belief.weights
+        apart = float(weights @ np.square(mean - weights @ mean) @ targets.weights)
+        best = int(first_best(expected))
+        return options.plan_for(
+            best,
+            lower=0.0,
+            upper=float(expected.max()) + apart,
+            expanded=0,
+            seconds=seconds,
+            deadline_hit=True,
+            horizon=1,
+            candidates=tuple(
+                CandidateValue(int(x), 0.0, float(v) + apart)
+                for x, v in zip(options.locations, expected, strict=True)
+            ),
+        )
 
 
 def _allowance(topology: Topology, remaining: Budget, horizon: int) -> Allowance | None:
@@ -263,8 +357,19 @@ def _most_probable(weights: FloatArray, mass: float) -> IntArray:
     return np.sort(order[:count])
 
 
-def _answer(tree: Tree, options: Choices, alpha: float, offset: float, seconds: float) -> Plan:
-    """Return the plan of a searched tree: the first move with the largest lower bound."""
+def _answer(
+    tree: Tree, options: Choices, alpha: float, offset: float, scale: float, seconds: float
+) -> Plan:
+    """Return the plan of a searched tree: the first move with the largest lower bound.
+
+    Args:
+        tree: searched.
+        options: the first moves.
+        alpha: gap at which the search was to end.
+        offset: what comes on top of the tree's values, after
+        scale: their unit.
+        seconds: that it took.
+    """
     if tree.root is None:
         msg = "a tree without an expanded root has no answer"
         raise ValueError(msg)
@@ -275,14 +380,14 @@ def _answer(tree: Tree, options: Choices, alpha: float, offset: float, seconds: 
     return options.plan_for(
         best,
         waypoints=_preview(tree.root, best),
-        lower=tree.lower + offset,
-        upper=tree.upper + offset,
+        lower=scale * tree.lower + offset,
+        upper=scale * tree.upper + offset,
         expanded=tree.expanded,
         seconds=seconds,
         deadline_hit=tree.gap > alpha,
         horizon=tree.sequence.k,
         candidates=tuple(
-            CandidateValue(int(x), float(lower) + offset, float(upper) + offset)
+            CandidateValue(int(x), scale * float(lower) + offset, scale * float(upper) + offset)
             for x, lower, upper in zip(options.locations, q_lower, q_upper, strict=True)
         ),
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.bounds import chain_rule, initial_bounds
 from gp_active_sensing.planning.bal.discretise import Successors
 from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.values import Values
@@ -88,9 +87,7 @@ class Tree:
         self._nbytes = 0
         self.root: Block | None = None
         self._mean, self._weights = mean, weights
-        fixed, best = chain_rule(sequence)
-        lower, upper = initial_bounds(fixed[None], best[None], weights[None, None])
-        self._lower, self._upper = lower.item(), upper.item()
+        self._lower, self._upper = values.root_bounds(sequence, weights)
 
     @property
     def lower(self) -> float:

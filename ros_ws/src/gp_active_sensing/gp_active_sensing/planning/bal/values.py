@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.bounds import children_chain_rule, initial_bounds
+from gp_active_sensing.planning.bal.bounds import (
+    chain_rule,
+    children_chain_rule,
+    initial_bounds,
+)
 from gp_active_sensing.planning.bal.discretise import (
     Successors,
     by_cells,
@@ -39,6 +43,10 @@ class Values(Protocol):
     sound: bool
     """Bounds hold for the tree's own value, so that the tighter of old and new may be kept."""
 
+    def root_bounds(self, sequence: Sequence, weights: FloatArray) -> tuple[float, float]:
+        """Return bounds on the value of the first state, with belief (L,)."""
+        ...
+
     def discretise(self, block: Block) -> Successors:
         """Return what may be read at each candidate."""
         ...
@@ -67,6 +75,10 @@ class Cells:
         self.samples = samples
         self.reference = reference
         self.bounds = bounds
+
+    def root_bounds(self, sequence: Sequence, weights: FloatArray) -> tuple[float, float]:
+        """See `Values`."""
+        return _chain_rule_root(sequence, weights)
 
     def discretise(self, block: Block) -> Successors:
         """See `Values`."""
@@ -188,6 +200,10 @@ class Draws:
         self.centre = centre
         self.common = common
 
+    def root_bounds(self, sequence: Sequence, weights: FloatArray) -> tuple[float, float]:
+        """See `Values`."""
+        return _chain_rule_root(sequence, weights)
+
     def discretise(self, block: Block) -> Successors:
         """See `Values`."""
         rows = [by_draws(*self._state(block, r), common=self.common) for r in range(len(block.row))]
@@ -235,6 +251,12 @@ class Draws:
             np.random.default_rng([self.key, *block.path(row)]),
             (self.centre - tau_hat, self.centre + tau_hat),
         )
+
+
+def _chain_rule_root(sequence: Sequence, weights: FloatArray) -> tuple[float, float]:
+    fixed, best = chain_rule(sequence)
+    lower, upper = initial_bounds(fixed[None], best[None], weights[None, None])
+    return lower.item(), upper.item()
 
 
 def _chain_rule_bounds(block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:

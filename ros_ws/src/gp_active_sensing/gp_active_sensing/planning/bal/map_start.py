@@ -1,0 +1,100 @@
+"""The state of the map before the first visit, where the error of the map counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.bal.disagreement import Disagreement
+from gp_active_sensing.planning.bal.map_sequences import MapProblem, MapSequence
+from gp_active_sensing.planning.bal.merge import representatives
+from gp_active_sensing.planning.bal.problem import DELICATE, Problem
+from gp_active_sensing.planning.entropy import noise_entropy
+from gp_active_sensing.planning.map_error import targets_of
+from gp_active_sensing.planning.pending import unread
+from gp_active_sensing.types import Budget, FloatArray, IntArray
+
+__all__ = ["map_start"]
+
+
+def map_start(
+    belief: Belief,
+    problem: Problem,
+    locations: IntArray,
+    first: IntArray,
+    pending: Collection[int],
+    horizon: int,
+    sequences: int | None,
+    candidates: int,
+    mass: float,
+    *,
+    at: int | None,
+    left: Budget,
+) -> tuple[MapSequence, FloatArray, FloatArray]:
+    """Return the root's sequence, means (L, m) and belief (L,); the problem gets its noise.
+
+    The map is all places in reach and at most some hundred that stand for the others, see
+    `targets_of`. O(L (m + T) m |D|) and the products of covariances.
+
+    Args:
+        belief: what is known.
+        problem: the decision.
+        locations: (m,) places in reach, sorted.
+        first: (A,) numbers of those that may be next.
+        pending: places that will have been read before, with values not known yet.
+        horizon: readings to come.
+        sequences: number of visiting sequences; None when more than the cap.
+        candidates: most λ that are planned with.
+        mass: share of the belief that is planned with.
+        at: where the probe stands.
+        left: of the budget.
+    """
+    which, weights = representatives(belief, candidates, mass)
+    noise = belief.noise_variance[which]
+    targets = targets_of(problem.topology, always=locations)
+    before = unread(belief, pending)
+    everything = np.union1d(locations, before)
+    covariance = belief.between(everything, everything, which)
+    root = np.sqrt(targets.weights)
+    columns = belief.between(targets.places, everything, which) * root[:, None]
+    mean, variance = belief.marginals(np.concatenate([locations, targets.places]))
+    mean, map_mean = mean[which, : len(locations)], mean[which, len(locations) :] * root
+    total = variance[which, len(locations) :] @ targets.weights
+    if before.size:
+        where, gone = np.searchsorted(everything, locations), np.searchsorted(everything, before)
+        block = covariance[:, gone[:, None], gone] + noise[:, None, None] * np.eye(len(gone))
+        told = np.linalg.solve(block, covariance[:, gone[:, None], where])
+        lost = np.linalg.solve(block, np.swapaxes(columns[:, :, gone], 1, 2))
+        total = total - (columns[:, :, gone] * np.swapaxes(lost, 1, 2)).sum(axis=(1, 2))
+        covariance = (
+            covariance[:, where[:, None], where] - covariance[:, where[:, None], gone] @ told
+        )
+        columns = columns[:, :, where] - columns[:, :, gone] @ told
+    apart = map_mean - weights @ map_mean
+    scale = float(weights @ total + weights @ np.square(apart).sum(axis=1))
+    if not scale > 0.0:  # all is known
+        scale = 1.0
+    columns /= np.sqrt(scale)
+    problem.noise, problem.reference = noise, noise_entropy(noise)
+    largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1)
+    problem.delicate = bool((noise < DELICATE * largest).any())
+    table = Disagreement(weights, mean, covariance, noise, map_mean / np.sqrt(scale), columns)
+    shared = np.swapaxes(columns, 1, 2) @ columns
+    problem.nbytes += table.nbytes + shared.nbytes
+    sequence = MapSequence(
+        MapProblem(locations, table, weights, scale, total / scale),
+        problem,
+        horizon,
+        frozenset(),
+        locations,
+        first,
+        sequences,
+        covariance,
+        shared,
+        (),
+        at=at,
+        left=left,
+    )
+    return sequence, mean, weights

@@ -1,0 +1,129 @@
+"""`bal` with `objective: map_error` against exhaustive search: value, first move and bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.map_bounds import best_sets
+from gp_active_sensing.planning.bal.map_start import map_start
+from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.types import Budget, PlanLimit
+
+from .exhaustive_map_error import ExhaustiveMapError
+from .test_bal_exhaustive import FULL, plan, random_case
+
+HAIR = 1e-9
+
+
+def weighted_case(seed: int):
+    """A small decision on a map whose places do not count alike, in any unit."""
+    belief, topology, at, horizon, samples = random_case(seed)
+    rng = np.random.default_rng([12, seed])
+    if rng.random() < 0.7:
+        topology = topology.weighted(rng.uniform(0.0, 3.0, size=topology.n))
+    if rng.random() < 0.3:
+        horizon = 1
+    return belief, topology, at, horizon, samples
+
+
+def map_error(horizon: int, samples: int, seed: int, **settings: object) -> Bal:
+    # max_sequences = 1 forces the bounds that large maps use.
+    return Bal(
+        objective="map_error",
+        horizon=horizon,
+        samples=samples,
+        alpha=0.0,
+        mass=1.0,
+        max_sequences=2000 if seed % 2 else 1,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("search", ["gap", "published"])
+@pytest.mark.seeds(2.5)
+def test_the_gap_closes_on_the_exhaustive_value(seed: int, search: str) -> None:
+    belief, topology, at, horizon, samples = weighted_case(seed)
+    truth = ExhaustiveMapError(belief, topology, samples).drops(at, horizon)
+    bal = map_error(horizon, samples, seed, search=search)
+    found = plan(bal, belief, topology, at)
+    assert found.lower == pytest.approx(truth.max(), abs=HAIR)
+    assert found.upper == pytest.approx(truth.max(), abs=HAIR)
+    chosen = [c.location for c in found.candidates].index(found.waypoint)
+    assert truth[chosen] == pytest.approx(truth.max(), abs=HAIR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", ["gap", "published"])
+@pytest.mark.seeds(2.5)
+def test_bounds_contain_the_value_at_every_limit(seed: int, search: str) -> None:
+    belief, topology, at, horizon, samples = weighted_case(seed)
+    truth = ExhaustiveMapError(belief, topology, samples).drops(at, horizon)
+    bal = map_error(horizon, samples, seed, search=search)
+    lower, upper = -np.inf, np.inf
+    for expansions in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 10**6):
+        found = plan(bal, belief, topology, at, PlanLimit(expansions=expansions))
+        assert found.expanded <= expansions
+        assert found.lower <= truth.max() + HAIR
+        assert found.upper >= truth.max() - HAIR
+        assert lower <= found.lower <= found.upper <= upper, "bounds widened"
+        lower, upper = found.lower, found.upper
+        for candidate, value in zip(found.candidates, truth, strict=True):
+            assert candidate.lower <= value + HAIR
+            assert candidate.upper >= value - HAIR
+        if not found.deadline_hit:
+            break
+
+
+@pytest.mark.seeds(5)
+def test_the_first_bounds_are_those_of_the_formula(seed: int) -> None:
+    """Before any expansion: exact where sequences are enumerated, never inside them elsewhere."""
+    belief, topology, at, horizon, samples = weighted_case(seed)
+    exhaustive = ExhaustiveMapError(belief, topology, samples)
+    least, most = exhaustive.extremes(at, horizon)
+    for cap in (1, 2000):
+        problem = Problem(
+            topology,
+            belief.observed,
+            (),
+            belief.noise_variance,
+            np.zeros(len(belief.weights)),
+            cap,
+            lambda: None,
+        )
+        outlook = problem.outlook(at, frozenset(), horizon)
+        locations = np.array(sorted(outlook.places))
+        first = np.searchsorted(locations, topology.candidates(at, belief.observed))
+        sequence, _, weights = map_start(
+            belief,
+            problem,
+            locations,
+            first,
+            (),
+            horizon,
+            outlook.sequences,
+            8,
+            1.0,
+            at=at,
+            left=Budget(),
+        )
+        scale = sequence.of.scale
+        assert scale == pytest.approx(exhaustive.error(belief.weights, ()))
+        fixed, sets, best = best_sets(sequence)
+        present, _ = exhaustive.of_readings(())
+        feasible = {frozenset(s) for s in exhaustive.sets(at, horizon, ())}
+        doubts = sequence.of.disagreement.after(sets)
+        for drop, numbers, doubt in zip(fixed, sets, doubts, strict=True):
+            places = tuple(int(locations[i]) for i in numbers)
+            assert frozenset(places) in feasible
+            errors, said = exhaustive.of_readings(places)
+            np.testing.assert_allclose(scale * drop, present - errors, atol=1e-9)
+            apart = ((said[:, None] - said) ** 2).sum(axis=2)
+            np.testing.assert_allclose(2.0 * scale * doubt, apart, atol=1e-8)
+        now = exhaustive.error(weights, ())
+        upper = now - float(weights @ present) + scale * float(weights @ best)
+        assert upper >= most - HAIR
+        if sequence.sequences is not None:
+            assert upper == pytest.approx(most, abs=1e-8)
+        assert exhaustive.drops(at, horizon).max() >= least - HAIR
