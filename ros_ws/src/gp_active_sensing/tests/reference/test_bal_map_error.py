@@ -12,7 +12,7 @@ from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.types import Budget, PlanLimit
 
 from .exhaustive_map_error import ExhaustiveMapError
-from .test_bal_exhaustive import FULL, plan, random_case
+from .test_bal_exhaustive import plan, random_case
 
 HAIR = 1e-9
 

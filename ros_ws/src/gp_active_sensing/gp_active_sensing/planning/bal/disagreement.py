@@ -14,8 +14,11 @@ _KEPT_PRODUCTS = 1_500_000
 """Numbers up to which all products of covariances are kept."""
 _CHUNK = 1_000_000
 """Numbers in the largest temporary array."""
-_LEAST_NOISE = 1e-9
-"""Noise below this share of the largest variance counts as that much where a matrix is inverted."""
+_LEAST_NOISE = 1e-6
+"""Noise below this share of the largest variance counts as that much where a matrix is inverted:
+before the first reading a vague mean makes all of them large and alike."""
+_LEAST_EIGENVALUE = 1e-13
+"""Smallest eigenvalue of a precision, relative to its largest, that is more than rounding."""
 
 
 class Disagreement:
@@ -111,7 +114,7 @@ class Disagreement:
         precision[..., 1:, 1:] = inverse
         # Multiplied from the right by a root of the inverse of the mean precision.
         mean = np.tensordot(precision, self.weights, axes=(1, 0))
-        root = np.swapaxes(np.linalg.inv(np.linalg.cholesky(mean)), 1, 2)
+        root = _inverse_root(mean)
         answer = np.zeros_like(precision)
         answer[..., 0, 0] = 1.0
         answer[..., 1:, :] = precision[..., 1:, :]
@@ -140,6 +143,17 @@ class Disagreement:
             found = (np.swapaxes(columns, 1, 2) @ columns).reshape(n, k, L, k, L)
             inner[:, :, 1:, :, 1:] = np.transpose(found, (0, 2, 1, 4, 3))
         return inner
+
+
+def _inverse_root(precision: FloatArray) -> FloatArray:
+    """Return R, (n, k, k), with ``R Rᵀ`` the inverse."""
+    precision = 0.5 * (precision + np.swapaxes(precision, 1, 2))
+    try:
+        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(precision)), 1, 2)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(precision)
+        least = _LEAST_EIGENVALUE * values[:, -1:]
+        return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
 
 
 def disagreement(halved: FloatArray, weights: FloatArray) -> FloatArray:
