@@ -405,6 +405,27 @@ class Belief:
         found *= self._data.scales[which, None, None]
         return found
 
+    def marginals_under(
+        self, locations: IntArray, which: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (W, m) of the latent field under some of the candidates only.
+
+        Args:
+            locations: (m,) places.
+            which: (W,) numbers of candidates, ascending.
+        """
+        locations = np.asarray(locations, dtype=np.int64)
+        solved, R = self._told(locations, which)
+        data = self._updated
+        mean = data.mean.offset[locations]
+        mean = mean + (data.factor.v[which, None] @ solved)[:, 0]
+        mean = mean + (R @ data.coefficients[which, :, None])[:, :, 0]
+        variance: FloatArray = self.covariance.only(which.tolist()).variance(locations)
+        variance = variance - (solved * solved).sum(axis=1)
+        if R.shape[2]:
+            variance += ((R @ data.coefficient_covariance[which]) * R).sum(axis=2)
+        return mean, data.scales[which, None] * np.maximum(variance, 0.0)
+
     def _told(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return ``W`` (W, R, m) and ``H* - Wᵀ U`` (W, m, q) under some of the candidates."""
         data = self._updated

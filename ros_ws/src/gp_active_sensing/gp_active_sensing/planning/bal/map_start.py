@@ -59,9 +59,9 @@ def map_start(
     covariance = belief.between(everything, everything, which)
     root = np.sqrt(targets.weights)
     columns = belief.between(targets.places, everything, which) * root[:, None]
-    mean, variance = belief.marginals(np.concatenate([locations, targets.places]))
-    mean, map_mean = mean[which, : len(locations)], mean[which, len(locations) :] * root
-    total = variance[which, len(locations) :] @ targets.weights
+    mean, _ = belief.marginals_under(locations, which)
+    map_mean, variance = belief.marginals_under(targets.places, which)
+    map_mean, total = map_mean * root, variance @ targets.weights
     if before.size:
         where, gone = np.searchsorted(everything, locations), np.searchsorted(everything, before)
         block = covariance[:, gone[:, None], gone] + noise[:, None, None] * np.eye(len(gone))

@@ -89,15 +89,9 @@ def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntA
     if len(kept) <= most:
         return kept, share
     some = np.unique(np.linspace(0, belief.n - 1, min(belief.n, _PLACES)).round().astype(np.int64))
-    posterior = belief.joint(some)
-    noise = belief.noise_variance[kept]
-    group = _groups(
-        share,
-        _features(
-            Candidates(share, posterior.mean[kept], posterior.covariance[kept], noise, noise)
-        ),
-        most,
-    )
+    mean, _ = belief.marginals_under(some, kept)
+    covariance, noise = belief.between(some, some, kept), belief.noise_variance[kept]
+    group = _groups(share, _features(Candidates(share, mean, covariance, noise, noise)), most)
     total = np.bincount(group, weights=share).astype(np.float64)
     first = [
         int(np.flatnonzero(group == g)[first_best(share[group == g])]) for g in range(len(total))
