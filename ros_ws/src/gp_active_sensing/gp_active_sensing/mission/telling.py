@@ -25,16 +25,17 @@ class Telling:
         mission: what it is about.
         policy: its name, for the words.
         unit: of the readings, "" when not known.
+        objective: what the policy's values are of, where it may choose.
     """
 
-    def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
+    def __init__(self, mission: Mission, policy: str, unit: str = "", objective: str = "") -> None:
         from gp_active_sensing.report import sentences  # its page is large, and made later anyway
 
         self._mission = mission
         self._policy = policy
         self._sentences = sentences
         self._unit = f" {unit}" if unit else ""
-        self.value_unit = sentences.value_unit(policy)
+        self.value_unit = sentences.value_unit(policy, objective)
         """Of the bounds on a decision's value, "" where it is not known."""
         self._tenths: dict[str, int] = {}
         self._decided: list[tuple[str, int, Plan]] = []

@@ -47,7 +47,7 @@ def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
         "kind": "stages" if done.by_stage else "readings",
         "unit": data.unit,
         "quantity": data.quantity,
-        "valueUnit": value_unit(data.policy),
+        "valueUnit": value_unit(data.policy, data.worth),
         "objective": data.objective,
         "probes": sorted({str(r["probe"]) for r in data.records if r.get("probe")}),
         "regret": _regret(done.steps),
@@ -144,7 +144,7 @@ def _step(
         **_went(step, plan),
         "value": _significant(step.value, 6),
         "expected": [_significant(v) for v in step.expected] if step.expected else None,
-        "why": why(plan, data.topology.names, data.policy, value_unit(data.policy)),
+        "why": why(plan, data.topology.names, data.policy, value_unit(data.policy, data.worth)),
         "outcome": " ".join(
             (
                 *elsewhere(record, data.topology.names),

@@ -69,9 +69,14 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
 
 
-def value_unit(policy: str) -> str:
-    """Return the unit of a policy's values, "" where it is not known."""
-    return "nat" if policy in _IN_NAT else ""
+def value_unit(policy: str, objective: str = "") -> str:
+    """Return the unit of a policy's values, "" where it is not known.
+
+    Args:
+        policy: its name.
+        objective: what its values are of, where it may choose.
+    """
+    return "nat" if policy in _IN_NAT and objective != "map_error" else ""
 
 
 def outcome(

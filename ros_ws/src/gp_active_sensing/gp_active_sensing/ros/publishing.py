@@ -58,7 +58,9 @@ class Results:
         self._node = node
         self._parts = parts
         self._topology = parts.mission.loop.topology
-        self._telling = Telling(parts.mission, str(config.policy["name"]), parts.recorder.unit)
+        policy = config.policy
+        objective = str(policy.get("objective", ""))
+        self._telling = Telling(parts.mission, str(policy["name"]), parts.recorder.unit, objective)
         self._turns = Turns()
         self.health = Health(node, parts)
         self.health.unit = self._telling.value_unit

@@ -39,6 +39,8 @@ SCALES = {"town": 300.0, "town_relational": 3.0, "town_graph": 300.0}
 
 NEEDED = {"external": {"command": [sys.executable, "-S", str(CHOOSER)]}}
 """Configuration that a policy cannot do without."""
+VARIANTS = {"bal map_error": {"name": "bal", "objective": "map_error", "horizon": 3}}
+"""Settings of a policy that do something else: they promise the same."""
 REFUSED = {("ite", name) for name in MAPS if name not in ("line", "line_linear")}
 REFUSED |= {("lawnmower", name) for name in MAPS if name.startswith("town")}
 """Policies that say that they cannot plan on a map; they are tested on the others."""
@@ -98,14 +100,18 @@ def shared_world(name: str) -> tuple[Topology, Belief, int]:
     return make_world(name)
 
 
-@pytest.fixture(params=policies.names())
+def configured(name: str) -> dict[str, object]:
+    return {"name": name, **NEEDED.get(name, {}), **VARIANTS.get(name, {})}
+
+
+@pytest.fixture(params=[*policies.names(), *VARIANTS])
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
 def policy(name: str) -> Iterator[Policy]:
-    built = build_policy({"name": name, **NEEDED.get(name, {})})
+    built = build_policy(configured(name))
     yield built
     end_program(built)
 
@@ -113,7 +119,8 @@ def policy(name: str) -> Iterator[Policy]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every policy on every map that it does not refuse."""
     if "world" in metafunc.fixturenames:
-        pairs = [(p, m) for p in policies.names() for m in sorted(MAPS) if (p, m) not in REFUSED]
+        names = [*policies.names(), *VARIANTS]
+        pairs = [(p, m) for p in names for m in sorted(MAPS) if (p, m) not in REFUSED]
         metafunc.parametrize(("name", "world"), pairs, indirect=["world"])
 
 
@@ -342,7 +349,7 @@ def test_configuration_round_trip_and_help(policy: Policy) -> None:
 
 def test_unknown_key_is_an_error(name: str) -> None:
     with pytest.raises(ConfigError, match=r"policy\.horizonn: unknown key"):
-        build_policy({"name": name, "horizonn": 3, **NEEDED.get(name, {})})
+        build_policy({**configured(name), "horizonn": 3})
 
 
 def test_unknown_policy_names_the_nearest() -> None:

@@ -72,11 +72,7 @@ class ExhaustiveMapError(Exhaustive):
         where = self.topology.candidates(at, observed)
         if not k or not where.size:
             return np.array([self.error(weights, tuple(x for x, _ in visits))])
-        mean, C = self.posterior(visits)
-        variance = C[:, where, where] + self.noise[:, None]
-        found = by_cells(
-            weights, mean[:, where], variance, gaussian_entropy(variance), self.samples
-        )
+        found = self.cells(weights, where, visits)
         left = np.zeros(len(where))
         for a, x in enumerate(where.tolist()):
             for i in range(self.samples):
@@ -85,6 +81,13 @@ class ExhaustiveMapError(Exhaustive):
                 )
                 left[a] += found.probability[a, i] * deeper.min()
         return left
+
+    def cells(self, weights: np.ndarray, where: np.ndarray, visits):
+        """The branches of each candidate, by their cells."""
+        mean, C = self.posterior(visits)
+        variance = C[:, where, where] + self.noise[:, None]
+        entropy = gaussian_entropy(variance)
+        return by_cells(weights, mean[:, where], variance, entropy, self.samples)
 
     def drops(self, at, k) -> np.ndarray:
         """What each candidate takes off, with k readings to come."""

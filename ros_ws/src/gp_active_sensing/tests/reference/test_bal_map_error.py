@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.types import Budget, PlanLimit
 
 from .exhaustive_map_error import ExhaustiveMapError
+from .test_bal_budget import Affordable, limited_case
 from .test_bal_exhaustive import plan, random_case
 
 HAIR = 1e-9
@@ -127,3 +130,86 @@ def test_the_first_bounds_are_those_of_the_formula(seed: int) -> None:
         if sequence.sequences is not None:
             assert upper == pytest.approx(most, abs=1e-8)
         assert exhaustive.drops(at, horizon).max() >= least - HAIR
+
+
+@dataclasses.dataclass
+class LimitedMapError(ExhaustiveMapError):
+    """Exhaustive search in which every drive has to be affordable."""
+
+    end: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.affordable = Affordable(self.topology, self.end)
+
+    def left_within(self, at, k, weights, left, visits=(), crossed=()) -> np.ndarray:
+        observed = self.belief.observed.copy()
+        observed[[x for x, _ in visits]] = True
+        observed[list(crossed)] = True
+        drives = self.affordable.drives(at, observed, left) if k else []
+        if not drives:
+            return np.array([self.error(weights, tuple(x for x, _ in visits))])
+        where = np.array([x for x, _, _ in drives])
+        found = self.cells(weights, where, visits)
+        expected = np.zeros(len(where))
+        for a, (x, metres, read) in enumerate(drives):
+            then = (left[0] - len(read), left[1] - metres)
+            for i in range(self.samples):
+                deeper = self.left_within(
+                    x,
+                    k - 1,
+                    found.weights[a, i],
+                    then,
+                    (*visits, (x, float(found.values[a, i]))),
+                    (*crossed, *read),
+                )
+                expected[a] += found.probability[a, i] * deeper.min()
+        return expected
+
+
+@pytest.mark.seeds
+def test_budgets_of_metres_are_kept(seed: int) -> None:
+    belief, topology, at, horizon, samples, budget = limited_case(seed)
+    limited = LimitedMapError(belief, topology, samples, end=budget.end)
+    bal = map_error(horizon, samples, seed)
+    found, _ = bal.plan(
+        belief,
+        topology,
+        at,
+        limit=PlanLimit(expansions=10**6),
+        rng=np.random.default_rng(5),
+        remaining=budget,
+    )
+    left = (budget.readings, budget.metres)
+    if found.waypoint is None:
+        assert not limited.affordable.drives(at, belief.observed, left)
+        return
+    weights = belief.weights
+    truth = limited.error(weights, ()) - limited.left_within(at, found.horizon, weights, left)
+    assert found.lower == pytest.approx(truth.max(), abs=HAIR)
+    assert found.upper == pytest.approx(truth.max(), abs=HAIR)
+    chosen = [c.location for c in found.candidates].index(found.waypoint)
+    assert truth[chosen] == pytest.approx(truth.max(), abs=HAIR)
+
+
+@pytest.mark.seeds
+def test_on_large_maps_bounds_come_another_way_and_the_value_is_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Last stages of many candidates, products of covariances that are not kept, small chunks."""
+    monkeypatch.setattr("gp_active_sensing.planning.bal.sequences.MOST_LEAVES", 0)
+    monkeypatch.setattr("gp_active_sensing.planning.bal.disagreement._KEPT_PRODUCTS", 0)
+    for module in ("disagreement", "map_bounds", "map_values"):
+        monkeypatch.setattr(f"gp_active_sensing.planning.bal.{module}._CHUNK", 300)
+    monkeypatch.setattr("gp_active_sensing.planning.bal.map_values._LARGE_CHUNK", 100)
+    belief, topology, at, horizon, samples = weighted_case(seed)
+    truth = ExhaustiveMapError(belief, topology, samples).drops(at, horizon)
+    bal = map_error(horizon, samples, seed)
+    for expansions in (1, 4, 16, 10**6):
+        found = plan(bal, belief, topology, at, PlanLimit(expansions=expansions))
+        assert found.lower <= truth.max() + HAIR
+        assert found.upper >= truth.max() - HAIR
+        for candidate, value in zip(found.candidates, truth, strict=True):
+            assert candidate.lower <= value + HAIR
+            assert candidate.upper >= value - HAIR
+    assert found.upper - found.lower <= HAIR
