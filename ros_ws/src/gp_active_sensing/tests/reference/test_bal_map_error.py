@@ -6,11 +6,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
+from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
+from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.map_bounds import best_sets
 from gp_active_sensing.planning.bal.map_start import map_start
 from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Budget, PlanLimit
 
 from .exhaustive_map_error import ExhaustiveMapError
@@ -213,3 +217,81 @@ def test_on_large_maps_bounds_come_another_way_and_the_value_is_the_same(
             assert candidate.lower <= value + HAIR
             assert candidate.upper >= value - HAIR
     assert found.upper - found.lower <= HAIR
+
+
+@pytest.mark.slow
+def test_the_value_is_near_what_is_to_be_expected() -> None:
+    """Readings at three places, against posteriors of many draws of what they might say."""
+    rng = np.random.default_rng(3)
+    grid = np.array([(i, j) for i in range(5) for j in range(5)], dtype=float)
+    topology = FreeTopology("free", "map", [str(i) for i in range(25)], grid)
+    drops = []
+    for _ in range(12):
+        hyper = tuple(
+            HyperParameters((ell,), float(rng.uniform(0.5, 2.0)), 0.2)
+            for ell in (0.7, 1.5, 3.0, 6.0)
+        )
+        covariance = FeatureCovariance(build_kernel("se"), grid, hyper)
+        belief = Belief(covariance, PriorMean.known(25, 0.0))
+        truth = covariance.between(np.arange(25), np.arange(25))[rng.integers(4)]
+        field = np.linalg.cholesky(truth + 1e-9 * np.eye(25)) @ rng.normal(size=25)
+        for place in rng.choice(25, int(rng.integers(0, 7)), replace=False):
+            belief.observe(int(place), field[place] + 0.2 * rng.normal())
+        where = tuple(rng.choice(np.flatnonzero(~belief.observed), 3, replace=False).tolist())
+        exhaustive = ExhaustiveMapError(belief, topology, 5)
+        now, weights = exhaustive.error(belief.weights, ()), belief.weights
+        errors, _ = exhaustive.of_readings(where)
+        drops.append(
+            (
+                now - expected_error(exhaustive, where, 400, rng),
+                now - after_cells(exhaustive, where, weights, ()),
+                now - exhaustive.error(weights, where),
+                now - weights @ errors,
+            )
+        )
+    true, tree, unlearned, certain = np.array(drops).T
+    assert tree.mean() == pytest.approx(true.mean(), rel=0.03)
+    off = [np.sqrt(np.mean((found - true) ** 2)) for found in (tree, unlearned, certain)]
+    assert off[0] < 0.6 * off[1] < 0.6 * off[2]
+
+
+def after_cells(exhaustive: ExhaustiveMapError, rest, weights, visits) -> float:
+    """Error that the tree expects after readings of some places in turn."""
+    if not rest:
+        return exhaustive.error(weights, tuple(x for x, _ in visits))
+    found = exhaustive.cells(weights, np.array(rest[:1]), visits)
+    return sum(
+        float(p) * after_cells(exhaustive, rest[1:], b, (*visits, (rest[0], float(z))))
+        for p, b, z in zip(found.probability[0], found.weights[0], found.values[0], strict=True)
+    )
+
+
+def expected_error(exhaustive: ExhaustiveMapError, where, draws: int, rng) -> float:
+    """Mean of the mixture's mean variance over draws of readings, by Bayes' rule."""
+    A, start = list(where), exhaustive.start
+    errors, _ = exhaustive.of_readings(where)
+    blocks = [
+        C[np.ix_(A, A)] + noise * np.eye(len(A))
+        for C, noise in zip(start.covariance, exhaustive.noise, strict=True)
+    ]
+    weights, total = exhaustive.belief.weights, 0.0
+    for _ in range(draws):
+        candidate = rng.choice(len(weights), p=weights)
+        z = rng.multivariate_normal(start.mean[candidate][A], blocks[candidate])
+        log = np.array(
+            [
+                multivariate_normal.logpdf(z, mu[A], block)
+                for mu, block in zip(start.mean, blocks, strict=True)
+            ]
+        )
+        b = weights * np.exp(log - log.max())
+        b /= b.sum()
+        maps = np.array(
+            [
+                mu + C[:, A] @ np.linalg.solve(block, z - mu[A])
+                for mu, C, block in zip(start.mean, start.covariance, blocks, strict=True)
+            ]
+        )
+        apart = maps - b @ maps
+        total += b @ errors + float(b @ (apart * apart) @ exhaustive.share)
+    return total / draws
