@@ -79,7 +79,7 @@ class Bal:
         0.1,
         help="gap at which the search ends, α: nat; with `map_error` a share of what the readings "
         "ahead take off at least, as first known",
-        unit="nat, or a share",
+        unit="nat",
         low=0.0,
     )
     objective: str = param(
