@@ -9,15 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import chdtrc
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
 from gp_active_sensing.belief.drift.presence import Presence
+from gp_active_sensing.belief.floor import MOST_PLACES, Floor, floor_of
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.belief.promise import Promise, promise_of
 from gp_active_sensing.belief.steepness import Steepness
 from gp_active_sensing.belief.transform import IDENTITY, Transform
 from gp_active_sensing.errors import ReadingError
@@ -30,6 +33,8 @@ __all__ = ["Belief", "Posterior"]
 
 logger = logging.getLogger(__name__)
 
+_FREEDOM = 2.0
+"""Degrees of freedom above which a scale nobody knows has an expectation."""
 _LARGEST = 1e100
 """Largest size of a value, and range of its noise variance: squares and sums stay finite."""
 
@@ -536,6 +541,58 @@ class Belief:
         if own is None or not (self.scale_known or self._ageing is None):
             return noise
         return np.tile(own, (len(noise), 1)) if self.scale_known else noise + own
+
+    @property
+    def settled(self) -> bool:
+        """The variances that it speaks of exist: a scale nobody knows takes three readings more.
+
+        Than the mean takes, see `scale`; before that they are of the right order at best.
+        """
+        return self._updated.freedom > _FREEDOM
+
+    def scale_below(self, most: FloatArray) -> FloatArray:
+        """Return the (L,) probability that the factor of all variances is at most so large.
+
+        Where the scale is known it is 1; otherwise ``Q / c ~ χ²`` with ν degrees of freedom.
+
+        Args:
+            most: (L,) in multiples of the factor that the variances here are with.
+        """
+        freedom = self._updated.freedom
+        if math.isinf(freedom):
+            return (most >= 1.0).astype(np.float64)
+        if freedom < 1.0:
+            return np.zeros(most.shape)
+        with np.errstate(divide="ignore"):
+            return np.where(
+                most > 0.0,
+                chdtrc(freedom, max(freedom - _FREEDOM, 1.0) / np.maximum(most, 0.0)),
+                0.0,
+            )
+
+    def promise(self, weights: FloatArray, found: Mixture | None = None) -> Promise | None:
+        """Return what it promises of the error of its map; None while it is not `settled`.
+
+        Args:
+            weights: (n,) of the places, see `Topology.weights`.
+            found: what it believes of every place, where that was asked already.
+        """
+        if not self.settled:
+            return None
+        return promise_of(self.mixture() if found is None else found, weights)
+
+    def floor(self, weights: FloatArray) -> Floor | None:
+        """Return what no readings of as many places could promise less than.
+
+        None where that is not worked out: on more than `MOST_PLACES` places, where the field
+        changes or is seen through a logarithm, and while there is no promise.
+
+        Args:
+            weights: (n,) of the places, see `Topology.weights`.
+        """
+        if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
+            return None
+        return floor_of(self._updated, self.weights, weights) if self.settled else None
 
     def leave_one_out(self) -> LeaveOneOut | None:
         """Return what the readings of all other places say of each place that has some.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Protocol
 
@@ -64,6 +65,7 @@ class Conditioning:
         rest: (L,) of it what does not depend on the values at all, at a factor of 1.
         quadratic: (L,) -2 times what does, at a factor of 1.
         scales: (L,) factor of the variances; 1 where the scale is known.
+        freedom: degrees of freedom of that factor, ν of `integrate_scale`; inf where it is known.
         coefficients: (L, q) posterior mean of the prior mean's coefficients.
         coefficient_covariance: (L, q, q).
     """
@@ -91,6 +93,7 @@ class Conditioning:
         self.rest: FloatArray = np.zeros(L)
         self.quadratic: FloatArray = np.zeros(L)
         self.scales: FloatArray = np.ones(L)
+        self.freedom = math.inf if scale_known else 0.0
         self.coefficients: FloatArray = np.zeros((L, q))
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
@@ -371,6 +374,7 @@ class Conditioning:
             apart = mean[0] - factor.offset[all_places]
             size = float(np.mean(apart**2)) if apart.size else 0.0
             self.log_evidence, self.scales = integrate_scale(rest, total, readings, q, size)
+            self.freedom = max(0.0, readings - q)
         self.coefficients = np.asarray(beta, dtype=np.float64)
         self.coefficient_covariance = np.asarray(np.linalg.inv(A), dtype=np.float64)
 

@@ -1,0 +1,93 @@
+r"""What a belief promises of its map: how far the mean is from the truth, by its own account.
+
+With weights :math:`w_p` of the places the promised error is
+
+.. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} ,
+
+the root of the expected mean squared error of the belief's mean, every candidate λ and what their
+means differ by included. It holds on average over what is believed. A mission that ends at a
+promised error looks at it again and again and ends where the promise happens to be low, so there
+more is asked, see `assurance`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.belief.transform import IDENTITY
+from gp_active_sensing.types import FloatArray
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief.belief import Belief
+
+__all__ = ["MEAN", "OF", "WORST", "Promise", "assurance", "promise_of"]
+
+MEAN, WORST = "mean", "worst"
+OF = (MEAN, WORST)
+"""What a promise is of: the root mean over the places, or the place that is worst."""
+_TINY = 1e-300
+
+
+class Promise(NamedTuple):
+    """What a belief says of the error of its map, in the sensor's unit.
+
+    Args:
+        error: root of the weighted mean of the places' variances.
+        worst: largest standard deviation of a place with a weight.
+    """
+
+    error: float
+    worst: float
+
+
+def promise_of(found: Mixture, weights: FloatArray) -> Promise:
+    """Return what is promised of the error of a map.
+
+    Args:
+        found: what is believed of every place.
+        weights: (n,) of the places, see `Topology.weights`.
+    """
+    _, variance = found.moments()
+    counted = weights > 0.0
+    mean = float(weights @ variance) / float(weights.sum())
+    return Promise(float(np.sqrt(mean)), float(np.sqrt(variance[counted].max())))
+
+
+def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN) -> float:
+    r"""Return how probable it is, by a belief, that the error to be expected is at most so large.
+
+    Under one λ, and one factor c of all variances where the scale is not known, the error to be
+    expected of the belief's mean :math:`\mu` is a number,
+
+    .. math:: E(\lambda, c)^2 = \sum_p w_p ( c\, v_{\lambda p} + (\mu_{\lambda p} - \mu_p)^2 ) ,
+
+    or the largest of these terms. λ has the belief's weights and :math:`Q_\lambda / c \sim
+    \chi^2_\nu` (see `scale`), so E has a distribution: the promised error is the root of the mean
+    of its square, and this is how much of it lies at or below `error`. A short length-scale that
+    is not ruled out yet has a large E, and so has a large c while there are few readings.
+
+    Args:
+        belief: what is known.
+        weights: (n,) of the places.
+        error: in the sensor's unit.
+        of: one of `OF`.
+    """
+    found = belief.mixture()
+    counted = weights > 0.0
+    shares = weights[counted] / weights.sum()
+    middle = found.moments()[0][counted]
+    mean, variance = found.transform.moments(found.mean[:, counted], found.variance[:, counted])
+    apart = np.square(mean - middle)
+    allowed = error * error
+    if found.transform is not IDENTITY:  # the factor is inside the transform: as it is expected
+        square = variance + apart
+        mass = square.max(axis=1) if of == WORST else square @ shares
+        return float(found.weights @ (mass <= allowed))
+    if of == WORST:
+        most = ((allowed - apart) / np.maximum(variance, _TINY)).min(axis=1)
+    else:
+        most = (allowed - apart @ shares) / np.maximum(variance @ shares, _TINY)
+    return float(found.weights @ belief.scale_below(most))
