@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.belief.probable import most_probable
-from gp_active_sensing.wording import Turns, tells
+from gp_active_sensing.wording import Turns, promised, tells
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,6 +52,8 @@ def stage_line(
         f"gap {float(record['upper']) - float(record['lower']):.3f}",
         f"planned in {float(record['plan_seconds']):.3f} s",
     ]
+    if record.get("promised_error") is not None:
+        parts.append(f"promised {record['promised_error']:.2f}{_unit(unit)}")
     if record.get("rmspe") is not None:
         parts.append(f"RMSPE {record['rmspe']:.2f}{_unit(unit)}")
     if record.get("regret") is not None:
@@ -97,6 +99,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         why = ", ".join(f"{word} {n}" for word, n in summary["rejected_by_reason"].items())
         add("not used", f"{summary['rejected']} messages ({why})")
     add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
+    if summary.get("promised_error") is not None:
+        add("promised error", promised(summary))
     if summary["rmspe"] is not None:
         add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
         add("NLPD", f"{summary['nlpd']:.3f} nat")

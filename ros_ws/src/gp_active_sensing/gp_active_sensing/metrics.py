@@ -31,14 +31,20 @@ def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | N
     return rmse(mean[~observed], truth[~observed])
 
 
-def rmse(mean: FloatArray, truth: FloatArray) -> float | None:
-    """Return the root mean squared error of (m,) values, None when m is 0."""
+def rmse(mean: FloatArray, truth: FloatArray, weights: FloatArray | None = None) -> float | None:
+    """Return the root mean squared error of (m,) values, None when m is 0.
+
+    Args:
+        mean: (m,) predicted values.
+        truth: (m,) true values.
+        weights: (m,) of the places, not all 0; None = all the same.
+    """
     if mean.shape != truth.shape:
         msg = f"expected as many predictions as true values, got {mean.shape} and {truth.shape}"
         raise ValueError(msg)
     if mean.size == 0:
         return None
-    return float(np.sqrt(np.mean(np.square(mean - truth))))
+    return float(np.sqrt(np.average(np.square(mean - truth), weights=weights)))
 
 
 def nlpd(

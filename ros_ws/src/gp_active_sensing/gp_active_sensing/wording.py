@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Turns", "brief", "distance", "fixed", "moment", "shown", "tells"]
+__all__ = ["Turns", "brief", "distance", "fixed", "moment", "promised", "shown", "tells"]
 
 _KILOMETRES = 10_000.0
 """Distances from here on are given in kilometres [m]."""
@@ -66,6 +66,24 @@ def distance(metres: float) -> str:
 def moment(stamp_ns: int) -> str:
     """Return a stamp [ns] in seconds, as the ROS log has them."""
     return f"{1e-9 * stamp_ns:.3f} s"
+
+
+def promised(summary: Mapping[str, Any]) -> str:
+    """Return what a summary promises of the error of its map, and what nobody could promise less.
+
+    Args:
+        summary: with `promised_error` that is not None.
+    """
+    unit = f" {summary['unit']}" if summary["unit"] else ""
+    text = f"{summary['promised_error']:.3g}{unit}"
+    if summary.get("promised_worst") is not None:
+        text += f" ({summary['promised_worst']:.3g}{unit} where it is worst)"
+    if summary.get("least_error") is not None:
+        text += (
+            f"; nobody could promise less than {summary['least_error']:.3g}{unit} with "
+            f"{summary['least_places']} places read"
+        )
+    return text
 
 
 def tells(share: float) -> str:

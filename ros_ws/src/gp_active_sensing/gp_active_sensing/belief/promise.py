@@ -12,7 +12,7 @@ more is asked, see `assurance`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from gp_active_sensing.types import FloatArray
 if TYPE_CHECKING:
     from gp_active_sensing.belief.belief import Belief
 
-__all__ = ["MEAN", "OF", "WORST", "Promise", "assurance", "promise_of"]
+__all__ = ["MEAN", "OF", "WORST", "Promise", "assurance", "promise_of", "to_record"]
 
 MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
@@ -41,6 +41,12 @@ class Promise(NamedTuple):
 
     error: float
     worst: float
+
+
+def to_record(promise: Promise | None) -> dict[str, Any]:
+    """Return a promise in the words of records and summaries, None where there is none."""
+    error, worst = (None, None) if promise is None else promise
+    return {"promised_error": error, "promised_worst": worst}
 
 
 def promise_of(found: Mixture, weights: FloatArray) -> Promise:

@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | `rmspe` | field unit | root mean squared prediction error over the places not observed, against the noise-free truth |
 | `nlpd` | nat | mean negative log predictive density of the noise-free truth over the same places |
+| `promised_error` | field unit | what the belief promises of the error of its map: root of the places' mean variance, by `map.weights` |
 | `coverage_50` | | share of the true values of these places that are inside the belief's central 50 % interval |
 | `coverage_90` | | share of the true values of these places that are inside the belief's central 90 % interval |
 | `coverage_95` | | share of the true values of these places that are inside the belief's central 95 % interval |
@@ -182,6 +183,7 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("rmspe", "RMSPE", "field", _last("rmspe")),
         Metric("nlpd", "NLPD", "nat", _last("nlpd")),
+        Metric("promised_error", "Promised error", "field", _last("promised_error")),
         *(
             Metric(f"{key}_{level}", f"{what} in {level} % intervals", "", _last(f"{key}_{level}"))
             for key, what in (("coverage", "Truth"), ("reading_coverage", "Readings"))

@@ -35,6 +35,8 @@ STAGE_KEYS = (
     "rmspe",
     "nlpd",
     *SCORES[2:],
+    "promised_error",
+    "promised_worst",
     "driven_metres",
     "driven_seconds",
 )

@@ -15,6 +15,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.probable import most_probable
+from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.kernels import NONE
@@ -182,6 +183,7 @@ class Recorder:
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
             **scores,
+            **to_record(belief.promise(self._topology.weights, found)),
             observed=int(observed.sum()),
             set_aside=stage.value is None and stage.went is None and not bool(observed[goal]),
             driven_metres=stage.driven.metres,
@@ -207,6 +209,8 @@ class Recorder:
             f"gap {record['upper'] - record['lower']:.3g} nat",
             f"{'foreseen' if record['foreseen'] else 'planned'} in {record['plan_seconds']:.2f} s",
         ]
+        if record["promised_error"] is not None:
+            parts.append(f"promised {record['promised_error']:.4g}{unit}")
         if error is not None:
             parts.append(f"RMSPE {error:.4g}{unit}")
         if record.get("regret") is not None:

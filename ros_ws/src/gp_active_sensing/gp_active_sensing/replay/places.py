@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.replay.stages import Show
 from gp_active_sensing.sim.scores import NO_SCORES, Scores
@@ -49,7 +51,9 @@ class Places:
         if not new:
             return
         self._seen = observed.copy()
-        errors = self._errors()
+        found = loop.belief.mixture()
+        errors = self._errors(found)
+        promised = to_record(loop.belief.promise(loop.topology.weights, found))
         count = int(observed.sum()) - len(new)
         for place in new:
             count += 1
@@ -63,6 +67,7 @@ class Places:
                 "length_scales": [list(h.length_scales) for h in loop.belief.hyperparameters],
                 **({"kernels": kernels} if any(kernels) else {}),
                 **errors,
+                **promised,
                 "observed": count,
                 "readings": loop.counts["accepted"],
                 "driven_metres": self._parts.mission.probe.intake.metres,
@@ -71,10 +76,10 @@ class Places:
             recorder.stages.add(record)
             self._show(record)
 
-    def _errors(self) -> Scores:
+    def _errors(self, found: Mixture) -> Scores:
         """Return how far the map is from the truth, where that is known."""
         scorer = self._parts.recorder.scorer
         if scorer is None:
             return NO_SCORES
         mission = self._parts.mission
-        return scorer.of(mission.loop.belief, 1e-9 * mission.until_ns)
+        return scorer.of(mission.loop.belief, 1e-9 * mission.until_ns, found)

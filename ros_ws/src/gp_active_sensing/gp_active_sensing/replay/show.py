@@ -77,6 +77,8 @@ def _place_line(record: Mapping[str, Any]) -> str:
         f"read {record['value']:.2f}",
         *believed(record),
     ]
+    if record.get("promised_error") is not None:
+        parts.append(f"promised {record['promised_error']:.2f}")
     if record.get("rmspe") is not None:
         parts.append(f"RMSPE {record['rmspe']:.2f}")
     return "  ".join(parts)

@@ -136,6 +136,7 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         spread = float(np.std(done.truth[-1]))
         text = f"RMSPE, against the noise-free truth (field sd {spread:.3g})"
         yield tile(f"{last.rmspe:.3g}{unit}", text)
+    yield from _promise_tiles(data, done, unit)
     held = last.scores["coverage_90"]
     if held is not None and done.truth is not None:
         text = "of the true values at places not observed are in the belief's 90 % intervals"
@@ -169,6 +170,21 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
     if any(gap > 0.0 for gap in gaps):
         text = f"{np.median(gaps):.3g} {payload['valueUnit']}".rstrip()
         yield tile(text, "median gap of the bounds")
+
+
+def _promise_tiles(data: RunData, done: Replay, unit: str) -> Iterator[str]:
+    """Say what the belief promises of its map, and what nobody could promise less than."""
+    promised = done.steps[-1].promised
+    if promised is None:
+        return
+    text = "error of the map as the belief promises it"
+    if "least_error" in data.summary:
+        least, places = data.summary["least_error"], data.summary["least_places"]
+    else:  # of an older run, or one that goes on
+        least, places = done.belief.floor(data.topology.weights) or (None, None)
+    if least is not None:
+        text += f"; nobody could promise less than {least:.3g}{unit} with {places} places read"
+    yield tile(f"{promised:.3g}{unit}", text)
 
 
 def _search_tiles(data: RunData, unit: str) -> Iterator[str]:
@@ -209,6 +225,7 @@ _COLUMNS = (
     ("stage", "stage", "d"),
     ("place", "name", ""),
     ("reading", "value", ".2f"),
+    ("promised error", "promised_error", ".3f"),
     ("RMSPE", "rmspe", ".3f"),
     ("NLPD", "nlpd", ".3f"),
     ("truth in 90 %", "coverage_90", ".3f"),
@@ -244,7 +261,7 @@ def _stages(data: RunData) -> str:
 
 def _table(records: Sequence[Any]) -> str:
     columns = _COLUMNS + (_FOLLOWED if any("went" in record for record in records) else ())
-    for key in ("regret", "coverage_90", "reading_coverage_90"):
+    for key in ("promised_error", "regret", "coverage_90", "reading_coverage_90"):
         if not any(record.get(key) is not None for record in records):
             columns = tuple(column for column in columns if column[1] != key)
     if any("probe" in record for record in records):

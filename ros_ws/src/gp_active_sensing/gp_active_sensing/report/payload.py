@@ -121,6 +121,7 @@ def _step(
         **({"kernels": [round(w, 4) for w in step.kernels.values()]} if step.kernels else {}),
         "rmspe": _significant(step.rmspe),
         "nlpd": _significant(step.nlpd),
+        "promised": _significant(step.promised),
         "held": _percent(step, "coverage"),
         "heldReadings": _percent(step, "reading_coverage"),
         "r": len(step.readings),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.promise import Promise
 from gp_active_sensing.events import home_of, plan_of
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.report.source import RunData
@@ -43,6 +44,8 @@ class Step:
         kernels: belief over the kernels by their names, {} where there is one only.
         observed: number of places with a reading.
         scores: of the map, all None without a truth.
+        promised: error of the map that the belief promises; None where that was neither kept nor
+            worked out again.
     """
 
     number: int
@@ -57,6 +60,7 @@ class Step:
     kernels: Mapping[str, float]
     observed: int
     scores: Mapping[str, float | None]
+    promised: float | None = None
 
     @property
     def rmspe(self) -> float | None:
@@ -201,8 +205,10 @@ class _Again:
             record.get("rmspe") is not None and all(key in record for key in SCORES)
         )
         scores: Mapping[str, Any] = NO_SCORES
+        promise: Promise | None = None
         if with_map or lacks:
             found = self.belief.mixture()
+            promise = self.belief.promise(self._topology.weights, found)
             at = _number(record.get("truth_seconds"), self._seconds)
             if self._scorer is not None and lacks:
                 scores = self._scorer.of(self.belief, at, found)
@@ -225,6 +231,9 @@ class _Again:
             kernels=kernel_masses(self.belief, self.belief.weights),
             observed=int(self.belief.observed.sum()),
             scores={key: _number(record.get(key), scores[key]) for key in SCORES},
+            promised=_number(
+                record.get("promised_error"), None if promise is None else promise.error
+            ),
         )
 
     def _expected(self, plan: Plan | None, went: int | None) -> tuple[float, float] | None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.belief.explained import Explained
+from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import (
     cost_of,
@@ -354,6 +355,7 @@ class Mission:
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
             **self.scorer.of(belief, seconds, found),
+            **to_record(belief.promise(topology.weights, found)),
             **self._explained.to_record(),
             observed=int(belief.observed.sum()),
             set_aside=goal in self.loop.set_aside,

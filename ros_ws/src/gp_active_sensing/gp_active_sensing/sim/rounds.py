@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gp_active_sensing.belief.explained import Explained
+from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.events import stage_record
 from gp_active_sensing.loop import SensingLoop
@@ -214,6 +215,7 @@ class Rounds:
             "length_scales": [h.length_scales for h in loop.belief.hyperparameters],
             "kernels": [h.kernel for h in loop.belief.hyperparameters],
             **self._scorer.of(loop.belief, self.seconds, found),
+            **to_record(loop.belief.promise(topology.weights, found)),
             **self._explained.to_record(),
         }
         records = []

@@ -99,10 +99,18 @@ class Scorer:
         ) = _of_readings(belief, found, truth, self.sensor)
         return scores
 
-    def error_everywhere(self, mean: FloatArray, seconds: float) -> float | None:
-        """Return the root mean squared error of (n,) means over all places, observed ones too."""
-        known: BoolArray = self.truth.known(seconds)
-        return rmse(mean[known], self.truth.at(seconds)[known])
+    def error_everywhere(
+        self, mean: FloatArray, seconds: float, weights: FloatArray
+    ) -> float | None:
+        """Return the root mean squared error of (n,) means over all places, observed ones too.
+
+        Args:
+            mean: (n,) of the field.
+            seconds: time of the mission [s].
+            weights: (n,) of the places.
+        """
+        known: BoolArray = self.truth.known(seconds) & (weights > 0.0)
+        return rmse(mean[known], self.truth.at(seconds)[known], weights[known])
 
 
 def _of_readings(

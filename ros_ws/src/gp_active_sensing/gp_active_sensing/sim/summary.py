@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.sim.regret import objective_of, regret_summary
 from gp_active_sensing.sim.scores import NO_SCORES, Scorer
-from gp_active_sensing.types import Cost
+from gp_active_sensing.types import Cost, FloatArray
 from gp_active_sensing.versions import versions
 
 __all__ = ["RunSummary", "length_scale_weights", "summarise"]
 
 AGAINST = "the noise-free truth, over the places not observed"
 AT_THE_END = "the noise-free truth as it was at the end, over the places not observed"
+RUNNING = "running"
 _REJECTED = "rejected_"
 
 
@@ -56,7 +58,13 @@ class RunSummary:
             are inside the belief's central intervals.
         reading_coverage_50, reading_coverage_90, reading_coverage_95: the same for new readings
             there.
-        rmse: root mean squared error over all places, observed ones included.
+        rmse: root mean squared error over all places, observed ones included, by `map.weights`.
+        promised_error: what the belief promises of that, see `Belief.promise`; None while too few
+            readings have come.
+        promised_worst: standard deviation of the place of which least is known.
+        least_error: what nobody could promise less than with as many places read, see `floor`;
+            None where that is not worked out.
+        least_places: how many these are; None with `least_error`.
         explained: share of the variance of the places' average readings that the readings of the
             other places explain; 0 or less: no better than a constant; None with too few places,
             or where readings age.
@@ -106,6 +114,10 @@ class RunSummary:
     reading_coverage_90: float | None
     reading_coverage_95: float | None
     rmse: float | None
+    promised_error: float | None
+    promised_worst: float | None
+    least_error: float | None
+    least_places: int | None
     explained: float | None
     regret: dict[str, Any]
     length_scales: tuple[dict[str, Any], ...]
@@ -169,12 +181,14 @@ def summarise(
         rejected = {w.removeprefix(_REJECTED): n for w, n in counts if w.startswith(_REJECTED)}
     scores, error = NO_SCORES, None
     against = ""
+    counted = loop.topology.weights
+    found = belief.mixture()
     regret: dict[str, Any] = {}
     if scorer is not None:
-        truth, found = scorer.truth, belief.mixture()
+        truth = scorer.truth
         against = AT_THE_END if truth.changes else AGAINST
         scores = scorer.of(belief, at_seconds, found)
-        error = scorer.error_everywhere(found.moments()[0], at_seconds)
+        error = scorer.error_everywhere(found.moments()[0], at_seconds, counted)
         objective = objective_of(loop.policy, config.get("seek"))
         regret = regret_summary(records, truth, names, objective, at_seconds)
     return RunSummary(
@@ -201,6 +215,8 @@ def summarise(
         errors_against=against,
         **scores,
         rmse=error,
+        **to_record(belief.promise(counted, found)),
+        **_least(belief, counted, over=status != RUNNING),
         explained=_explained(belief),
         regret=regret,
         length_scales=length_scale_weights(belief),
@@ -211,6 +227,13 @@ def summarise(
         versions=versions(),
         run_dir=str(run_dir),
     )
+
+
+def _least(belief: Belief, weights: FloatArray, *, over: bool) -> dict[str, Any]:
+    """Return what nobody could promise less than; nothing while the mission goes on."""
+    floor = belief.floor(weights) if over else None
+    error, places = (None, None) if floor is None else floor
+    return {"least_error": error, "least_places": places}
 
 
 def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:

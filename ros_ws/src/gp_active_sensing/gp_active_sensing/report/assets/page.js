@@ -42,11 +42,15 @@
       return {};
     }
     const line = (name, values, colour, more) => ({ kind: 'line', name, values, colour, ...more });
-    const [rmspe, nlpd] = [column('rmspe'), column('nlpd')];
+    const [rmspe, nlpd, promised] = [column('rmspe'), column('nlpd'), column('promised')];
     const inUnit = (name) => (unit ? `${name} [${unit}]` : name);
     if (run.regret) add(regret(run, inUnit, line));
     if (has(rmspe)) {
       add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
+    }
+    if (has(promised)) {
+      const title = inUnit('Error of the map that the belief promises');
+      add({ title, unit, fromZero: true, ...settled(promised, true), series: [line('promised', promised, 'var(--second)')] });
     }
     if (has(nlpd)) add({ title: 'Surprise at the truth (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
     for (const [key, what] of [['held', 'True values'], ['heldReadings', 'New readings']]) {
@@ -136,6 +140,7 @@
     } else if (step.home) parts.push([run.places.names[step.path[step.path.length - 1]], 'is where the mission had to end']);
     else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
     parts.push([`${step.observed} of ${run.places.n}`, 'places observed']);
+    if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit), 'promised']);
     if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit), 'RMSPE']);
     if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
     const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];

@@ -158,7 +158,9 @@ def test_a_filled_value_is_never_scored(
         np.testing.assert_array_equal(truth.known(6.0), [True, False, True])
         scorer = Scorer(truth, SimulatedSensor(truth, SensorConfig(), 0))
         mean = np.array([1.0, 2.0, 3.0])
-        found.append((scorer.of(believed(3), 6.0), scorer.error_everywhere(mean, 6.0)))
+        found.append(
+            (scorer.of(believed(3), 6.0), scorer.error_everywhere(mean, 6.0, np.ones(len(mean))))
+        )
     assert found[0] == found[1]
     assert found[0][0]["rmspe"] is not None
     assert found[0][0]["nlpd"] is not None

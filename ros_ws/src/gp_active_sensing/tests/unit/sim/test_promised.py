@@ -1,0 +1,120 @@
+"""The promised error and its floor in records, summaries, the console and the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.console import stage_line, summary_lines
+from gp_active_sensing.experiments.metrics import METRICS
+from gp_active_sensing.report import write_report
+from gp_active_sensing.report.source import load_run
+from gp_active_sensing.report.steps import replay
+from gp_active_sensing.sim import run_scenario, scenario_from_mapping
+from gp_active_sensing.sim.summary import RunSummary
+from gp_active_sensing.wording import promised
+
+SMALL: dict[str, Any] = {
+    "name": "pond",
+    "map": {"kind": "grid", "columns": 7, "rows": 5, "spacing": 10.0},
+    "field": {"kind": "gp", "length_scale": 20.0, "signal_std": 2.0, "mean": 5.0, "unit": "m"},
+    "policy": {"name": "integrated_variance"},
+    "probe": {"start": "c0r0"},
+    "sensor": {"noise_std": 0.2},
+    "budget": {"readings": 8},
+}
+
+
+def run(out: Path, **more: Any) -> RunSummary:
+    mapping = {**SMALL, **more}
+    return run_scenario(scenario_from_mapping(mapping), out)
+
+
+def records_of(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("probes", [1, 2])
+def test_records_and_summary_hold_what_the_belief_promises(tmp_path: Path, probes: int) -> None:
+    area = {"outline": [[0, 0], [20, 20]], "weight": 3}
+    grid = {**SMALL["map"], "weights": {"areas": [area], "elsewhere": 0.5}}
+    summary = run(tmp_path / "run", map=grid, probes=probes)
+    records = records_of(tmp_path / "run")
+    assert [r["promised_error"] is None for r in records[:4]] == [True, True, True, False]
+    data = load_run(tmp_path / "run")
+    done = replay(data)
+    weights = data.topology.weights
+    _, variance = done.belief.predict()
+    exact = float(np.sqrt(np.average(variance, weights=weights)))
+    assert records[-1]["promised_error"] == pytest.approx(exact)
+    assert summary.promised_error == pytest.approx(exact)
+    assert summary.promised_worst == pytest.approx(float(np.sqrt(variance.max())))
+    assert summary.least_places == 8
+    assert summary.least_error is not None
+    assert summary.least_error < exact
+    assert METRICS["promised_error"].value({}, records) == records[-1]["promised_error"]
+    truth = data.truth
+    assert truth is not None
+    mean, _ = done.belief.predict()
+    error = float(np.sqrt(np.average(np.square(mean - truth.at(0.0)), weights=weights)))
+    assert summary.rmse == pytest.approx(error)
+    assert [step.promised for step in done.steps[1:]] == pytest.approx(
+        [r["promised_error"] for r in records], nan_ok=True
+    )
+
+
+def test_the_words_of_it(tmp_path: Path) -> None:
+    summary = run(tmp_path / "run").to_mapping()
+    (line,) = [text for text in summary_lines(summary) if "promised error" in text]
+    assert promised(summary) in line
+    assert f"{summary['promised_error']:.3g} m (" in line
+    assert f"nobody could promise less than {summary['least_error']:.3g} m with 8 places" in line
+    without = {**summary, "least_error": None, "least_places": None}
+    assert "nobody" not in promised(without)
+    record = records_of(tmp_path / "run")[-1]
+    assert f"promised {record['promised_error']:.2f} m" in stage_line(record, unit="m")
+    assert "promised" not in stage_line({**record, "promised_error": None}, unit="m")
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "error of the map as the belief promises it; nobody could promise less than" in page
+
+
+def test_a_report_of_an_older_run_works_it_out(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    path = tmp_path / "run" / "summary.json"
+    summary = json.loads(path.read_text())
+    kept = {key: summary.pop(key) for key in ("promised_error", "promised_worst")}
+    least = [summary.pop("least_error"), summary.pop("least_places")]
+    path.write_text(json.dumps(summary))
+    lines = records_of(tmp_path / "run")
+    for record in lines:
+        del record["promised_error"], record["promised_worst"]
+    (tmp_path / "run" / "records.jsonl").write_text("".join(json.dumps(r) + "\n" for r in lines))
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert f"nobody could promise less than {least[0]:.3g} m with 8 places read" in page
+    assert f"{kept['promised_error']:.3g} m" in page
+
+
+def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
+    from gp_active_sensing.sim.mission import Mission
+    from gp_active_sensing.sim.summary import summarise
+    from gp_active_sensing.sim.world import build_loop, build_world
+
+    scenario = scenario_from_mapping(SMALL)
+    world = build_world(scenario)
+    mission = Mission(scenario, world, build_loop(scenario, world.topology))
+    while not mission.ended:
+        mission.step()
+        mission.finish_stage()
+
+    def of(status: str) -> RunSummary:
+        return summarise(
+            SMALL, mission.loop, [], status=status, reason="", driven=mission.driven, run_dir=""
+        )
+
+    assert of("running").least_error is None
+    assert of("running").promised_error is not None
+    assert of("interrupted").least_places == 8
