@@ -18,6 +18,7 @@ BENCHMARKS = (
     "belief",
     "beliefs",
     "draws",
+    "promise",
     "algorithm1",
     "experiment1",
     "free",

@@ -213,7 +213,7 @@ def take(
     waypoint = cell.plan.waypoint
     if observed[waypoint] or waypoint in loop.set_aside | loop.blocked:
         return None
-    if not loop.fits(cell.plan, after=rest, remaining=remaining):
+    if not loop.fits(cell.plan, after=rest, remaining=remaining) or loop.good_enough():
         return None
     loop.adopt(cell.after, probe)
     for record in cell.said:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.promise import Aim
 from gp_active_sensing.evidence import Evidence
 from gp_active_sensing.joint import Joint
 from gp_active_sensing.planning.allowance import Allowance, in_metres
@@ -55,6 +56,7 @@ class SensingLoop(Evidence):
         retries: how often a visit that gave no reading is tried again before it is set aside.
         snap_distance: farthest distance of a reading's position from its place [m].
         speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
+        aim: error of the map with which the mission is over, whatever is left of the budget.
         clock: monotonic seconds, for limits in seconds only.
 
     Raises:
@@ -73,6 +75,7 @@ class SensingLoop(Evidence):
         retries: int = 2,
         snap_distance: float = math.inf,
         speed: float | None = None,
+        aim: Aim | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         if belief.n != topology.n:
@@ -87,6 +90,7 @@ class SensingLoop(Evidence):
         self.seed = seed
         self.limit = limit
         self.speed = speed
+        self.aim = aim
         self.blocked: set[int] = set()
         """Places that cannot be reached at present; kept by the driver."""
         self.policy_state: PolicyState = None
@@ -193,6 +197,8 @@ class SensingLoop(Evidence):
         left = self.readings_for(probe, pending)
         if left is not None and left <= 0:
             return no_plan(READINGS_SPENT)
+        if why := self.good_enough():
+            return no_plan(why)
         unavailable = frozenset(self.set_aside | self.blocked)
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
         joint = Joint(self.policy_state, self.spent)
@@ -236,6 +242,10 @@ class SensingLoop(Evidence):
                     joint.keep(name, place, theirs)
         self.policy_state = joint.state()
         return plan
+
+    def good_enough(self) -> str:
+        """Return why nothing more has to be read, "" while something has; see `Aim`."""
+        return "" if self.aim is None else self.aim.met(self.belief, self.topology.weights)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return how many readings are left for a probe; None = any number.

@@ -12,6 +12,7 @@ more is asked, see `assurance`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,13 @@ from gp_active_sensing.types import FloatArray
 if TYPE_CHECKING:
     from gp_active_sensing.belief.belief import Belief
 
-__all__ = ["MEAN", "OF", "WORST", "Promise", "assurance", "promise_of", "to_record"]
+__all__ = ["MEAN", "OF", "SURE", "WORST", "Aim", "Promise", "assurance", "promise_of", "to_record"]
 
 MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
 """What a promise is of: the root mean over the places, or the place that is worst."""
+SURE = 0.9
+"""Probability with which the error to be expected has to be at most the one that is asked for."""
 _TINY = 1e-300
 
 
@@ -41,6 +44,41 @@ class Promise(NamedTuple):
 
     error: float
     worst: float
+
+
+@dataclass(frozen=True)
+class Aim:
+    """An error of the map at which a mission has done enough.
+
+    Args:
+        error: in the sensor's unit.
+        of: the root mean over the places, or the worst place: one of `OF`.
+    """
+
+    error: float
+    of: str = MEAN
+
+    def met(self, belief: Belief, weights: FloatArray) -> str:
+        """Return why a map is good enough, "" while it is not.
+
+        Its promised error has to be at most the error asked for, and besides the error to be
+        expected with a probability of `SURE`, see `assurance`.
+
+        Args:
+            belief: what is known.
+            weights: (n,) of the places.
+        """
+        found = belief.mixture()
+        promise = belief.promise(weights, found)
+        if promise is None:
+            return ""
+        promised = promise.worst if self.of == WORST else promise.error
+        if promised > self.error or assurance(belief, weights, self.error, self.of) < SURE:
+            return ""
+        what = "of its worst place" if self.of == WORST else "of the map"
+        return (
+            f"the promised error {what} is {promised:.3g}, at most {self.error:.6g} was asked for"
+        )
 
 
 def to_record(promise: Promise | None) -> dict[str, Any]:

@@ -137,6 +137,7 @@ def _build(
             limit=plan_limit(config.limit.seconds, config.limit.expansions),
             retries=config.mission.retries,
             speed=config.probe.own_speed,
+            aim=config.budget.aim(),
             clock=clock,
         )
         loop.snap_distance = matcher.snap_distance

@@ -204,7 +204,7 @@ class Mission(Noticing):
             return False
         if not all(probe.resting and probe.stages.home is None for probe in present):
             return False
-        if self.loop.blocked and self.loop.remaining.readings != 0:
+        if self.loop.blocked and self.loop.remaining.readings != 0 and not self.loop.good_enough():
             if not self.reason.endswith(AGAIN):
                 self.reason = f"{present[-1].resting}; {AGAIN}"
                 logger.info("nothing can be chosen: %s", self.blocked.waits(self._now_ns))

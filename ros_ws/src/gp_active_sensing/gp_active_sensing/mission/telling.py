@@ -82,7 +82,8 @@ class Telling:
     def _uncertainty_now(self, std: FloatArray) -> str:
         """Return how little is known of the map (root mean variance), and how little was."""
         with np.errstate(over="ignore", invalid="ignore"):
-            now = float(np.sqrt(np.mean(np.square(std))))
+            weights = self._mission.loop.topology.weights
+            now = float(np.sqrt(np.average(np.square(std), weights=weights)))
         if not math.isfinite(now):
             return ""
         before, self._uncertainty = self._uncertainty, brief(now)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.belief.promise import MEAN, OF, Aim
 from gp_active_sensing.config import (
     Param,
     from_mapping,
@@ -130,6 +131,23 @@ class BudgetConfig:
     readings: int | None = param(None, help="newly observed places", low=1)
     metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
     seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
+    error: float | None = param(
+        None,
+        help="the mission is over when the belief promises at most this error of its map, and is "
+        "90 % sure of it",
+        unit="field unit",
+        above=0.0,
+    )
+    error_of: str = param(
+        MEAN,
+        help="what error is of: the root mean over the places, by map.weights, or the worst place "
+        "that has a weight",
+        choices=OF,
+    )
+
+    def aim(self) -> Aim | None:
+        """Return the error at which the mission is over, None where it is not by an error."""
+        return None if self.error is None else Aim(self.error, self.error_of)
 
     def budget(self) -> Budget:
         """Return the loop's budget."""

@@ -213,6 +213,7 @@ def build_loop(
         limit=scenario.limit.limit(),
         retries=scenario.sensor.retries,
         speed=scenario.probe.own_speed,
+        aim=scenario.budget.aim(),
         clock=clock,
     )
 
