@@ -39,9 +39,10 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
+from gp_active_sensing.types import MEAN, Aim, Budget, CandidateValue, Cost, Plan, Reading
 
 __all__ = [
+    "aim_of",
     "answer_event",
     "asked_event",
     "average_of",
@@ -325,9 +326,25 @@ def blocked_event(location: int, *, until_ns: int, why: str, **more: Any) -> dic
     }
 
 
-def budget_event(budget: Budget, **more: Any) -> dict[str, Any]:
+def budget_event(budget: Budget, aim: Aim | None = None, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a budget that was changed; what was spent counts already."""
-    return {"event": "budget", **left_words(budget), **more}
+    error, of = (None, MEAN) if aim is None else (aim.error, aim.of)
+    return {"event": "budget", **left_words(budget), "error": error, "error_of": of, **more}
+
+
+def aim_of(event: Mapping[str, Any]) -> Aim | None:
+    """Return the error at which the mission is over, of a ``budget`` event.
+
+    Raises:
+        RunError: it has the wrong type.
+    """
+    try:
+        if event.get("error") is None:
+            return None
+        return Aim(finite(event, "error"), str(event["error_of"]))
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"journal: an event is not a budget ({error!r}): {dict(event)}"
+        raise RunError(msg) from error
 
 
 def left_words(budget: Budget) -> dict[str, float | None]:

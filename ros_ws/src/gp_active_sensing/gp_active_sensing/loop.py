@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.promise import Aim
+from gp_active_sensing.belief.promise import met
 from gp_active_sensing.evidence import Evidence
 from gp_active_sensing.joint import Joint
 from gp_active_sensing.planning.allowance import Allowance, in_metres
@@ -33,7 +33,7 @@ from gp_active_sensing.planning.base import (
 )
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, Clock, Cost, Plan, PlanLimit
+from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan, PlanLimit
 
 __all__ = ["SensingLoop"]
 
@@ -244,8 +244,8 @@ class SensingLoop(Evidence):
         return plan
 
     def good_enough(self) -> str:
-        """Return why nothing more has to be read, "" while something has; see `Aim`."""
-        return "" if self.aim is None else self.aim.met(self.belief, self.topology.weights)
+        """Return why nothing more has to be read, "" while something has; see `met`."""
+        return "" if self.aim is None else met(self.aim, self.belief, self.topology.weights)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return how many readings are left for a probe; None = any number.

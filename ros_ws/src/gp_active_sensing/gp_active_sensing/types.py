@@ -11,6 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "MEAN",
+    "OF",
+    "WORST",
+    "Aim",
     "BoolArray",
     "Budget",
     "CandidateValue",
@@ -29,6 +33,9 @@ __all__ = [
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+MEAN, WORST = "mean", "worst"
+OF = (MEAN, WORST)
+"""What an error of the map is of: the root mean over the places, or the place that is worst."""
 Clock: TypeAlias = Callable[[], float]
 """A monotonic clock in seconds; injected, never global."""
 
@@ -182,6 +189,19 @@ class Budget:
             None if self.seconds is None else self.seconds - cost.seconds,
             self.end,
         )
+
+
+@dataclass(frozen=True)
+class Aim:
+    """An error of the map at which a mission has done enough, whatever is left of its budget.
+
+    Args:
+        error: that the belief promises, in the sensor's unit.
+        of: the root mean over the places, or the worst place: one of `OF`.
+    """
+
+    error: float
+    of: str = MEAN
 
 
 @dataclass(frozen=True)

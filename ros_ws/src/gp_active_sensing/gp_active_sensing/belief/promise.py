@@ -12,25 +12,23 @@ more is asked, see `assurance`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.transform import IDENTITY
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief.belief import Belief
 
-__all__ = ["MEAN", "OF", "SURE", "WORST", "Aim", "Promise", "assurance", "promise_of", "to_record"]
+__all__ = ["FEWEST", "SURE", "Promise", "assurance", "met", "promise_of", "to_record"]
 
-MEAN, WORST = "mean", "worst"
-OF = (MEAN, WORST)
-"""What a promise is of: the root mean over the places, or the place that is worst."""
 SURE = 0.9
 """Probability with which the error to be expected has to be at most the one that is asked for."""
+FEWEST = 10
+"""Places to be read before a promise in a scale that nobody knew is enough."""
 _TINY = 1e-300
 
 
@@ -46,39 +44,29 @@ class Promise(NamedTuple):
     worst: float
 
 
-@dataclass(frozen=True)
-class Aim:
-    """An error of the map at which a mission has done enough.
+def met(aim: Aim, belief: Belief, weights: FloatArray) -> str:
+    """Return why a map is good enough, "" while it is not.
+
+    Its promised error has to be at most the error asked for, and besides the error to be expected
+    with a probability of `SURE`, see `assurance`. Where the scale is not known `FEWEST` places have
+    to be read: a few readings that happen to be alike look like a flat field, on one map of many,
+    whatever the probabilities say that they are of.
 
     Args:
-        error: in the sensor's unit.
-        of: the root mean over the places, or the worst place: one of `OF`.
+        aim: what is asked for.
+        belief: what is known.
+        weights: (n,) of the places.
     """
-
-    error: float
-    of: str = MEAN
-
-    def met(self, belief: Belief, weights: FloatArray) -> str:
-        """Return why a map is good enough, "" while it is not.
-
-        Its promised error has to be at most the error asked for, and besides the error to be
-        expected with a probability of `SURE`, see `assurance`.
-
-        Args:
-            belief: what is known.
-            weights: (n,) of the places.
-        """
-        found = belief.mixture()
-        promise = belief.promise(weights, found)
-        if promise is None:
-            return ""
-        promised = promise.worst if self.of == WORST else promise.error
-        if promised > self.error or assurance(belief, weights, self.error, self.of) < SURE:
-            return ""
-        what = "of its worst place" if self.of == WORST else "of the map"
-        return (
-            f"the promised error {what} is {promised:.3g}, at most {self.error:.6g} was asked for"
-        )
+    found = belief.mixture()
+    promise = belief.promise(weights, found)
+    few = not belief.scale_known and int(np.count_nonzero(belief.readings)) < FEWEST
+    if promise is None or few:
+        return ""
+    promised = promise.worst if aim.of == WORST else promise.error
+    if promised > aim.error or assurance(belief, weights, aim.error, aim.of) < SURE:
+        return ""
+    what = "of its worst place" if aim.of == WORST else "of the map"
+    return f"the promised error {what} is {promised:.3g}, at most {aim.error:.6g} was asked for"
 
 
 def to_record(promise: Promise | None) -> dict[str, Any]:
@@ -117,7 +105,7 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
         belief: what is known.
         weights: (n,) of the places.
         error: in the sensor's unit.
-        of: one of `OF`.
+        of: one of `types.OF`.
     """
     found = belief.mixture()
     counted = weights > 0.0

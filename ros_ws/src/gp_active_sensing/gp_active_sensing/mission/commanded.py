@@ -30,7 +30,7 @@ from gp_active_sensing.mission.roster import OFF_LIST, Roster
 from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.mission.trace import Trace
-from gp_active_sensing.types import Budget, Clock, Cost, Plan
+from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan
 
 __all__ = ["Commanded"]
 
@@ -156,7 +156,7 @@ class Commanded:
                 "the mission begins%s: %d places, budget %s",
                 f" ({who})" if who else "",
                 self.loop.topology.n,
-                budget_words(self.budget),
+                budget_words(self.budget, self.loop.aim),
             )
             self._go_on()
             return ""
@@ -215,22 +215,27 @@ class Commanded:
             self.inbox.wake()
             return ""
 
-    def set_budget(self, budget: Budget) -> None:
+    def set_budget(self, budget: Budget, aim: Aim | None = None) -> None:
         """Change what may be spent in all: readings of the mission, metres and seconds of a probe.
 
         What was spent counts; with less left than was promised, drives are given up.
+
+        Args:
+            budget: from now on.
+            aim: error of the map at which the mission is over.
         """
         with self.lock:
             if self.state == "ended":
                 logger.warning("the mission is over: another budget changes nothing")
                 return
-            before = budget_words(self.budget)
+            before = budget_words(self.budget, self.loop.aim)
             logger.info(
                 "the budget is now %s (was %s); readings spent or under way: %d, driven: %.0f m",
-                *(budget_words(budget), before, self.loop.spent, self.driven.metres),
+                *(budget_words(budget, aim), before, self.loop.spent, self.driven.metres),
             )
-            self._journal(budget_event(budget, stamp_ns=self._now_ns))
+            self._journal(budget_event(budget, aim, stamp_ns=self._now_ns))
             self.take_budget(budget)
+            self.loop.aim = aim
             self.decisions.give_up()
             left = self.loop.remaining.readings
             if left is not None:

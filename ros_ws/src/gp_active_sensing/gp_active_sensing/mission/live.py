@@ -19,6 +19,8 @@ LIVE = (
     "budget.readings",
     "budget.metres",
     "budget.seconds",
+    "budget.error",
+    "budget.error_of",
     "reading.gate",
     "reading.gate_places",
     "reading.delay",
@@ -74,7 +76,7 @@ def adjust(parts: Parts, before: ActiveSensingConfig, now: ActiveSensingConfig) 
                 probe.ahead.samples = samples
                 probe.ahead.drop()
         if now.budget != before.budget:
-            mission.set_budget(now.budget.budget())
+            mission.set_budget(now.budget.budget(), now.budget.aim())
 
 
 def _say(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:

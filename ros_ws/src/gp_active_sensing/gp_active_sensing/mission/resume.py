@@ -13,6 +13,7 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.events import (
+    aim_of,
     budget_of,
     cost_of,
     finite,
@@ -296,6 +297,8 @@ class Resumption:
     def _budget(self, event: Mapping[str, Any]) -> None:
         self._asked = None
         self._mission.take_budget(budget_of(event))
+        if "error" in event:
+            self._mission.loop.aim = aim_of(event)
 
     def _roster(self, event: Mapping[str, Any]) -> None:
         probe, why = self._probe(event), str(event["why"])

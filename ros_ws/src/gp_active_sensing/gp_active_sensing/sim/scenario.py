@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.belief.promise import MEAN, OF, Aim
 from gp_active_sensing.config import (
     Param,
     from_mapping,
@@ -27,7 +26,7 @@ from gp_active_sensing.sim.field import HUGE, FieldConfig
 from gp_active_sensing.sim.regret import OBJECTIVES, objective_of
 from gp_active_sensing.sim.traffic.config import TrafficConfig
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 from gp_active_sensing.yaml_files import apply_overrides, load_yaml
 
 __all__ = [

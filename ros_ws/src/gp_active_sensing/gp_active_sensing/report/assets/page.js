@@ -48,7 +48,7 @@
     if (has(rmspe)) {
       add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
-    if (has(promised)) {
+    if (has(promised) && steps.length > 1) {
       const title = inUnit('Error of the map that the belief promises');
       add({ title, unit, fromZero: true, ...settled(promised, true), series: [line('promised', promised, 'var(--second)')] });
     }

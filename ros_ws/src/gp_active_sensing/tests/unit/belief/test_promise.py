@@ -8,9 +8,10 @@ import pytest
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.covariance import FeatureCovariance, HyperParameters
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.promise import MEAN, OF, WORST, assurance, promise_of
+from gp_active_sensing.belief.promise import assurance, promise_of
 from gp_active_sensing.belief.transform import LOG, Transform
 from gp_active_sensing.kernels import kernels
+from gp_active_sensing.types import MEAN, OF, WORST
 
 N = 12
 WEIGHTS = np.array([0.0, 2.0, *np.ones(N - 2)])

@@ -13,7 +13,7 @@ from gp_active_sensing.events import budget_event, budget_of
 from gp_active_sensing.mission.build import build_parts
 from gp_active_sensing.mission.live import LIVE, adjust
 from gp_active_sensing.mission.settings import ActiveSensingConfig, MissionConfig
-from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.types import Aim, Budget, PlanLimit
 from tests.unit.mission.test_blocked import stand, under_way
 from tests.unit.mission.test_mission import drive_to
 from tests.unit.mission.worlds import Rig, grid
@@ -28,7 +28,13 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     before = config(budget={"readings": 3, "metres": 50.0})
     parts = build_parts(before, None)
     now = config(
-        budget={"readings": 2, "metres": 60.0, "seconds": 70.0},
+        budget={
+            "readings": 2,
+            "metres": 60.0,
+            "seconds": 70.0,
+            "error": 1.5,
+            "error_of": "worst",
+        },
         limit={"expansions": 5},
         plan_ahead_samples=3,
         mission={
@@ -62,6 +68,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     mission = parts.mission
     assert mission.loop.limit == PlanLimit(None, 5)
     assert mission.loop.retries == 7
+    assert mission.loop.aim == Aim(1.5, "worst")
     assert mission.loop.remaining.readings == 2
     assert mission.budget == Budget(2, 60.0, 70.0)
     probe = mission.probe

@@ -34,12 +34,12 @@ def test_a_decision_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) ->
     telling = Telling(rig.mission, "ie", "degC")
     telling.decision("", plan)
     assert told(caplog) == [], "not before the stage before is told"
-    telling.decisions(np.array([3.0, 4.0]))
+    telling.decisions(np.array([3.0, 4.0, 12.5**0.5]))
     where, why = told(caplog)
     assert where == "stage 1: next: c1r0 (10 m); map uncertainty 3.54 degC"
     assert why.startswith("stage 1: chosen: c1r0, the only place that could be next, worth ")
     assert " nat" in why
-    telling.decisions(np.zeros(2))
+    telling.decisions(np.zeros(3))
     assert len(told(caplog)) == 2, "each once"
 
 

@@ -94,6 +94,7 @@ def test_maps_and_charts_are_drawn(show: Open, grid: Path) -> None:
         "Why here",
         "Belief over the length-scale",
         "Prediction error (RMSPE)",
+        "Error of the map that the belief promises",
         "Surprise at the truth (NLPD) [nat]",
         "True values in the central intervals [%]",
         "New readings in the central intervals [%]",

@@ -1,0 +1,248 @@
+"""Missions that end when the map is good enough: simulated, of nodes, resumed, with a way home."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.events import aim_of, budget_event, budget_of
+from gp_active_sensing.foresight import foresee, take
+from gp_active_sensing.mission.command_words import budget_words
+from gp_active_sensing.sim import build_world, run_scenario
+from gp_active_sensing.sim.rounds import Rounds
+from gp_active_sensing.sim.scenario import BudgetConfig
+from gp_active_sensing.sim.world import build_loop
+from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Reading
+from tests.unit.mission.missions import Drive, Killed
+from tests.unit.sim.scenarios import GRID, mapping, scenario
+
+WANTED = {"readings": 12, "error": 2.0}
+WHY = "the promised error of the map is"
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text("utf-8").splitlines()]
+
+
+def aimed(**sections: Any) -> Any:
+    return scenario(mapping(GRID), **{"budget": WANTED, **sections})
+
+
+def test_it_ends_at_the_first_reading_after_which_it_holds(tmp_path: Path) -> None:
+    summary = run_scenario(aimed(), tmp_path / "run")
+    assert summary.reason.startswith(WHY)
+    assert summary.reason.endswith("at most 2 was asked for")
+    assert 0 < summary.observed < 12
+    promised = [record["promised_error"] for record in records_of(tmp_path / "run")]
+    assert promised[-1] <= 2.0
+    assert summary.promised_error == promised[-1]
+    whole = run_scenario(aimed(budget={"readings": 12, "error": None}), tmp_path / "whole")
+    assert whole.observed == 12
+    same = records_of(tmp_path / "whole")[: summary.stages]
+    assert [r["promised_error"] for r in same] == promised
+    # One reading earlier it did not hold.
+    world = build_world(aimed())
+    loop = build_loop(aimed(), world.topology)
+    weights = world.topology.weights
+    assert loop.good_enough() == ""
+    for record in same:
+        assert loop.good_enough() == ""
+        loop.tell([Reading(0, record["location"], record["value"])])
+    assert loop.good_enough() == summary.reason
+    assert assurance(loop.belief, weights, 2.0) >= SURE
+
+
+def test_a_promise_alone_is_not_enough() -> None:
+    given = scenario(GRID)
+    loop = build_loop(given, build_world(given).topology)
+    for place, value in ((0, 30.0), (5, 36.0), (11, 33.5)):
+        loop.tell([Reading(0, place, value)])
+    weights = loop.topology.weights
+    promise = loop.belief.promise(weights)
+    assert promise is not None
+    assert assurance(loop.belief, weights, promise.error) < SURE
+    assert met(Aim(promise.error), loop.belief, weights) == ""
+    assert met(Aim(1e6), loop.belief, weights).startswith(WHY)
+    assert met(Aim(promise.error, WORST), loop.belief, weights) == ""
+    assert met(Aim(1e6, WORST), loop.belief, weights).startswith(
+        "the promised error of its worst place is"
+    )
+
+
+def test_a_few_readings_that_are_alike_are_not_enough() -> None:
+    given = scenario(mapping(GRID), belief=None)
+    loop = build_loop(given, build_world(given).topology)
+    for place in range(FEWEST):
+        assert met(Aim(1e6), loop.belief, loop.topology.weights) == ""
+        loop.tell([Reading(0, place, 30.0 + 0.01 * place)])
+    assert met(Aim(1e6), loop.belief, loop.topology.weights).startswith(WHY)
+
+
+def test_the_worst_place_takes_longer_than_the_mean(tmp_path: Path) -> None:
+    found = {
+        of: run_scenario(aimed(budget={**WANTED, "error_of": of}), tmp_path / of)
+        for of in (MEAN, WORST)
+    }
+    assert found[MEAN].observed <= found[WORST].observed
+    assert found[WORST].promised_worst is not None
+    assert found[WORST].promised_worst <= 2.0
+
+
+def test_what_counts_is_the_region_of_interest(tmp_path: Path) -> None:
+    areas = [{"outline": [[-1, -1], [11, 11]]}]
+    weights = {"areas": areas, "elsewhere": 0}
+    part = run_scenario(aimed(map={"weights": weights}), tmp_path / "part")
+    whole = run_scenario(aimed(), tmp_path / "whole")
+    assert part.reason.startswith(WHY)
+    assert part.observed <= whole.observed
+
+
+def test_resumed_at_any_stage_it_ends_the_same(tmp_path: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    whole = run_scenario(aimed(), tmp_path / "whole", clock=lambda: 0.0)
+
+    def stop(record: Any) -> None:
+        if record["stage"] == whole.stages:
+            raise Stop
+
+    with pytest.raises(Stop):
+        run_scenario(aimed(), tmp_path / "cut", on_stage=stop, clock=lambda: 0.0)
+    again = run_scenario(aimed(), tmp_path / "cut", resume=True, clock=lambda: 0.0)
+    assert again.reason == whole.reason
+    assert records_of(tmp_path / "cut") == records_of(tmp_path / "whole")
+
+
+def test_the_way_home_is_kept(tmp_path: Path) -> None:
+    given = aimed(probe={"start": 0, "end": "start"}, budget={**WANTED, "metres": 400.0})
+    summary = run_scenario(given, tmp_path / "run")
+    assert summary.reason.startswith(WHY)
+    events = [json.loads(x) for x in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    home = next(event for event in events if event["event"] == "home")
+    assert home["path"][-1] == 0
+    assert home["reason"] == summary.reason == events[-1]["reason"]
+
+
+@pytest.mark.parametrize("probes", [2, 3])
+def test_several_probes_all_end(tmp_path: Path, probes: int) -> None:
+    summary = run_scenario(aimed(probes=probes), tmp_path / "run")
+    assert (summary.status, summary.observed < 12) == ("finished", True)
+    assert summary.reason.startswith(WHY)
+
+
+def test_rounds_end_as_well() -> None:
+    given = aimed(probes=2)
+    world = build_world(given)
+    rounds = Rounds(given, world, build_loop(given, world.topology, budget=world.budget))
+    assert 0 < len(list(rounds.play())) < 12
+    assert rounds.reason.startswith(WHY)
+
+
+def test_nothing_that_was_foreseen_is_done_when_it_is_reached() -> None:
+    given = aimed(budget={"readings": 12, "error": 1e-3})
+    loop = build_loop(given, build_world(given).topology)
+    plan = loop.ask(0)
+    foresight = foresee(loop, plan.waypoints[0], cost=plan.cost)
+    assert foresight is not None
+    value = foresight.medians[2]
+    loop.moved(plan.cost)
+    loop.tell([Reading(0, plan.waypoints[0], value)])
+    ready = loop.snapshot()
+    assert take(ready, foresight, value) is not None
+    loop.aim = Aim(1e6)
+    assert take(loop, foresight, value) is None
+
+
+def nodes(run_dir: Path | None, **more: Any) -> Drive:
+    return Drive(run_dir, budget={"readings": 25, "error": 0.8}, **more)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_mission_of_the_nodes(ahead: bool) -> None:
+    drive = nodes(None, plan_ahead=ahead)
+    drive.start()
+    drive.run()
+    mission = drive.built.mission
+    assert mission.state == "ended"
+    assert mission.reason.startswith(WHY)
+    assert 3 < int(mission.loop.belief.observed.sum()) < 25
+
+
+def test_a_node_that_was_killed_ends_the_same(tmp_path: Path) -> None:
+    whole = nodes(tmp_path / "whole")
+    whole.start()
+    whole.run()
+    cut = nodes(tmp_path / "cut")
+    cut.die_at = len(whole.decided)  # when it is asked the last time
+    cut.start()
+    with pytest.raises(Killed):
+        cut.run()
+    cut.kill()
+    cut.start()
+    cut.run()
+    assert cut.decided == whole.decided
+    assert cut.built.mission.reason == whole.built.mission.reason
+
+
+def test_places_that_are_blocked_are_not_waited_for() -> None:
+    drive = nodes(None, mission={"block_seconds": 1e6})
+    drive.start()
+    while len(drive.decided) < 3:
+        drive.step()
+    drive.built.mission.loop.blocked.add(29)
+    drive.run()
+    assert drive.built.mission.reason.startswith(WHY)
+
+
+def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_path: Path) -> None:
+    drive = nodes(tmp_path / "run")
+    drive.start()
+    while len(drive.decided) < 2:
+        drive.step()
+    mission = drive.built.mission
+    mission.set_budget(Budget(readings=25), Aim(1e-3))
+    assert mission.loop.aim == Aim(1e-3)
+    for _ in range(20):
+        drive.step()
+    drive.kill()
+    drive.start()
+    mission = drive.built.mission
+    assert mission.loop.aim == Aim(1e-3)
+    mission.set_budget(Budget(readings=25), None)
+    assert mission.loop.aim is None
+    mission.set_budget(Budget(readings=25), Aim(1e6, WORST))
+    drive.run()
+    assert mission.reason.startswith("the promised error of its worst place is")
+
+
+def test_the_event_and_the_words_of_it() -> None:
+    for aim in (None, Aim(0.5), Aim(2.0, WORST)):
+        assert aim_of(budget_event(Budget(3), aim)) == aim
+        assert budget_of(budget_event(Budget(3), aim)) == Budget(3)
+    for wrong in ({"error": "much", "error_of": MEAN}, {"error": 0.5}):
+        with pytest.raises(RunError, match="is not a budget"):
+            aim_of(wrong)
+    assert budget_words(Budget(), Aim(0.5)) == "until the promised error is 0.5"
+    words = "20 readings, until the promised error of the worst place is 2"
+    assert budget_words(Budget(20), Aim(2.0, WORST)) == words
+
+
+def test_how_it_is_given() -> None:
+    assert BudgetConfig().aim() is None
+    given = from_mapping(BudgetConfig, {"error": 0.5, "error_of": "worst"})
+    assert given.aim() == Aim(0.5, WORST)
+    for wrong, message in (
+        ({"error": 0}, "error: must be more than 0"),
+        ({"error": 1, "error_of": "median"}, "error_of: expected one of mean, worst"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            from_mapping(BudgetConfig, wrong)
+    again = scenario(mapping(GRID), budget=WANTED)
+    assert again.budget.error == 2.0
