@@ -299,8 +299,9 @@ def scenario_from_mapping(
     """
     problems: list[str] = []
     scenario: Scenario | None = None
+    mapping = _with_files(mapping, base_dir)
     try:
-        scenario = from_mapping(Scenario, _with_files(mapping, base_dir), source=source)
+        scenario = from_mapping(Scenario, mapping, source=source)
     except ConfigError as error:
         problems.extend(error.problems)
     chosen = mapping.get("policy") if isinstance(mapping, Mapping) else None
@@ -359,5 +360,6 @@ def _beside(value: Any, base_dir: Path) -> Any:
     if isinstance(value, list):
         return [_beside(item, base_dir) for item in value]
     if isinstance(value, str) and value and (base_dir / value).is_file():
-        return str((base_dir / value).resolve())
+        # An absolute one stays as it is: the Python of an environment is known by its link.
+        return value if Path(value).is_absolute() else str((base_dir / value).resolve())
     return value

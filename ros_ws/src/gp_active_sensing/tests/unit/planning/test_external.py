@@ -23,9 +23,11 @@ from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.external import External, Program, ProgramError, process, running
 from gp_active_sensing.planning.external.running import ENOUGH, end, running_of
+from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER
@@ -209,6 +211,26 @@ def test_a_mission_by_a_program_is_the_one_it_plans(caplog: pytest.LogCaptureFix
     assert loop.policy_state == {"asked": 8, "failed": 0}
     assert running_of(loop.policy).program is None, "it has ended with the mission"
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_words_that_name_a_file_beside_the_scenario_mean_that_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(CHOOSER.read_text())
+    scenario = tmp_path / "mine.yaml"
+    scenario.write_text(
+        "map: {kind: grid, columns: 5, rows: 4, spacing: 2.0, neighbours: 8}\n"
+        "field: {kind: gp, length_scale: 3.0, signal_std: 1.0}\n"
+        "sensor: {noise_std: 0.1}\n"
+        f"policy: {{name: external, command: [{sys.executable}, -S, mine.py]}}\n"
+        "budget: {readings: 6}\n"
+    )
+    read = load_scenario(scenario)
+    assert read.policy["command"] == [sys.executable, "-S", str(tmp_path / "mine.py")]
+    rehearsal = Rehearsal(read)
+    assert rehearsal.run(600.0)
+    loop = rehearsal.mission.loop
+    assert loop.belief.observed.sum() == 6
+    assert loop.policy_state["failed"] == 0
+    assert loop.policy_state["asked"] >= 5
 
 
 # -- what goes wrong ---------------------------------------------------------------------------
@@ -397,12 +419,13 @@ def test_one_process_for_a_policy_which_ends_with_it() -> None:
     assert first != second, "two missions in one process have a program each"
     ask(policy, topology, belief)
     assert pid_of(policy) == first
-    before = len(running._RUNNING)
+    key = (os.getpid(), id(policy))
+    assert key in running._RUNNING
     del policy
     gc.collect()
     assert not alive(first)
     assert alive(second)
-    assert len(running._RUNNING) == before - 1
+    assert key not in running._RUNNING
     end(twin)
     assert not alive(second)
     end(twin)
