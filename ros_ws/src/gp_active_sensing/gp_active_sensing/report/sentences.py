@@ -12,8 +12,12 @@ __all__ = ["called", "outcome", "value_unit", "why"]
 
 _IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
 """Policies whose values are entropies or information."""
-_ROUTES = frozenset({"lawnmower", "spread"})
-"""Policies that follow a route, whatever is read."""
+_ROUTES = {
+    "lawnmower": "Next on the route",
+    "spread": "Next on the route",
+    "tour": "Next on the route that promises the best map",
+}
+"""How policies say that they follow a route."""
 _SAME = 1e-9
 """Bounds closer than this are one value [the policy's unit]."""
 
@@ -34,7 +38,7 @@ def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str
     if policy in _ROUTES:
         more = len(plan.waypoints) - 1
         after = f"; {more} more to read after it" if more else ""
-        return f"Next on the route: {called(names[place])}{after}."
+        return f"{_ROUTES[policy]}: {called(names[place])}{after}."
     if chosen is None:
         return f"Chosen by {policy or 'the policy'}: {called(names[place])}; no values were kept."
     others = [c for c in plan.candidates if c.location != place]
