@@ -98,8 +98,8 @@ class Recorder:
         """Events are being taken from the journal, not to be written again."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
         """Hears every event, after it was written."""
-        self._told: float | None = None
-        """See `explained`, as it was when the last summary was made."""
+        self._told: RunSummary | None = None
+        """The last summary that was made."""
 
     def begin(self, earlier: Sequence[Mapping[str, Any]] = ()) -> None:
         """Say how the mission began, or that it goes on in another process, after those events."""
@@ -245,7 +245,7 @@ class Recorder:
             expert=expert,
             delays=delays,
         )
-        self._told = summary.explained
+        self._told = summary
         return summary
 
     @property
@@ -259,10 +259,16 @@ class Recorder:
         """What the readings tell of each other, as it was last computed; None = not known."""
         return self._newest_explained.share
 
-    def explained(self, mission: Mission) -> float | None:
-        """Return what the readings of a mission that is over tell of each other: `RunSummary`."""
-        if self.run is None:
-            self.summarise(mission, "finished")
+    @property
+    def promised_so_far(self) -> float | None:
+        """The error of the map that the belief promises, after the newest stage; None = none."""
+        value = (self.stages.figures or [{}])[-1].get("promised_error")
+        return None if value is None else float(value)
+
+    def told(self, mission: Mission) -> RunSummary:
+        """Return the summary of a mission that is over, the one that was kept if there is one."""
+        if self.run is None or self._told is None:
+            return self.summarise(mission, "finished")
         return self._told
 
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:

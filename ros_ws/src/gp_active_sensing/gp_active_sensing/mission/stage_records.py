@@ -14,6 +14,7 @@ __all__ = ["StageRecords"]
 
 FIGURES = (
     "stage", "plan_seconds", "expanded", "deadline_hit", "explained", "explained_places",
+    "promised_error",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
 """What the summary of a mission is made of; the rest of a record (its candidates above all) would

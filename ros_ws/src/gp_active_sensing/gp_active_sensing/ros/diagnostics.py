@@ -223,6 +223,7 @@ class Health:
             "readings_left": "unlimited" if left.readings is None else left.readings,
             "metres_left": "unlimited" if left.metres is None else left.metres,
             "seconds_left": "unlimited" if left.seconds is None else left.seconds,
+            "promised_error": self._parts.recorder.promised_so_far,
             "explained": self._parts.recorder.explained_so_far,
             "record_failures": self._parts.recorder.failures,
         }

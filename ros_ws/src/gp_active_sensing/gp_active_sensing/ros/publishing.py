@@ -25,7 +25,7 @@ from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.waypoints import Waypoints
 from gp_active_sensing.types import BoolArray, Plan
-from gp_active_sensing.wording import Turns, tells
+from gp_active_sensing.wording import Turns, promised, tells
 
 __all__ = ["TOPICS", "Results"]
 
@@ -162,8 +162,11 @@ class Results:
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
         try:
             problem = recorder.conclude(mission)
-            if (share := recorder.explained(mission)) is not None:
-                logger.info(tells(share))
+            told = recorder.told(mission)
+            if told.promised_error is not None:
+                logger.info(f"promised error of the map: {promised(told.to_mapping())}")
+            if told.explained is not None:
+                logger.info(tells(told.explained))
             if problem:
                 logger.error(f"not everything is kept: {problem}")
             elif recorder.run is not None:

@@ -117,6 +117,18 @@ def test_a_mission_remembers_no_candidates(tmp_path: Path) -> None:
     assert set().union(*remembered) <= set(FIGURES)
 
 
+def test_what_is_promised_is_known_after_every_stage_and_at_the_end(tmp_path: Path) -> None:
+    rehearsal = rehearsed(tmp_path)
+    recorder, mission = rehearsal.parts.recorder, rehearsal.mission
+    assert recorder.promised_so_far is None
+    assert rehearsal.run(1e4)
+    assert recorder.promised_so_far == recorder.stages.newest["promised_error"]
+    told = recorder.told(mission)
+    assert told.promised_error == pytest.approx(recorder.promised_so_far)
+    assert told.least_places == 6
+    rehearsal.close()
+
+
 def test_a_mission_ends_with_every_record_after_a_disk_was_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
