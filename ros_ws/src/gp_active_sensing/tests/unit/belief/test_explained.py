@@ -10,8 +10,9 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.belief.explained import MANY, Explained
 from gp_active_sensing.console import show_stages
+from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim import run_scenario
+from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.wording import Turns, tells
 from tests.unit.sim.scenarios import GRID, scenario
 
@@ -87,6 +88,18 @@ def test_several_probes_have_it_as_well(tmp_path: Path) -> None:
     records = RunDirectory.open(tmp_path / "run").records()
     assert records[-1]["explained_places"] >= 10
     assert isinstance(records[-1]["explained"], float)
+
+
+def test_a_process_that_goes_on_knows_what_the_last_one_found(tmp_path: Path) -> None:
+    config = scenario(GRID, probes=2, budget={"readings": 12})
+    run_scenario(config, tmp_path / "run")
+    with RunDirectory.open(tmp_path / "run") as run:
+        last = run.records()[-1]
+        again = Recorder(run, config.to_mapping(), build_world(config).topology)
+        assert again.explained_so_far == last["explained"]
+        again.close()
+    fresh = Recorder(None, {}, build_world(config).topology)
+    assert fresh.explained_so_far is None
 
 
 def test_the_console_says_when_it_turns(capsys: pytest.CaptureFixture[str]) -> None:
