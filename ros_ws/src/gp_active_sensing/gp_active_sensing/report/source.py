@@ -15,6 +15,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.records import RunDirectory
 from gp_active_sensing.sim.field import FieldConfig
+from gp_active_sensing.sim.regret import objective_of
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.traffic import RecordedTruth
@@ -126,7 +127,7 @@ def load_run(run_dir: Path) -> RunData:
         try:
             policy = build_policy(config["policy"])
             drift = drift_of(policy)
-            objective = objective or str(getattr(policy, "objective", ""))
+            objective = objective or objective_of(policy)
         except ConfigError as error:
             notes.append(f"how readings age for the policy is not known and left out: {error}")
     return RunData(

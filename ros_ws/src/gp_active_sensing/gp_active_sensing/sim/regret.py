@@ -30,17 +30,24 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
     """Return what a mission looks for, "" when it looks for no such thing.
 
     Args:
-        policy: of the mission; those that look for something have an attribute ``objective``.
+        policy: of the mission; those that look for something have an attribute ``objective`` that
+            is one of `OBJECTIVES` (others may have one that says what their values are of).
         seek: what regret is to be counted for, whatever the policy.
 
     Raises:
         ConfigError: the policy looks for the opposite.
     """
-    own = getattr(policy, "objective", None)
+    own = _own(policy)
     if seek is not None and own is not None and own != seek:
         msg = f"policy.objective: is {own}, and seek says {seek}; give both the same value"
         raise ConfigError(msg)
     return str(seek or own or "")
+
+
+def _own(policy: Any) -> str | None:
+    """Return what a policy itself looks for, None when that is no end of the field."""
+    own = getattr(policy, "objective", None)
+    return own if own in OBJECTIVES else None
 
 
 class Regret:
@@ -119,7 +126,7 @@ def regret_of(
     objective = objective_of(loop.policy, seek)
     if truth is None or not objective:
         return None
-    bounded = not truth.changes and probes == 1 and hasattr(loop.policy, "objective")
+    bounded = not truth.changes and probes == 1 and _own(loop.policy) is not None
     if not (bounded and _any_place_next(loop)):
         return Regret(truth, objective)
     prior: Belief = loop.belief.copy()

@@ -220,3 +220,16 @@ def test_there_is_no_bound_where_not_any_place_may_be_next(changes: dict[str, An
     several = regret_of(build_loop(built, world.topology), world.truth, probes=2)
     assert several is not None
     assert "regret_bound" not in several.stage(0, world.truth.at(0.0), 0.0)
+
+
+@pytest.mark.parametrize("objective", ["entropy", "map_error"])
+def test_an_objective_of_another_kind_looks_for_no_end_of_the_field(objective: str) -> None:
+    given = scenario(policy={"name": "bal", "objective": objective})
+    assert objective_of(given.build_policy()) == ""
+    assert objective_of(given.build_policy(), "minimise") == "minimise"
+    world = build_world(given)
+    loop = build_loop(given, world.topology)
+    assert regret_of(loop, world.truth) is None
+    found = regret_of(loop, world.truth, "maximise")
+    assert found is not None
+    assert "regret_bound" not in found.stage(0, np.zeros(world.topology.n), 0.0)
