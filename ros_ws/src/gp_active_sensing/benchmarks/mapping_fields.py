@@ -60,6 +60,8 @@ class Arena:
     what: str
     unit: str
     draws: int
+    roads: bool = False
+    """Places are pieces of roads."""
 
     def field(self, number: int) -> Field:
         """Field number 0, 1, …; another one where there are several."""
@@ -87,7 +89,7 @@ def arenas(starts: int, draws: int) -> dict[tuple[str, str], Arena]:
             continue
         roads = name in ("San Jose", "Tampines", "Monaco", "sim/town", "draws/town")
         modes = (MOVES,) if roads else (MOVES, FREE)
-        found += [Arena(name, mode, what, unit, count) for mode in modes]
+        found += [Arena(name, mode, what, unit, count, roads) for mode in modes]
     return {(one.name, one.mode): one for one in found}
 
 

@@ -17,8 +17,9 @@ SECONDS = 600.0
 ADAPTERS = {
     "BoTorch qNIPV": ("botorch", "nipv.py"),
     "sgptools": ("sgptools", "sgp.py"),
+    "sgptools online": ("sgptools", "sgp.py", "online"),
 }
-"""By label: the environment and the program."""
+"""By label: the environment, the program and its arguments."""
 
 
 def environments(folder: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -30,7 +31,7 @@ def environments(folder: Path | None = None) -> dict[str, dict[str, Any]]:
     named = os.environ.get(FOLDER)
     folder = folder or (Path(named) if named else None)
     found: dict[str, dict[str, Any]] = {}
-    for label, (name, program) in ADAPTERS.items():
+    for label, (name, program, *words) in ADAPTERS.items():
         python = None if folder is None else folder / name / "bin" / "python"
         if python is None or not python.exists():
             where = f"{FOLDER} names no folder" if python is None else f"there is no {python}"
@@ -39,7 +40,7 @@ def environments(folder: Path | None = None) -> dict[str, dict[str, Any]]:
             continue
         found[label] = {
             "name": "external",
-            "command": [str(python), str(HERE / program)],
+            "command": [str(python), str(HERE / program), *words],
             "timeout": SECONDS,
             "start": SECONDS,
         }

@@ -3,11 +3,13 @@
 It plans as the library's own quick start does: k-means points in the order of a short tour, moved
 by the bound of a sparse Gaussian process, with sensing along the path and the metres that are left
 as the library's distance budget. The path is laid through places, which are answered one after the
-other. It is planned at the start and again whenever the readings have doubled, from where the probe
-stands, with hyper-parameters fitted to the readings by the library; before there are enough, with
-a length-scale of a quarter of the map. The library's distance budget is a penalty, not a bound, and
-it knows no roads and no obstacles: where moves bind the candidate nearest to the next place of the
-path is answered. Runs in the environment of ``sgptools.txt`` and imports nothing of this project.
+other. It is planned at the start, with a length-scale of a quarter of the map, and driven to its
+end; what is left then is planned anew. With the word ``online`` it is planned again after ten
+readings and whenever they have doubled. Every path but the first one has hyper-parameters that the
+library fits to the readings, and what was driven as fixed waypoints, which is how the library goes
+on with a path. The distance budget is a penalty, not a bound, and the library knows no roads and no
+obstacles: where moves bind the candidate nearest to the next place of the path is answered. Runs
+in the environment of ``sgptools.txt`` and imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from sgptools.core.transformations import IPPTransform
 from sgptools.methods import get_method
 from sgptools.utils.gpflow import get_model_params
 from sgptools.utils.misc import get_inducing_pts
-from sgptools.utils.tsp import resample_path, run_tsp
+from sgptools.utils.tsp import run_tsp
 
 FIT_FROM = 10
 """Readings from which on hyper-parameters are fitted."""
@@ -41,6 +43,8 @@ SAMPLES = 5
 """Points of the path between two of its corners at which the library senses."""
 CORNERS = (4, 40)
 """Least and most corners of a path."""
+EVERY = 4
+"""Of the places that were driven, one in so many is a fixed waypoint."""
 PENALTY = 100.0
 """The library's weight of a metre (in usual steps) beyond the budget."""
 QUARTER = 0.25
@@ -51,9 +55,10 @@ class Session:
 
     Args:
         places: what is said of the map.
+        online: plan again as readings come.
     """
 
-    def __init__(self, places: dict[str, Any]) -> None:
+    def __init__(self, places: dict[str, Any], *, online: bool = False) -> None:
         at = np.array(places["positions"], dtype=float)
         apart = np.hypot(*(at[:, None] - at).transpose(2, 0, 1))
         np.fill_diagonal(apart, math.inf)
@@ -61,7 +66,11 @@ class Session:
         self.at = (at - at.min(axis=0)) / self.step
         """(n, 2) places, in usual steps."""
         self.route: list[int] = []
-        self.planned_with = 0
+        self.trail: list[int] = []
+        """Where the probe stood, at every decision."""
+        self.online = online
+        self.next_plan = 0
+        """Readings at which the path is planned again."""
 
     def choose(self, task: dict[str, Any]) -> dict[str, Any]:
         """Answer a decision."""
@@ -69,11 +78,14 @@ class Session:
         options = task["candidates"]["places"]
         if task["at"] is None:
             return {"place": options[0]}
+        self.trail.append(task["at"])
         read = set(told["places"]) | set(task["pending"]) | set(task["unavailable"])
-        if not self.planned_with or len(told["places"]) >= 2 * self.planned_with:
-            self.plan(task)
-            self.planned_with = max(1, len(told["places"]))
         self.route = [place for place in self.route if place not in read]
+        again = self.online and len(told["places"]) >= self.next_plan
+        if again or not self.route:
+            self.plan(task)
+            self.next_plan = max(FIT_FROM, 2 * len(told["places"]))
+            self.route = [place for place in self.route if place not in read]
         goal = self.route[0] if self.route else None
         if goal is None:
             metres = task["candidates"]["metres"]
@@ -94,26 +106,33 @@ class Session:
         # A tour through k points of an area A is about 0.7 √(kA) long.
         area = float(np.prod(np.ptp(self.at, axis=0) + 1.0))
         corners = int(np.clip((budget / 0.7) ** 2 / area, *CORNERS))
-        corners = min(corners, len(self.at) - 1)
-        points = get_inducing_pts(self.at, corners, seed=task["seed"])
+        unread = np.setdiff1d(np.arange(len(self.at)), task["belief"]["readings"]["places"])
+        corners = min(corners, len(unread) - 1)
+        points = get_inducing_pts(self.at[unread], corners, seed=task["seed"])
         paths, _ = run_tsp(points, start_nodes=start[None, :], time_limit=5)
         path = np.asarray(paths[0], dtype=float)
-        if np.hypot(*(path[0] - start)) > 1e-6:
-            path = np.vstack([start, path])
-        path = resample_path(path, len(path))
+        if np.hypot(*(path[0] - start)) < 1e-6:
+            path = path[1:]
+        driven = self.at[[*self.trail[:-1][::EVERY], task["at"]]]
+        before = float(np.hypot(*np.diff(driven, axis=0).T).sum())
         transform = IPPTransform(
             sampling_rate=SAMPLES,
-            distance_budget=budget,
-            Xu_fixed=start[None, None, :],
+            distance_budget=before + budget,
+            Xu_fixed=driven[None],
             constraint_weight=PENALTY,
         )
+        whole = np.vstack([driven, path])
         method = get_method("ContinuousSGP")(
-            len(path), self.at, kernel, noise, transform=transform, X_init=path
+            len(whole), self.at, kernel, noise, transform=transform, X_init=whole
         )
-        found = method.optimize(max_steps=STEPS)[0]
-        self.route = self.laid(np.asarray(found, dtype=float))
+        found = np.asarray(method.optimize(max_steps=STEPS)[0][len(driven) - 1 :], dtype=float)
+        self.route = self.laid(found)
         length = float(np.hypot(*np.diff(found, axis=0).T).sum())
-        sys.stderr.write(f"{corners} corners, {length:.0f} of {budget:.0f} steps\n")
+        scale = float(np.mean(kernel.lengthscales.numpy()))
+        sys.stderr.write(
+            f"{corners} corners, {length:.0f} of {budget:.0f} steps, length-scale {scale:.2g}, "
+            f"noise {noise:.2g}\n"
+        )
 
     def model(self, belief: dict[str, Any]) -> tuple[Any, float]:
         """Return kernel and noise variance, in standard deviations of the readings."""
@@ -157,7 +176,7 @@ def main() -> None:
     for line in sys.stdin:
         task = json.loads(line)
         if task["type"] == "map":
-            session = Session(task)
+            session = Session(task, online="online" in sys.argv[1:])
         elif session is not None:
             answers.write(f"{json.dumps(session.choose(task))}\n")
             answers.flush()
