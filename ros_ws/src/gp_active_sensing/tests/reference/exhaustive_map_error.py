@@ -7,6 +7,7 @@ places of the map.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,12 @@ from .exhaustive import Exhaustive
 
 @dataclass
 class ExhaustiveMapError(Exhaustive):
-    """What readings take off the mean variance of the map, by full recursion."""
+    """What readings take off the mean variance of the map, by full recursion.
+
+    After the last of them `follow` (at, visits) says which places are read as well.
+    """
+
+    follow: Callable[[int, tuple[int, ...]], tuple[int, ...]] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,7 +77,12 @@ class ExhaustiveMapError(Exhaustive):
         observed[[x for x, _ in visits]] = True
         where = self.topology.candidates(at, observed)
         if not k or not where.size:
-            return np.array([self.error(weights, tuple(x for x, _ in visits))])
+            read = tuple(x for x, _ in visits)
+            left = self.error(weights, read)
+            if not k and self.follow is not None:
+                then = self.of_readings((*read, *self.follow(at, read)))[0]
+                left += float(weights @ (then - self.of_readings(read)[0]))
+            return np.array([left])
         found = self.cells(weights, where, visits)
         left = np.zeros(len(where))
         for a, x in enumerate(where.tolist()):

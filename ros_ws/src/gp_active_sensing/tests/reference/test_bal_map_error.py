@@ -14,6 +14,8 @@ from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.map_bounds import best_sets
 from gp_active_sensing.planning.bal.map_start import map_start
 from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.tail import AlongRoute
+from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Budget, PlanLimit
 
@@ -287,3 +289,42 @@ def expected_error(exhaustive: ExhaustiveMapError, where, draws: int, rng) -> fl
         left = errors @ b + (b * (apart**2 @ exhaustive.share)).sum(axis=0)
         total += weight * left.mean()
     return total
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("readings", [3, 5, None])
+@pytest.mark.seeds
+def test_with_a_route_after_the_tree_the_value_is_that_of_the_rest(
+    seed: int, readings: int | None
+) -> None:
+    belief, topology, at, horizon, samples = weighted_case(seed)
+    remaining = Budget(readings)
+    bal = map_error(min(horizon, 2), samples, 1, tail="route")
+    given = {"remaining": remaining, "limit": PlanLimit(expansions=10**6)}
+    route = Tour().plan(belief, topology, at, rng=np.random.default_rng(5), **given)[0].waypoints
+    follow = AlongRoute(topology, route, ~belief.observed, remaining)
+
+    def after(at: int, read: tuple[int, ...]) -> tuple[int, ...]:
+        left = remaining.minus(readings=len(read))
+        return follow(at, frozenset(read), left)
+
+    found, state = bal.plan(belief, topology, at, rng=np.random.default_rng(5), **given)
+    truth = ExhaustiveMapError(belief, topology, samples, follow=after).drops(at, found.horizon)
+    assert found.lower == pytest.approx(truth.max(), abs=HAIR)
+    assert found.upper == pytest.approx(truth.max(), abs=HAIR)
+    chosen = [c.location for c in found.candidates].index(found.waypoint)
+    assert truth[chosen] == pytest.approx(truth.max(), abs=HAIR)
+    assert state["routes"][-1][0] == found.waypoint
+    alone, _ = map_error(min(horizon, 2), samples, 1).plan(
+        belief, topology, at, rng=np.random.default_rng(5), **given
+    )
+    assert found.lower >= alone.lower - HAIR, "more readings tell no less"
+    for expansions in (1, 2, 5, 13):
+        some, _ = bal.plan(
+            belief,
+            topology,
+            at,
+            rng=np.random.default_rng(5),
+            **given | {"limit": PlanLimit(expansions=expansions)},
+        )
+        assert some.lower <= some.upper

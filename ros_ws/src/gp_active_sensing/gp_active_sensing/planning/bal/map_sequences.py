@@ -10,6 +10,7 @@ import numpy as np
 from gp_active_sensing.planning.bal.disagreement import Disagreement
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.tail import Tails
 from gp_active_sensing.types import Budget, FloatArray, IntArray
 
 __all__ = ["MapProblem", "MapSequence"]
@@ -44,6 +45,8 @@ class MapProblem:
         self.weights = weights
         self.scale = scale
         self.total = total
+        self.tails: Tails | None = None
+        """What follows the last readings, None where nothing is counted."""
 
 
 class MapSequence(Sequence):
@@ -128,7 +131,7 @@ class MapSequence(Sequence):
             return
         super().prepare()
         if self.k == 1 and self._own is not None:
-            self.drop = self._own() / np.maximum(self.variance, _NO_VARIANCE)
+            self.drop = self._own() / np.maximum(self.variance, _NO_VARIANCE) + self.bonus()
             return
         S = self.shared
         rows = S[:, self.candidates, :]
@@ -138,7 +141,25 @@ class MapSequence(Sequence):
         self.shared_diagonal = np.diagonal(S, axis1=1, axis2=2).copy()
         # S' = S - c eᵀ - e cᵀ with e = (s - ½ S_xx c / v) / v.
         self._side = (rows - 0.5 * self.drop[:, :, None] * self._rows) / variance[:, :, None]
+        if self.k == 1:
+            self.drop = self.drop + self.bonus()
         self.problem.nbytes += rows.nbytes + self._side.nbytes
+
+    def bonus(self) -> FloatArray:
+        """(L, A) what follows the candidates, the last places to be read; 0 where nothing does."""
+        tails = self.of.tails
+        found = np.zeros((len(self.problem.noise), len(self.candidates)))
+        if tails is None:
+            return found
+        for a in range(len(self.candidates)):
+            found[:, a] = tails.bonus(*self.end(a))
+        return found
+
+    def end(self, a: int) -> tuple[tuple[int, ...], int, frozenset[int], Budget | None]:
+        """Return the places chosen after candidate `a` and where the probe is then, for `Tails`."""
+        x = int(self.locations[self.candidates[a]])
+        visited, left = self.problem.after(self.at, self.visited, self.left, x)
+        return tuple(self.of.locations[list(self._read_with(x))].tolist()), x, visited, left
 
     def child(self, a: int) -> MapSequence:
         """Return the state after visiting candidate number `a`."""
@@ -198,17 +219,30 @@ class MapSequence(Sequence):
         return np.asarray(np.maximum(found, 0.0))
 
     def drop_after(self, part: slice) -> FloatArray:
-        """(L, a, m) what a reading of each location takes off after some of the candidates."""
+        """(L, a, m) what a reading of each location takes off after some of the candidates.
+
+        With what follows, where it is the last reading and the location may be next.
+        """
         latent = self.latent_after(part) + self.problem.noise[:, None, None]
         found = self.shared_diagonal[:, None] - 2.0 * self._rows[:, part] * self._side[:, part]
-        return np.asarray(np.maximum(found, 0.0) / np.maximum(latent, _NO_VARIANCE))
+        drop = np.maximum(found, 0.0) / np.maximum(latent, _NO_VARIANCE)
+        if self.k == 2 and self.of.tails is not None:
+            for i, a in enumerate(range(len(self.candidates))[part]):
+                child = self.child(a)
+                drop[:, i, self.kept[a][child.candidates]] += child.bonus()
+        return np.asarray(drop)
 
     def leaf_drops(self) -> FloatArray:
         """(L, X) what the readings of `leaves` take off."""
         found = [self._child_shared(a) for a in range(len(self.candidates))]
         leaves = self.leaves()
         variance = np.ones(1) if leaves is None else leaves.variance
-        return np.asarray(np.concatenate(found, axis=1) / np.maximum(variance, _NO_VARIANCE))
+        drop = np.concatenate(found, axis=1) / np.maximum(variance, _NO_VARIANCE)
+        if self.of.tails is not None:
+            drop += np.concatenate(
+                [self.child(a).bonus() for a in range(len(self.candidates))], axis=1
+            )
+        return np.asarray(drop)
 
     @property
     def doubt(self) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from gp_active_sensing.planning.bal.disagreement import Disagreement
 from gp_active_sensing.planning.bal.map_sequences import MapProblem, MapSequence
 from gp_active_sensing.planning.bal.merge import representatives
 from gp_active_sensing.planning.bal.problem import DELICATE, Problem
+from gp_active_sensing.planning.bal.tail import AlongRoute, Tails
 from gp_active_sensing.planning.entropy import noise_entropy
-from gp_active_sensing.planning.map_error import targets_of
+from gp_active_sensing.planning.map_error import MapError, targets_of
 from gp_active_sensing.planning.pending import unread
+from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.types import Budget, FloatArray, IntArray
 
 __all__ = ["map_start"]
@@ -32,6 +34,8 @@ def map_start(
     *,
     at: int | None,
     left: Budget,
+    route: Sequence[int] = (),
+    unavailable: Collection[int] = (),
 ) -> tuple[MapSequence, FloatArray, FloatArray]:
     """Return the root's sequence, means (L, m) and belief (L,); the problem gets its noise.
 
@@ -50,12 +54,18 @@ def map_start(
         mass: share of the belief that is planned with.
         at: where the probe stands.
         left: of the budget.
+        route: that is gone on with after the last of these readings, where visiting sequences are
+            few enough to be enumerated.
+        unavailable: places that bring no reading.
     """
+    if sequences is None:
+        route = ()
+    places = np.union1d(locations, np.array(route, dtype=np.int64))
     which, weights = representatives(belief, candidates, mass)
     noise = belief.noise_variance[which]
-    targets = targets_of(problem.topology, always=locations)
+    targets = targets_of(problem.topology, always=places)
     before = unread(belief, pending)
-    everything = np.union1d(locations, before)
+    everything = np.union1d(places, before)
     covariance = belief.between(everything, everything, which)
     root = np.sqrt(targets.weights)
     columns = belief.between(targets.places, everything, which) * root[:, None]
@@ -63,7 +73,7 @@ def map_start(
     map_mean, variance = belief.marginals_under(targets.places, which)
     map_mean, total = map_mean * root, variance @ targets.weights
     if before.size:
-        where, gone = np.searchsorted(everything, locations), np.searchsorted(everything, before)
+        where, gone = np.searchsorted(everything, places), np.searchsorted(everything, before)
         block = covariance[:, gone[:, None], gone] + noise[:, None, None] * np.eye(len(gone))
         told = np.linalg.solve(block, covariance[:, gone[:, None], where])
         lost = np.linalg.solve(block, np.swapaxes(columns[:, :, gone], 1, 2))
@@ -76,15 +86,25 @@ def map_start(
     scale = float(weights @ total + weights @ np.square(apart).sum(axis=1))
     if not scale > 0.0:  # all is known
         scale = 1.0
-    columns /= np.sqrt(scale)
+    whole = covariance
+    tree = np.searchsorted(places, locations)
+    covariance = covariance[:, tree[:, None], tree]
+    of_tree = columns[:, :, tree] / np.sqrt(scale)
     problem.noise, problem.reference = noise, noise_entropy(noise)
     largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1)
     problem.delicate = bool((noise < DELICATE * largest).any())
-    table = Disagreement(weights, mean, covariance, noise, map_mean / np.sqrt(scale), columns)
-    shared = np.swapaxes(columns, 1, 2) @ columns
+    table = Disagreement(weights, mean, covariance, noise, map_mean / np.sqrt(scale), of_tree)
+    shared = np.swapaxes(of_tree, 1, 2) @ of_tree
     problem.nbytes += table.nbytes + shared.nbytes
+    of = MapProblem(locations, table, weights, scale, total / scale)
+    if len(route):
+        field = MapError(places, weights, noise, whole, np.swapaxes(columns, 1, 2) @ columns, total)
+        fresh = unread_of(belief, pending, unavailable)
+        continuation = AlongRoute(problem.topology, route, fresh, left)
+        tails = Tails(problem, field, horizon, at, left, continuation, scale)
+        of.tails = tails if tails.known else None
     sequence = MapSequence(
-        MapProblem(locations, table, weights, scale, total / scale),
+        of,
         problem,
         horizon,
         frozenset(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,8 @@ __all__ = ["Bal"]
 
 _ANY = 2**62
 """Expansions where nothing limits them."""
+_MOST_SHOWN = 300
+"""Places of the route after the tree that a plan tells of."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ class Bal:
     With `objective: map_error` the value of a policy is what it is expected to take off the mean
     variance of the map (docs/theory.md, "Map error") [square of the reading's unit, after a
     transform]; of candidates that predict alike the most probable one then stands for all.
+
+    With `tail: route` the readings of a route for the rest of the budget follow those of the tree:
+    the one of the policy `tour`, without what was read, from where the tree ends, as far as the
+    budget lasts. Values are then of the rest of the mission. Only where the visiting sequences are
+    enumerated (`max_sequences`).
     """
 
     horizon: int = param(4, help="readings to look ahead, N'", unit="readings", low=1)
@@ -87,6 +95,12 @@ class Bal:
         help="what readings are worth: their joint entropy, as published, or what they take off "
         "the mean variance of the map (by `map.weights`)",
         choices=("entropy", "map_error"),
+    )
+    tail: str = param(
+        "none",
+        help="`map_error`: what follows the readings ahead: nothing, or the route that `tour` "
+        "would drive with the rest of the budget, whose readings then count too",
+        choices=("none", "route"),
     )
     discretisation: str = param(
         "cells",
@@ -146,6 +160,9 @@ class Bal:
         if self.objective == "map_error" and self.discretisation == "draws":
             msg = "discretisation: draws is of objective: entropy; with map_error leave it at cells"
             raise ConfigError(msg)
+        if self.tail != "none" and self.objective != "map_error":
+            msg = "tail: route is of objective: map_error; with entropy leave it at none"
+            raise ConfigError(msg)
 
     def plan(
         self,
@@ -177,6 +194,11 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
+        route = _Route.none(state)
+        if self.tail == "route":
+            given = {"pending": pending, "unavailable": unavailable, "remaining": remaining}
+            route = _Route.of(belief, topology, at, state, limit, rng, clock, given)
+
         # As published, draws are made with the whole belief.
         mass = self.mass if self.discretisation == "cells" else 1.0
         kept = _most_probable(belief.weights, mass)
@@ -205,7 +227,7 @@ class Bal:
         try:
             if room() > 0:
                 sequence, mean, weights = self._first(
-                    belief, kept, problem, at, options, pending, remaining
+                    belief, kept, problem, at, options, pending, remaining, route.reads
                 )
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
                 alpha = self._alpha(tree)
@@ -216,12 +238,14 @@ class Bal:
             pass  # the root keeps the bounds that it has
         if tree is None or tree.root is None or not tree.root.q_lower.size:
             if self.objective == "map_error":
-                return self._one_drop(belief, topology, options, pending, clock() - started), state
+                plan = self._one_drop(belief, topology, options, pending, clock() - started)
+                return plan, route.state(plan)
             return _myopic(belief, options, pending, clock() - started), state
         offset, scale = reported_offset(noise, tree.sequence.k), 1.0
         if isinstance(tree.sequence, MapSequence):
             offset, scale = 0.0, tree.sequence.of.scale
-        return _answer(tree, options, alpha, offset, scale, clock() - started), state
+        plan = _answer(tree, options, alpha, offset, scale, clock() - started)
+        return plan, route.state(plan)
 
     def _first(
         self,
@@ -232,6 +256,7 @@ class Bal:
         options: Choices,
         pending: Collection[int],
         remaining: Budget,
+        route: tuple[int, ...],
     ) -> tuple[Sequence, FloatArray, FloatArray]:
         """Return the state of the map before the first visit, means (L, m) there and the belief.
 
@@ -259,6 +284,8 @@ class Bal:
                 self.mass,
                 at=at,
                 left=remaining,
+                route=route,
+                unavailable=problem.unavailable,
             )
         posterior = joint_given_pending(belief, locations, pending)
         weights = belief.weights[kept]
@@ -303,7 +330,11 @@ class Bal:
 
     def _alpha(self, tree: Tree) -> float:
         """Return the gap at which the search of this tree ends."""
-        return self.alpha * (max(tree.lower, 0.0) if self.objective == "map_error" else 1.0)
+        if not isinstance(tree.sequence, MapSequence):
+            return self.alpha
+        of = tree.sequence.of
+        later = 0.0 if of.tails is None else of.tails.least(of.weights)
+        return self.alpha * max(tree.lower - later, 0.0)
 
     def _one_drop(
         self,
@@ -339,6 +370,64 @@ class Bal:
                 for x, v in zip(options.locations, expected, strict=True)
             ),
         )
+
+
+@dataclass(frozen=True)
+class _Route:
+    """The route that the tree's readings are followed by, and what of it the next stage gets.
+
+    Args:
+        reads: places on it, in order.
+        before: the policy's state, a part of which is that of `Tour`.
+        goal: the first place of the route in that; None where there is no route.
+    """
+
+    reads: tuple[int, ...]
+    before: PolicyState
+    goal: int | None
+
+    @classmethod
+    def none(cls, state: PolicyState) -> _Route:
+        """Return no route; the state stays."""
+        return cls((), state, None)
+
+    @classmethod
+    def of(
+        cls,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        state: PolicyState,
+        limit: PlanLimit,
+        rng: np.random.Generator,
+        clock: Clock,
+        given: dict[str, Any],
+    ) -> _Route:
+        """Return the route that `Tour` would drive, in at most half the time."""
+        from gp_active_sensing.planning.tour import Tour
+
+        half = None if limit.seconds is None else 0.5 * limit.seconds
+        plan, after = Tour().plan(
+            belief,
+            topology,
+            at,
+            state=state,
+            limit=PlanLimit(seconds=half, expansions=limit.expansions),
+            rng=rng,
+            clock=clock,
+            **given,
+        )
+        return cls(plan.waypoints, after, plan.waypoint)
+
+    def state(self, plan: Plan) -> PolicyState:
+        """Return the state after a decision: the route goes on from its waypoint."""
+        if self.goal is None or plan.waypoint is None:
+            return self.before
+        routes = [pair for pair in self.before["routes"] if pair[0] != self.goal]
+        later = [place for place in self.reads if place not in plan.waypoints]
+        return self.before | {
+            "routes": [*routes, [plan.waypoint, [*plan.waypoints, *later]]],
+        }
 
 
 def _allowance(topology: Topology, remaining: Budget, horizon: int) -> Allowance | None:
@@ -400,7 +489,10 @@ def _preview(root: Block, best: int) -> tuple[int, ...]:
     choice = best
     while found is not None:
         block, row = found
-        waypoints.append(int(block.sequence.locations[block.sequence.candidates[choice]]))
+        sequence = block.sequence
+        waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
+        if sequence.k == 1 and isinstance(sequence, MapSequence) and sequence.of.tails:
+            waypoints += sequence.of.tails.route(*sequence.end(choice))[:_MOST_SHOWN]
         if block.successors is None:
             break
         found = block.child(row, choice, block.branch_lower.shape[2] // 2)

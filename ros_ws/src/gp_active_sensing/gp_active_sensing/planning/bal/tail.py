@@ -1,0 +1,205 @@
+"""What follows the readings of the tree: a route for the rest of the mission."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.map_error import MapError
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, Budget, FloatArray
+
+__all__ = ["AlongRoute", "Continuation", "Tails"]
+
+_MOST_ENDS = 1000
+"""Ends of visiting sequences that are continued; where there are more none is."""
+
+
+class Continuation(Protocol):
+    """What a probe can do after the readings of the tree."""
+
+    def __call__(self, at: int, visited: frozenset[int], left: Budget) -> tuple[int, ...]:
+        """Return the places that it reads then, in order, as far as the budget lasts.
+
+        Args:
+            at: where it stands.
+            visited: places visited since the root, and crossed on the way.
+            left: of the budget.
+        """
+        ...
+
+
+class AlongRoute:
+    """Goes on along a route, by the cheapest way to each place that is still to be read.
+
+    From its first place, or from the one nearest to the probe and round, whichever reads more.
+
+    Args:
+        topology: the map.
+        route: places in order.
+        unread: (n,) places that cost a reading when they are crossed.
+        budget: with where it has to end.
+    """
+
+    def __init__(
+        self, topology: Topology, route: Sequence[int], unread: BoolArray, budget: Budget
+    ) -> None:
+        self._route = [place for place in dict.fromkeys(route) if unread[place]]
+        self._unread = unread
+        self._allowance = Allowance(topology, budget)
+        self._distances = distances_of(topology, unit_of(budget))
+
+    def __call__(self, at: int, visited: frozenset[int], left: Budget) -> tuple[int, ...]:
+        """See `Continuation`."""
+        goals = [place for place in self._route if place not in visited]
+        if not goals:
+            return ()
+        far = self._distances.row(at)[goals]
+        nearest = int(np.argmin(np.round(far, 6)))
+        first = self._drive(at, visited, left, goals)
+        if not nearest:
+            return first
+        other = self._drive(at, visited, left, [*goals[nearest:], *goals[:nearest]])
+        return other if len(other) > len(first) else first
+
+    def _drive(
+        self, at: int, visited: frozenset[int], left: Budget, goals: Sequence[int]
+    ) -> tuple[int, ...]:
+        unread = self._unread.copy()
+        unread[list(visited)] = False
+        found: list[int] = []
+        for goal in goals:
+            if left.readings is not None and left.readings <= 0:
+                break
+            if not unread[goal]:
+                continue
+            leg = self._distances.way(at, goal)
+            if leg is None:
+                continue
+            fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
+            if not self._allowance.allows(goal, leg.cost, reads=len(fresh), left=left):
+                continue
+            left = left.minus(readings=len(fresh), cost=leg.cost)
+            unread[fresh] = False
+            found += fresh
+            at = goal
+        return tuple(found)
+
+
+class _End(NamedTuple):
+    """The end of a visiting sequence.
+
+    Args:
+        read: places chosen, sorted.
+        at: where the probe stands.
+        visited: places visited, and crossed on the way.
+        left: of the budget, see `Problem`.
+    """
+
+    read: tuple[int, ...]
+    at: int
+    visited: frozenset[int]
+    left: Budget | None
+
+
+class Tails:
+    """What the continuation of each visiting sequence takes off the error of the map.
+
+    Counted under each λ as by someone who knows it. Most continuations share most of their places:
+    these are taken for read first, so that each end needs but few more.
+
+    Args:
+        problem: the decision.
+        field: of all places of the tree and of the continuation.
+        horizon: readings in the tree.
+        at: where the probe stands.
+        budget: that is left.
+        continuation: what follows.
+        scale: values are shares of this.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        field: MapError,
+        horizon: int,
+        at: int | None,
+        budget: Budget,
+        continuation: Continuation,
+        scale: float,
+    ) -> None:
+        self._problem = problem
+        self.routes: dict[Hashable, tuple[int, ...]] = {}
+        """Places that follow each end."""
+        self._bonus: dict[Hashable, FloatArray] = {}
+        ends = {self.key(*end): end for end in self._ends(horizon, (), at, frozenset(), budget)}
+        if not ends or len(ends) > _MOST_ENDS:
+            return
+        for key, end in ends.items():
+            problem.check()
+            left = end.left
+            if left is None:
+                left = budget.minus(readings=len(end.read))
+            known = set(field.places.tolist())
+            follows = continuation(end.at, end.visited, left)
+            self.routes[key] = tuple(place for place in follows if place in known)
+        common = frozenset.intersection(*map(frozenset, self.routes.values()))
+        number = {place: i for i, place in enumerate(field.places.tolist())}
+        first = np.array(sorted(number[place] for place in common), dtype=np.int64)
+        given, shared = field.given(first), field.values(first)
+        for key, end in ends.items():
+            problem.check()
+            rest = [number[p] for p in (*end.read, *self.routes[key]) if p not in common]
+            alone = np.array([number[place] for place in end.read], dtype=np.int64)
+            whole = shared + given.values(np.array(sorted(set(rest)), dtype=np.int64))
+            self._bonus[key] = np.maximum(whole - field.values(alone), 0.0) / scale
+
+    def least(self, weights: FloatArray) -> float:
+        """Return the least that a belief (L,) expects any continuation to take off."""
+        return min((float(weights @ bonus) for bonus in self._bonus.values()), default=0.0)
+
+    @property
+    def known(self) -> bool:
+        """Some continuation has been found."""
+        return bool(self._bonus)
+
+    def key(
+        self, read: tuple[int, ...], at: int, visited: frozenset[int], left: Budget | None
+    ) -> Hashable:
+        """Return what tells ends apart."""
+        return read, self._problem.state(at, visited, left), at
+
+    def bonus(
+        self, read: tuple[int, ...], at: int, visited: frozenset[int], left: Budget | None
+    ) -> FloatArray:
+        """(L,) what the continuation takes off after an end, as a share."""
+        return self._bonus[self.key(read, at, visited, left)]
+
+    def route(
+        self, read: tuple[int, ...], at: int, visited: frozenset[int], left: Budget | None
+    ) -> tuple[int, ...]:
+        """Return the places that follow an end."""
+        return self.routes[self.key(read, at, visited, left)]
+
+    def _ends(
+        self,
+        k: int,
+        read: tuple[int, ...],
+        at: int | None,
+        visited: frozenset[int],
+        left: Budget | None,
+    ) -> Iterator[_End]:
+        """Yield the ends of all visiting sequences of k readings; a dead end has none."""
+        problem = self._problem
+        for x in problem.candidates(at, visited, left).tolist():
+            then, rest = problem.after(at, visited, left, x)
+            chosen = tuple(sorted((*read, x)))
+            if k == 1:
+                yield _End(chosen, x, then, rest)
+            else:
+                yield from self._ends(k - 1, chosen, x, then, rest)
