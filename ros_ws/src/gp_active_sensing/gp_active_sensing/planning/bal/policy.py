@@ -491,15 +491,34 @@ def _preview(root: Block, best: int) -> tuple[int, ...]:
         block, row = found
         sequence = block.sequence
         waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
-        if sequence.k == 1 and isinstance(sequence, MapSequence) and sequence.of.tails:
-            waypoints += sequence.of.tails.route(*sequence.end(choice))[:_MOST_SHOWN]
-        if block.successors is None:
-            break
-        found = block.child(row, choice, block.branch_lower.shape[2] // 2)
+        found = None
+        if block.successors is not None:
+            found = block.child(row, choice, block.branch_lower.shape[2] // 2)
         if found is None or not len(found[0].sequence.candidates):
+            if isinstance(sequence, MapSequence):
+                waypoints += _then(sequence, choice)
             break
         choice = int(first_best(found[0].q_lower[found[1]], floor=NAT))
     return tuple(waypoints)
+
+
+def _then(sequence: MapSequence, choice: int) -> list[int]:
+    """Return what follows a candidate of the last state searched, where a route follows the tree.
+
+    Up to the end of the tree, the place whose reading is expected to take off most, then the route.
+    """
+    of = sequence.of
+    waypoints: list[int] = []
+    if of.tails is None:
+        return []
+    while sequence.k > 1:
+        sequence = sequence.child(choice)
+        if not len(sequence.candidates):
+            return waypoints
+        sequence.prepare()
+        choice = int(first_best(of.weights @ sequence.drop, floor=NAT))
+        waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
+    return waypoints + list(of.tails.route(*sequence.end(choice))[:_MOST_SHOWN])
 
 
 def _myopic(belief: Belief, options: Choices, pending: Collection[int], seconds: float) -> Plan:
