@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = (
     "town",
     "candidates",
+    "objectives",
     "belief",
     "beliefs",
     "draws",

@@ -20,6 +20,9 @@ from gp_active_sensing.types import Budget, FloatArray, IntArray
 
 __all__ = ["map_start"]
 
+_ELSEWHERE = 250
+"""Places out of reach, at most, that stand for all of these in the error of the map."""
+
 
 def map_start(
     belief: Belief,
@@ -39,7 +42,7 @@ def map_start(
 ) -> tuple[MapSequence, FloatArray, FloatArray]:
     """Return the root's sequence, means (L, m) and belief (L,); the problem gets its noise.
 
-    The map is all places in reach and at most some hundred that stand for the others, see
+    The map is all places in reach and at most so many that stand for the others, see
     `targets_of`. O(L (m + T) m |D|) and the products of covariances.
 
     Args:
@@ -63,7 +66,7 @@ def map_start(
     places = np.union1d(locations, np.array(route, dtype=np.int64))
     which, weights = representatives(belief, candidates, mass)
     noise = belief.noise_variance[which]
-    targets = targets_of(problem.topology, always=places)
+    targets = targets_of(problem.topology, _ELSEWHERE, always=places)
     before = unread(belief, pending)
     everything = np.union1d(places, before)
     covariance = belief.between(everything, everything, which)
