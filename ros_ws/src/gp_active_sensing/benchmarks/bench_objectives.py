@@ -59,8 +59,8 @@ def run(readings: int = 60, *, smoke: bool = False) -> Section:
         "What a decision costs by its objective",
         "python benchmarks/run.py objectives",
         f"`sim/town.yaml`, N' = 4, S = 5, α = 0.05, {readings} stages of one mission at which "
-        "every policy is asked, at most 5000 expansions; processor time of one core. `closed`: the share "
-        "of stages whose gap reached α.",
+        "every policy is asked, at most 5000 expansions; processor time of one core. `closed`: the "
+        "share of stages whose gap reached α.",
         ("belief", "policy", "median s", "p99 s", "max s", "/ entropy", "expansions", "closed"),
     )
     for called, belief in BELIEFS.items():
