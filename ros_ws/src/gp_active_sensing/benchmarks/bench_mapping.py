@@ -30,14 +30,16 @@ from gp_active_sensing.yaml_files import load_yaml
 
 BUDGETS, STARTS, DRAWS = (60, 120, 240), 10, 40
 QUICK_BUDGETS, QUICK_STARTS, QUICK_DRAWS = (60,), 2, 2
-EXPANSIONS = {MOVES: 100, FREE: 1}
-"""Limit of a decision: where any place may be next, an expansion of `bal` takes seconds."""
+EXPANSIONS = 500
+"""Limit of a decision, as `run` has it where a scenario says none."""
+FEW = {("bal", FREE): 1}
+"""Where it is another one: there an expansion takes seconds."""
 AHEAD = {MOVES: 3, FREE: 2}
 """Readings that `bal` looks ahead."""
 REFERENCE = "bal"
 POLICIES: dict[str, dict[str, Any]] = {
     "tour": {"name": "tour"},
-    "bal map_error + tail": {"name": "bal", "objective": "map_error", "tail": True},
+    "bal map_error + tail": {"name": "bal", "objective": "map_error", "tail": "route"},
     "bal map_error": {"name": "bal", "objective": "map_error"},
     "integrated_variance": {"name": "integrated_variance"},
     "bal": {"name": "bal"},
@@ -118,7 +120,7 @@ def task_of(place: Arena, moves: int, number: int, label: str, policy: Mapping[s
     """The mission of a policy, with as much computing as it may have there."""
     if policy["name"] == "bal" and "horizon" not in policy:
         policy = {**policy, "horizon": AHEAD[place.mode]}
-    limit = EXPANSIONS[place.mode]
+    limit = FEW.get((policy["name"], place.mode), EXPANSIONS)
     return Task(place.name, place.mode, moves, number, label, json.dumps(policy), limit)
 
 
@@ -343,9 +345,9 @@ def overview(results: Results, minutes: float) -> Section:
         "usual move (to the next cell, along a mean piece of road); *free* is the same length "
         "where any place may be next. Where moves bind, every place that is crossed is read; where "
         "any place may be next, only the places that are chosen. The start is read before the "
-        f"first decision. Decisions have {EXPANSIONS[MOVES]} expansions where moves bind and "
-        f"{EXPANSIONS[FREE]} where any place may be next; there `bal` looks "
-        f"{AHEAD[FREE]} readings ahead instead of {AHEAD[MOVES]}. The table has the root mean "
+        f"first decision. Decisions have {EXPANSIONS} expansions; where any place may be next "
+        f"`bal` has {FEW['bal', FREE]} and looks {AHEAD[FREE]} readings ahead instead of "
+        f"{AHEAD[MOVES]}. The table has the root mean "
         "square error of the map over all places with a value, against the noise-free field: "
         f"the paired difference to `{reference}`, in % of that, ± one standard error over the "
         "draws. A draw has its own noise and start, and its own field where the data set has "

@@ -185,6 +185,20 @@ def test_a_report_has_paired_differences_and_what_is_missing(tmp_path: Path) -> 
     assert "nan" not in text.lower()
 
 
+def test_a_decision_of_bal_ends_where_any_place_may_be_next() -> None:
+    from bench_mapping import task_of
+    from mapping_fields import arenas
+
+    found = arenas(1, 1)
+    bound, free = (found["draws/plane", mode] for mode in ("moves", "free"))
+    far, near = (task_of(one, 60, 0, "bal", {"name": "bal"}) for one in (bound, free))
+    assert (far.expansions, json.loads(far.policy)["horizon"]) == (500, 3)
+    assert (near.expansions, json.loads(near.policy)["horizon"]) == (1, 2)
+    assert task_of(free, 60, 0, "mine", {"name": "bal", "horizon": 4}).policy.count("4") == 1
+    assert task_of(free, 60, 0, "tour", {"name": "tour"}).expansions == 500
+    assert far.key != task_of(bound, 60, 1, "bal", {"name": "bal"}).key
+
+
 def test_paired_differences() -> None:
     from bench_mapping import Results
     from mapping_fields import arenas
