@@ -69,7 +69,9 @@ def map_start(
     targets = targets_of(problem.topology, _ELSEWHERE, always=places)
     before = unread(belief, pending)
     everything = np.union1d(places, before)
+    problem.check()
     covariance = belief.between(everything, everything, which)
+    problem.check()
     root = np.sqrt(targets.weights)
     columns = belief.between(targets.places, everything, which) * root[:, None]
     mean, _ = belief.marginals_under(locations, which)
@@ -96,7 +98,9 @@ def map_start(
     problem.noise, problem.reference = noise, noise_entropy(noise)
     largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1)
     problem.delicate = bool((noise < DELICATE * largest).any())
+    problem.check()
     table = Disagreement(weights, mean, covariance, noise, map_mean / np.sqrt(scale), of_tree)
+    problem.check()
     shared = np.swapaxes(of_tree, 1, 2) @ of_tree
     problem.nbytes += table.nbytes + shared.nbytes
     of = MapProblem(locations, table, weights, scale, total / scale)

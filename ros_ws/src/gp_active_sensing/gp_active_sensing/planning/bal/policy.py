@@ -29,7 +29,7 @@ from gp_active_sensing.planning.entropy import (
     reported_offset,
 )
 from gp_active_sensing.planning.greedy import expected_entropy
-from gp_active_sensing.planning.map_error import map_error_of, targets_of
+from gp_active_sensing.planning.map_error import map_error_gains, map_error_of, targets_of
 from gp_active_sensing.planning.pending import joint_given_pending
 from gp_active_sensing.ties import NAT, by_size, first_best, ties
 from gp_active_sensing.topology.base import Topology
@@ -348,10 +348,16 @@ class Bal:
 
         Nothing is known to come of it at least; at most all that candidates disagree about.
         """
-        found = map_error_of(
-            belief, topology, options.locations, pending=pending, candidates=self.candidates
-        )
-        expected = found.weights @ found.gains()
+        if pending:
+            found = map_error_of(
+                belief, topology, options.locations, pending=pending, candidates=self.candidates
+            )
+            expected = found.weights @ found.gains()
+        else:
+            share, gains = map_error_gains(
+                belief, topology, options.locations, candidates=self.candidates
+            )
+            expected = share @ gains
         targets = targets_of(topology)
         mean, _ = belief.marginals(targets.places)
         weights = belief.weights
@@ -506,18 +512,22 @@ def _then(sequence: MapSequence, choice: int) -> list[int]:
     """Return what follows a candidate of the last state searched, where a route follows the tree.
 
     Up to the end of the tree, the place whose reading is expected to take off most, then the route.
+    As far as there is time.
     """
     of = sequence.of
     waypoints: list[int] = []
     if of.tails is None:
         return []
-    while sequence.k > 1:
-        sequence = sequence.child(choice)
-        if not len(sequence.candidates):
-            return waypoints
-        sequence.prepare()
-        choice = int(first_best(of.weights @ sequence.drop, floor=NAT))
-        waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
+    try:
+        while sequence.k > 1:
+            sequence = sequence.child(choice)
+            if not len(sequence.candidates):
+                return waypoints
+            sequence.prepare()
+            choice = int(first_best(of.weights @ sequence.drop, floor=NAT))
+            waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
+    except Deadline:
+        return waypoints
     return waypoints + list(of.tails.route(*sequence.end(choice))[:_MOST_SHOWN])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,26 @@ def test_a_far_side_draws_the_first_move() -> None:
 def test_settings_that_do_not_go_together_are_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"with (map_error|entropy) leave it at"):
         build_policy({"name": "bal", **settings})
+
+
+def test_a_time_limit_that_ends_while_the_answer_is_made_is_no_error() -> None:
+    """A clock that goes on with every look at it, whatever it is looked at for."""
+    topology = grid(5, 4)
+    belief = build_belief(
+        BeliefConfig(length_scales=(1.0, 3.0), noise_std=(0.1,)), topology.features
+    )
+    belief.observe(0, 0.3)
+    bal = Bal(objective="map_error", horizon=3, tail="route")
+    for looks in range(0, 600, 7):
+        ticks = itertools.count()
+        plan, _ = bal.plan(
+            belief,
+            topology,
+            0,
+            rng=np.random.default_rng(0),
+            limit=PlanLimit(seconds=float(looks)),
+            remaining=Budget(12),
+            clock=lambda ticks=ticks: float(next(ticks)),
+        )
+        assert plan.waypoint in (1, 5)
+        assert plan.lower <= plan.upper
