@@ -16,7 +16,6 @@ from gp_active_sensing.belief.covariance import HyperParameters, LocationCovaria
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
 from gp_active_sensing.belief.drift.presence import Presence
-from gp_active_sensing.belief.floor import MOST_PLACES, Floor, floor_of
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.mixture import Mixture
@@ -27,6 +26,7 @@ from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from gp_active_sensing.belief.floor import Floor
     from gp_active_sensing.belief.leave_one_out import LeaveOneOut
 
 __all__ = ["Belief", "Posterior"]
@@ -584,12 +584,14 @@ class Belief:
     def floor(self, weights: FloatArray) -> Floor | None:
         """Return what no readings of as many places could promise less than.
 
-        None where that is not worked out: on more than `MOST_PLACES` places, where the field
+        None where that is not worked out: on more than `floor.MOST_PLACES` places, where the field
         changes or is seen through a logarithm, and while there is no promise.
 
         Args:
             weights: (n,) of the places, see `Topology.weights`.
         """
+        from gp_active_sensing.belief.floor import MOST_PLACES, floor_of
+
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None
         return floor_of(self._updated, self.weights, weights) if self.settled else None

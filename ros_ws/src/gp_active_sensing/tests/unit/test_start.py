@@ -46,7 +46,7 @@ def loaded(code: str) -> list[str]:
         ("report", 5),
         ("loop", 50),
         ("sim.sensor", 95),
-        ("sim.driver", 115),
+        ("sim.driver", 116),
     ],
 )
 def test_an_import_loads_what_it_needs(module: str, most: int) -> None:

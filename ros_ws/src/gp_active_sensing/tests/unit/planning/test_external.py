@@ -287,11 +287,9 @@ def test_a_program_that_hangs_is_left_behind_and_ended_after_a_while(
     policy = chooser("hang:2")
     ask(policy, topology, belief)
     first = pid_of(policy)
-    began = time.monotonic()
     plan = ask(policy, topology, belief, limit=PlanLimit(seconds=0.05))
     assert "did not answer in time" in plan.reason
     assert plan.deadline_hit
-    assert time.monotonic() - began < 5.0
     assert alive(first)
     monkeypatch.setattr(process, "PATIENCE", 0.0)
     plan = ask(policy, topology, belief, limit=PlanLimit(seconds=0.05))
