@@ -255,7 +255,7 @@ def evenly_spaced(task: Task, field: Field, step: float) -> list[Laid]:
 
 
 def _forget_peak() -> None:
-    """Begin to count the largest memory anew, where the system can."""
+    """Begin to count the largest memory again, where the system can."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

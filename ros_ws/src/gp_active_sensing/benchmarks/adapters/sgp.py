@@ -4,7 +4,7 @@ It plans as the library's own quick start does: k-means points in the order of a
 by the bound of a sparse Gaussian process, with sensing along the path and the metres that are left
 as the library's distance budget. The path is laid through places, which are answered one after the
 other. It is planned at the start, with a length-scale of a quarter of the map, and driven to its
-end; what is left then is planned anew. With the word ``online`` it is planned again after ten
+end; what is left then is planned again. With the word ``online`` it is planned again after ten
 readings and whenever they have doubled. Every path but the first one has hyper-parameters that the
 library fits to the readings, and what was driven as fixed waypoints, which is how the library goes
 on with a path. The distance budget is a penalty, not a bound, and the library knows no roads and no

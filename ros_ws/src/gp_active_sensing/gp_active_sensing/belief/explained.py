@@ -57,7 +57,7 @@ class Explained:
         return self.places + max(AT_LEAST, round(growth * self.places))
 
     def after(self, belief: Belief) -> Explained:
-        """Return it for a belief, computed anew only where that is due."""
+        """Return it for a belief, computed again only where that is due."""
         places = int(belief.observed.sum())
         if places < self.due:
             return self

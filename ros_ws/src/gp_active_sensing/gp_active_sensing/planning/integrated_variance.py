@@ -96,10 +96,8 @@ class IntegratedVariance:
         else:
             weights, gains = map_error_gains(belief, topology, first, candidates=most)
             values = weights @ gains
-        way: tuple[int, ...] = ()
         if found is not None:
             way = found.way
-            values = values.copy()
             best = int(np.searchsorted(first, way[0]))
             values[best] = max(found.value, float(values.max()))
         else:
@@ -145,11 +143,16 @@ def _moves(
     noise: FloatArray,
 ) -> Problem:
     """Return where a probe may go after any visits, within the budget."""
-    allowance: Allowance | None = Allowance(topology, remaining)
-    if allowance is not None and not allowance.restricts:
-        allowance = None
+    allowance = Allowance(topology, remaining)
     return Problem(
-        topology, options.observed, unavailable, noise, noise, 0, lambda: None, allowance
+        topology,
+        options.observed,
+        unavailable,
+        noise,
+        noise,
+        0,
+        lambda: None,
+        allowance if allowance.restricts else None,
     )
 
 

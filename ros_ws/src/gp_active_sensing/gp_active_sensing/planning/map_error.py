@@ -82,7 +82,7 @@ class MapError:
     def value(self, which: IntArray) -> float:
         """Return what readings of some places take off the mean variance, expected over the belief.
 
-        That of someone who knows λ: a lower bound is not meant. O(L k³).
+        It does not count what the readings tell about λ, so it is no bound. O(L k³).
 
         Args:
             which: (k,) numbers of different places among the m.

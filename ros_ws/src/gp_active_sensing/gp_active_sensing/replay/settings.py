@@ -159,7 +159,7 @@ def settled(
 
 
 def check_program(given: Given, base: Base | None, config: ActiveSensingConfig) -> None:
-    """Refuse to run a program that the bag names, and not whoever replays it.
+    """Refuse to run a program that the bag names and the user who replays it does not.
 
     Raises:
         ConfigError: the mission of the bag has its places chosen by another program.

@@ -37,7 +37,7 @@ class Candidates(NamedTuple):
 def joined(candidates: Candidates, most: int) -> Candidates:
     r"""Return no more than so many candidates, those that predict the same taken together.
 
-    One after the other the two are joined that are dearest to keep apart: with the least
+    One after the other the two are joined that cost most to keep apart: with the least
 
     .. math:: \frac{w_i w_j}{w_i + w_j} \Big( \sum_x \frac{(\mu_{ix} - \mu_{jx})^2}{\bar v_x}
         + \tfrac12 \sum_x (\log v_{ix} - \log v_{jx})^2

@@ -41,8 +41,8 @@ _RULE = "the least certain candidate is taken instead"
 class External:
     """What another program answers: it gets map and belief as lines of JSON and names a place.
 
-    The program runs with the rights of whoever runs the mission, and without a shell. It is told
-    all it needs at every decision, so that it may forget or be started again at any time.
+    The program runs with the rights of the user who runs the mission, and without a shell. It is
+    told all it needs at every decision, so that it may forget or be started again at any time.
     An answer that is late, missing or cannot be meant costs nothing but the choice: the candidate
     with the largest standard deviation of the prediction is taken, `Plan.reason` and the log say
     why, and the state counts how often. ``docs/extending.md`` has the protocol with an example.

@@ -12,7 +12,7 @@ from gp_active_sensing.planning.map_error import MapError
 from gp_active_sensing.planning.routes.distances import Distances
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
-from gp_active_sensing.types import BoolArray, Budget, Cost, IntArray, Route
+from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Route
 
 __all__ = ["Driven", "Driver"]
 
@@ -116,6 +116,19 @@ class Driver:
             reads.update(dict.fromkeys(fresh))
             kept.append(goal)
         return Driven(tuple(kept), tuple(reads), Cost(metres, seconds), 0.0, whole)
+
+    def homeward(self, places: IntArray) -> FloatArray | None:
+        """(k,) the cheapest way from each of some places to where the mission has to end.
+
+        In the unit of the distances, infinite where there is none; None where it may end anywhere.
+        """
+        ways = self._allowance.ways_home
+        if not ways:
+            return None
+        by_metres = self.distances.by == "metres"
+        costs = ways[-1 if by_metres else 0].costs
+        found = (costs[place] for place in places.tolist())
+        return np.array([np.inf if c is None else c[0 if by_metres else 1] for c in found])
 
     def which(self, reads: Sequence[int]) -> IntArray:
         """Return the numbers in the field of those places that it has."""

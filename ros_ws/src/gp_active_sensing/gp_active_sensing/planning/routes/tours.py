@@ -65,19 +65,9 @@ def in_short_order(driver: Driver, places: Sequence[int]) -> Driven:
     tour = short_tour(
         driver.distances.between(chosen),
         None if driver.at is None else driver.distances.row(driver.at)[chosen],
-        _home(driver, chosen),
+        driver.homeward(chosen),
     )
     return driver.drive(chosen[tour.order].tolist())
-
-
-def _home(driver: Driver, places: IntArray) -> FloatArray | None:
-    """(k,) the way from each place to where the mission has to end, None where that is free."""
-    end = driver.budget.end
-    if end is None:
-        return None
-    found = [driver.distances.way(place, end) for place in places.tolist()]
-    unit = 0 if driver.distances.by == "metres" else 1
-    return np.array([np.inf if way is None else way.cost[unit] for way in found])
 
 
 def design_routes(driver: Driver, most: int, more: Callable[[], bool]) -> list[Driven]:
@@ -206,7 +196,8 @@ def _changes(driver: Driver, route: Driven) -> Iterable[list[int]]:
     wanted = field.places[order[gains[order] > 0.0][: 4 * _TRIED]]
     if not wanted.size:
         return
-    detours, where = _insertions(driver, stops, wanted)
+    rows = _rows(driver, stops)
+    detours, where = _insertions(driver, rows, stops, wanted)
     gain = gains[order][: len(wanted)]
     # What a place brings for what it costs; those on the way cost nothing.
     known = detours[np.isfinite(detours)]
@@ -219,7 +210,7 @@ def _changes(driver: Driver, route: Driven) -> Iterable[list[int]]:
         if np.isfinite(worth[i]):
             yield [*stops[: where[i]], int(wanted[i]), *stops[where[i] :]]
     lost = dict(zip(field.places[which].tolist(), leaving(field, which).tolist(), strict=True))
-    saved = _savings(driver, stops)
+    saved = _savings(rows, stops)
     loss = np.array([lost.get(stop, 0.0) for stop in stops])
     cheap = by_size(-(loss / np.maximum(saved, 1e-9 * scale + 1e-12)))[:_TRIED]
     for i in best.tolist():
@@ -230,16 +221,17 @@ def _changes(driver: Driver, route: Driven) -> Iterable[list[int]]:
                 yield [*rest[:at], int(wanted[i]), *rest[at:]]
 
 
-def _insertions(driver: Driver, stops: list[int], wanted: IntArray) -> tuple[FloatArray, IntArray]:
+def _insertions(
+    driver: Driver, rows: FloatArray, stops: list[int], wanted: IntArray
+) -> tuple[FloatArray, IntArray]:
     """Return the least detour (w,) to each place, and before which stop it is taken."""
-    there = _legs(driver, stops)
+    legs = _legs(rows, stops)
     detours = np.empty(len(wanted))
     where = np.empty(len(wanted), dtype=np.int64)
-    to = _rows(driver, stops)[:, wanted]  # from the start and from each stop
+    to = rows[:, wanted]
     for i, place in enumerate(wanted.tolist()):
         back = driver.distances.row(place)[stops]
-        extra = to[:-1, i] + back - there
-        extra = np.append(extra, to[-1, i])
+        extra = np.append(to[:-1, i] + back - legs, to[-1, i])
         where[i] = int(np.argmin(extra))
         detours[i] = extra[where[i]]
     return np.maximum(detours, 0.0), where
@@ -252,17 +244,14 @@ def _rows(driver: Driver, stops: list[int]) -> FloatArray:
     return np.stack([start, *(row(stop) for stop in stops)])
 
 
-def _legs(driver: Driver, stops: list[int]) -> FloatArray:
+def _legs(rows: FloatArray, stops: list[int]) -> FloatArray:
     """(k,) from the start to the first stop, and from each to the next."""
-    rows = _rows(driver, stops)
     legs: FloatArray = rows[np.arange(len(stops)), stops]
     return legs
 
 
-def _savings(driver: Driver, stops: list[int]) -> FloatArray:
+def _savings(rows: FloatArray, stops: list[int]) -> FloatArray:
     """(k,) what the route is shorter by without each stop."""
-    rows = _rows(driver, stops)
-    legs = rows[np.arange(len(stops)), stops]
-    saved = legs.copy()
-    saved[:-1] += legs[1:] - rows[np.arange(len(stops) - 1), stops[1:]]
+    saved = _legs(rows, stops)
+    saved[:-1] += saved[1:] - rows[np.arange(len(stops) - 1), stops[1:]]
     return np.asarray(np.maximum(saved, 0.0))

@@ -169,7 +169,7 @@ def test_it_goes_to_the_border_less_than_entropy_does() -> None:
 def test_weights_of_places_move_the_choice() -> None:
     topology = grid(9, 9, moves="free")
     left = np.where(topology.positions[:, 0] < 3.0, 1.0, 0.0)
-    topology._weights = left  # type: ignore[attr-defined]
+    topology = topology.weighted(left)
     belief = belief_on(
         BeliefConfig(kernel=("se",), length_scales=(1.5,), signal_std=(1.0,), noise_std=(0.1,)),
         topology,

@@ -137,7 +137,7 @@ def test_without_time_it_still_goes_somewhere_and_says_so(limit: PlanLimit) -> N
 
 def test_weights_of_places_keep_it_where_they_are() -> None:
     topology = grid(12, 12)
-    topology._weights = np.where(topology.positions[:, 0] < 4.0, 1.0, 0.0)  # type: ignore[attr-defined]
+    topology = topology.weighted(np.where(topology.positions[:, 0] < 4.0, 1.0, 0.0))
     _, path = mission(topology, {"name": "tour"}, Budget(metres=30.0), 1)
     inside = topology.positions[path, 0] < 6.0
     assert inside.mean() > 0.85
