@@ -9,7 +9,7 @@ from typing import Any
 from gp_active_sensing.catalogue import key_table
 from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning import DEFAULT_POLICY, policies
 from gp_active_sensing.ros.launches import launch_spec
 from gp_active_sensing.ros.launching import Argument
 from gp_active_sensing.ros.settings import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
@@ -24,7 +24,7 @@ NODES = {
     "bag_player": BagPlayerConfig,
     "bag_recorder": BagRecorderConfig,
 }
-SECTIONS = {"policy": Bal}
+SECTIONS = {"policy": policies.factory(DEFAULT_POLICY["name"])}
 _PART = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 

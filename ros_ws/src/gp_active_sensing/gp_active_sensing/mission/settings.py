@@ -15,6 +15,7 @@ from gp_active_sensing.mission.stream_settings import (
     PoseConfig,
     ReadingConfig,
 )
+from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.sim.scenario import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.topology import MapConfig
 
@@ -215,7 +216,7 @@ class ActiveSensingConfig:
         5, help="readings that are planned for while the probe drives", low=1
     )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
-        {"name": "bal"}, help="how the next place is chosen"
+        dict(DEFAULT_POLICY), help="how the next place is chosen"
     )
     probe: TripConfig = dataclasses.field(default_factory=TripConfig)
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)

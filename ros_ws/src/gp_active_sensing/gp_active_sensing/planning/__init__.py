@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
@@ -11,7 +12,10 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.base import Policy, PolicyState
 from gp_active_sensing.registry import Registry
 
-__all__ = ["Policy", "PolicyState", "build_policy", "policies"]
+__all__ = ["DEFAULT_POLICY", "Policy", "PolicyState", "build_policy", "policies"]
+
+DEFAULT_POLICY: Mapping[str, Any] = MappingProxyType({"name": "tour"})
+"""What chooses the next place where nothing is said: best for maps, see docs/choosing.md."""
 
 
 def _policy_problem(plugin: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, brief_repr
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
 from gp_active_sensing.replay.feed import Topics
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.scenario import with_policy
@@ -139,7 +139,7 @@ def settled(
     config: ActiveSensingConfig | None = None
     for build in (
         lambda: from_mapping(ActiveSensingConfig, mapping, source=source),
-        lambda: build_policy(mapping.get("policy", {"name": "bal"})),
+        lambda: build_policy(mapping.get("policy", DEFAULT_POLICY)),
     ):
         try:
             built = build()

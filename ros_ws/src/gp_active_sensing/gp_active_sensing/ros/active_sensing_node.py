@@ -24,7 +24,7 @@ from gp_active_sensing.mission.command_words import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.rehearsal import asking_of, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.planning import build_policy, policies
+from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.commands import Commands
 from gp_active_sensing.ros.fleet import Fleet
 from gp_active_sensing.ros.inputs import Inputs
@@ -144,7 +144,7 @@ class ActiveSensingNode(GuardedNode):
                 defaults["expert"] = asking_of(scenario)
             except ActiveSensingError as error:
                 self.parameters.problem(f"scenario: {error}")
-        policy = given.get("policy.name", defaults.get("policy", {}).get("name", "bal"))
+        policy = given.get("policy.name", defaults.get("policy", DEFAULT_POLICY)["name"])
         section: Any = None
         try:
             section = policies.factory(policy)

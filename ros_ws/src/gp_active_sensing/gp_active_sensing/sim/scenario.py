@@ -19,7 +19,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.expert.config import ExpertConfig
 from gp_active_sensing.kernels import NONE, graph_kernels
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
-from gp_active_sensing.planning import build_policy, policies
+from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.field import HUGE, FieldConfig
@@ -200,7 +200,7 @@ class Scenario:
     )
     expert: ExpertConfig = dataclasses.field(default_factory=ExpertConfig)
     policy: dict[str, Any] = dataclasses.field(
-        default_factory=lambda: {"name": "bal"},
+        default_factory=lambda: dict(DEFAULT_POLICY),
         metadata={
             "param": Param(help="name of the policy and its parameters; `policies` lists them")
         },
@@ -308,7 +308,7 @@ def scenario_from_mapping(
     policy: Any = None
     if chosen is None or isinstance(chosen, Mapping):
         try:
-            policy = build_policy(dict(chosen) if chosen else {"name": "bal"})
+            policy = build_policy(dict(chosen or DEFAULT_POLICY))
         except ConfigError as error:
             problems.extend(_under("policy", problem) for problem in error.problems)
     if scenario is not None and policy is not None:

@@ -14,6 +14,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile
 
+from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
 from gp_active_sensing.ros.bag_player_node import BagPlayer
 from gp_active_sensing.ros.bag_recorder_node import BagRecorder
@@ -93,7 +94,7 @@ def parameters_in(text: str) -> set[str]:
 
 
 def test_active_sensing(ros: Ros) -> None:
-    node = sensing(ros, "policy.name:=bal", "belief.signal_std:=[1.0]")
+    node = sensing(ros, f"policy.name:={DEFAULT_POLICY['name']}", "belief.signal_std:=[1.0]")
     wait_active(node)
     text = section("## active_sensing")
     assert made(node.publishers) == written(section("### Topics out"))

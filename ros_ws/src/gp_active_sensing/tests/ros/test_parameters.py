@@ -18,7 +18,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.planning import build_policy, policies
+from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.exit_codes import REFUSED
@@ -289,6 +289,12 @@ def test_scenario_gives_the_defaults_and_parameters_override(ros: Ros) -> None:
     assert node.get_parameter("map.count").value == 100
     assert node.describe_parameter("policy.horizon").integer_range[0].from_value == 1
     assert node.describe_parameter("scenario").read_only
+
+
+def test_where_nothing_is_said_the_default_chooses(ros: Ros) -> None:
+    config = sensing(ros, "map.kind:=line", "map.count:=5").parameters.config()
+    assert config.policy["name"] == DEFAULT_POLICY["name"]
+    assert "trials" in config.policy
 
 
 def test_another_policy_keeps_what_it_knows(ros: Ros) -> None:

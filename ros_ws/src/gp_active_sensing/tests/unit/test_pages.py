@@ -62,7 +62,7 @@ def test_blocks_of_a_page_share_a_folder(tmp_path: Path) -> None:
         "   field: {kind: gp, length_scale: 2.0}\n   belief: {length_scales: [2.0]}\n"
         "   budget: {readings: 2}\n   ~~~\n\n"
         "~~~sh\ngp-active-sensing run pond.yaml \\\n   --out run --no-report   # a comment\n~~~\n"
-        "~~~text output\npond with bal, seed …: finished\n~~~\n",
+        "~~~text output\npond with tour, seed …: finished\n~~~\n",
     )
     assert (reader.folder / "run" / "summary.json").exists()
 
