@@ -31,6 +31,15 @@ from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
 
 __all__ = ["Tour"]
 
+_ROWS = 0.5
+"""Share of a decision's time after which no more evenly spaced routes are looked at."""
+_FIRST = 16
+"""Places of the first tour through a design where time is short."""
+_HURRY = 0.1
+"""Share of a decision's time that may have passed before a design without time being short."""
+_GROWTH = 3.0
+"""How much longer a tour through twice as many places takes to plan, at most."""
+
 
 @dataclass(frozen=True)
 class Tour:
@@ -162,7 +171,14 @@ class Tour:
         most = len(driver.field.places)
         if driver.budget.readings is not None:
             most = min(most, driver.budget.readings)
-        new = [*evenly_spaced(driver, room.more), *design_routes(driver, most, room.more)]
+        if last is not None and room.late():
+            return last, then
+        new = evenly_spaced(driver, room.for_part(_ROWS))
+        if not (new and room.late()):
+            if room.hurried():
+                new += design_routes(driver, most, room.for_larger(), _FIRST)
+            else:
+                new += design_routes(driver, most, room.more)
         best = best_of(new) or _at_once(driver)
         if last is not None:
             total = float(driver.field.weights @ driver.field.total)
@@ -240,6 +256,7 @@ class _Room:
         self._driver = driver
         self._limit = limit
         self._clock = clock
+        self._started = started
         self._deadline = None if limit.seconds is None else started + limit.seconds
 
     def more(self) -> bool:
@@ -249,6 +266,46 @@ class _Room:
         over = over or (self._deadline is not None and self._clock() >= self._deadline)
         self.hit = self.hit or over
         return not over
+
+    def late(self) -> bool:
+        """Say whether the time is over."""
+        found = self._passed(1.0)
+        self.hit = self.hit or found
+        return found
+
+    def hurried(self) -> bool:
+        """Say whether so much of the time has passed that large steps may take too long."""
+        return self._passed(_HURRY)
+
+    def for_part(self, share: float) -> Callable[[], bool]:
+        """Return the same as `more` for a share of the time."""
+
+        def more() -> bool:
+            over = self._passed(share)
+            self.hit = self.hit or over
+            return not over and self.more()
+
+        return more
+
+    def for_larger(self) -> Callable[[], bool]:
+        """Return what says whether a step twice as large as the one before it ends in time."""
+        before = self._clock()
+
+        def more() -> bool:
+            nonlocal before
+            now = self._clock()
+            took, before = now - before, now
+            if self._deadline is not None and now + _GROWTH * took >= self._deadline:
+                self.hit = True
+                return False
+            return self.more()
+
+        return more
+
+    def _passed(self, share: float) -> bool:
+        """Say whether a share of the time has passed."""
+        seconds = self._limit.seconds
+        return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
         """Return the same for so many more, from now on."""

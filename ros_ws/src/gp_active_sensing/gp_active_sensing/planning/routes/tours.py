@@ -31,7 +31,11 @@ def best_of(routes: Iterable[Driven]) -> Driven | None:
 
 
 def largest(
-    driver: Driver, order: Sequence[int], most: int, more: Callable[[], bool]
+    driver: Driver,
+    order: Sequence[int],
+    most: int,
+    more: Callable[[], bool],
+    first: int | None = None,
 ) -> Driven | None:
     """Return the drive through as many of some places, the first ones first, as a budget allows.
 
@@ -42,20 +46,24 @@ def largest(
         order: places, the most wanted ones first.
         most: number of places at most.
         more: asked before each tour whether there is room for it.
+        first: number of places of the first tour, doubled while the budget lasts; None = `most`.
     """
     low, high = 0, min(most, len(order))
+    count = high if first is None else min(first, high)
     best: Driven | None = None
+    doubling = True
     while low < high:
         if best is not None and not more():
             break
-        count = high if low == 0 and best is None else (low + high + 1) // 2
         found = in_short_order(driver, order[:count])
         if best is None or found.value > best.value:
             best = found
+        doubling = doubling and found.whole
         if found.whole:
             low = count
         else:
             high = count - 1
+        count = min(2 * low, high) if doubling else (low + high + 1) // 2
     return best
 
 
@@ -70,13 +78,16 @@ def in_short_order(driver: Driver, places: Sequence[int]) -> Driven:
     return driver.drive(chosen[tour.order].tolist())
 
 
-def design_routes(driver: Driver, most: int, more: Callable[[], bool]) -> list[Driven]:
+def design_routes(
+    driver: Driver, most: int, more: Callable[[], bool], first: int | None = None
+) -> list[Driven]:
     """Return the drive through the places that a greedy design would read.
 
     Args:
         driver: knows field and budget.
         most: places at most.
         more: asked now and then whether there is room to go on.
+        first: see `largest`.
     """
     field = driver.field
     chosen = greedy(field, most)
@@ -84,7 +95,7 @@ def design_routes(driver: Driver, most: int, more: Callable[[], bool]) -> list[D
         return []
     if _any_order(driver):
         chosen = exchange(field, chosen, np.ones(len(field.places), dtype=np.bool_), more)
-    found = largest(driver, field.places[chosen].tolist(), most, more)
+    found = largest(driver, field.places[chosen].tolist(), most, more, first)
     return [] if found is None else [found]
 
 

@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 from tests.unit.planning.test_map_error import believed, grid
 
@@ -141,3 +141,68 @@ def test_weights_of_places_keep_it_where_they_are() -> None:
     _, path = mission(topology, {"name": "tour"}, Budget(metres=30.0), 1)
     inside = topology.positions[path, 0] < 6.0
     assert inside.mean() > 0.85
+
+
+class Ticking:
+    """A clock that goes on by so much each time somebody looks at it."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.mark.parametrize("budget", [Budget(metres=40.0), Budget()], ids=str)
+def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None:
+    """The clock is looked at before each step, so their number says how long it went on."""
+    topology = grid(12, 12)
+    belief = believed(topology, np.random.default_rng(0))
+    policy = build_policy({"name": "tour"})
+    expanded = []
+    for seconds in (0.0, 0.1, 0.4, 1e9, None):
+        plan, state = policy.plan(
+            belief,
+            topology,
+            3,
+            rng=np.random.default_rng(0),
+            limit=PlanLimit(seconds=seconds),
+            remaining=budget,
+            clock=Ticking(0.01),
+        )
+        expanded.append(plan.expanded)
+        assert plan.deadline_hit == (seconds is not None and seconds < 1.0)
+        after, _ = policy.plan(
+            belief,
+            topology,
+            3,
+            rng=np.random.default_rng(0),
+            limit=PlanLimit(seconds=0.0),
+            remaining=budget,
+            state=state,
+            clock=Ticking(0.01),
+        )
+        assert after.waypoint is not None
+    assert expanded[0] < expanded[1] < expanded[2] < expanded[3] == expanded[4]
+    assert expanded[0] <= 2
+    assert expanded[2] <= 45
+
+
+def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:
+    topology = build_topology(MapConfig(kind="roads", file="town.geojson"))
+    belief = belief_on(BeliefConfig(), topology)
+    belief.observe(5, 30.0)
+    lengths = []
+    for seconds in (0.0, 0.2, None):
+        plan, _ = build_policy({"name": "tour", "trials": 0}).plan(
+            belief,
+            topology,
+            5,
+            rng=np.random.default_rng(0),
+            limit=PlanLimit(seconds=seconds),
+            remaining=Budget(metres=12_000.0),
+            clock=Ticking(0.03),
+        )
+        lengths.append(plan.upper)
+    assert lengths[0] < lengths[1] <= lengths[2] * 1.02
