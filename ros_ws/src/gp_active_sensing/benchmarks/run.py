@@ -16,6 +16,7 @@ BENCHMARKS = (
     "town",
     "candidates",
     "objectives",
+    "tours",
     "belief",
     "beliefs",
     "draws",
