@@ -79,6 +79,7 @@ def run(
     budgets: str = "",
     processes: int = 1,
     reference: str = REFERENCE,
+    pictures: Path | None = None,
 ) -> Report:
     """All missions that are asked for, and their tables.
 
@@ -91,6 +92,8 @@ def run(
         budgets: in moves, with commas between them.
         processes: at work.
         reference: label of the policy that the others are compared with.
+        pictures: folder for a picture of each data set on a grid: the first draw, the first
+            policies, map, way and error.
     """
     began = time.perf_counter()
     known = POLICIES | environments() | ({} if own is None else dict(load_yaml(own)))
@@ -112,6 +115,10 @@ def run(
     ]
     rows, failed = gather(tasks, processes)
     minutes = (time.perf_counter() - began) / 60.0
+    if pictures is not None:
+        from mapping_pictures import draw
+
+        draw(rows, pictures)
     results = Results(rows, list(usable), places, moves, reference)
     return report(results, skipped, failed, minutes)
 

@@ -271,3 +271,20 @@ def test_adapters_are_found_where_their_environment_is(tmp_path: Path) -> None:
     assert found["sgptools"]["command"][0] == str(python)
     assert Path(found["sgptools"]["command"][1]).is_file()
     assert "there is no" in found["BoTorch qNIPV"]["missing"]
+
+
+def test_a_picture_shows_the_map_that_a_way_led_to(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [experiments] is not installed")
+    from mapping_fields import arenas
+    from mapping_pictures import believed, draw
+    from mapping_runs import play
+
+    rows = [play(task({"name": name})) for name in ("random", "ie")]
+    field = arenas(1, 1)[PLANE].field(0)
+    expected, read = believed(rows[0], field)
+    assert int(read.sum()) == rows[0]["readings"]
+    rmse = float(np.sqrt(np.mean((expected - field.values) ** 2)))
+    assert rmse == pytest.approx(rows[0]["rmse"], rel=1e-9)
+    (file,) = draw([*rows, {**rows[0], "number": 1}], tmp_path / "pictures")
+    assert file.name == "draws_plane_moves_12.png"
+    assert 1000 < file.stat().st_size < 200_000
