@@ -180,7 +180,6 @@ UNTUNED = (
     "map.columns:=6",
     "map.rows:=6",
     "map.spacing:=10.0",
-    "policy.horizon:=2",
     "budget.readings:=12",
     "mission.wait_for_reading:=false",
 )
