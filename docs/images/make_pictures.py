@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from gp_active_sensing.threads import one_blas_thread
+from gp_active_sensing.util.threads import one_blas_thread
 
 one_blas_thread()
 
-from gp_active_sensing.mission.rehearsal import Rehearsal  # noqa: E402 - loads numpy
+from gp_active_sensing.sim.rehearsal import Rehearsal  # noqa: E402 - loads numpy
 from gp_active_sensing.report import write_kernel_page, write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 

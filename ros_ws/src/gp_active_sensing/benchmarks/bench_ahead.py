@@ -15,7 +15,7 @@ from common import STATED, Section
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
-from gp_active_sensing.foresight import Foresight, foresee, take
+from gp_active_sensing.mission.plan_ahead import Foresight, foresee, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.sim.mission import Mission
 

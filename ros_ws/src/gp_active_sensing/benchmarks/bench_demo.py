@@ -37,7 +37,7 @@ def run() -> Section:
             started = time.perf_counter()
             done = subprocess.run(
                 [
-                    sys.executable, "-m", "gp_active_sensing.demo",
+                    sys.executable, "-m", "gp_active_sensing.commands.demo",
                     "--speed", str(speed), "--budget", str(readings), "--out", str(out),
                 ],
                 check=False, capture_output=True,

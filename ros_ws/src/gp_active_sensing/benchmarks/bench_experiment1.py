@@ -11,9 +11,9 @@ from common import Section
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.experiments import mean_of, paired_difference
-from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.planning.greedy import MaxEntropy, expected_entropy
+from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import FloatArray, IntArray
 

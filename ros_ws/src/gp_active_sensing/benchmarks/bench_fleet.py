@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from common import STATED, Section
 
-from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.mission.names import numbered
-from gp_active_sensing.mission.rehearsal import Rehearsal
+from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.rehearsal import Rehearsal
 
 SEEDS = range(1, 21)
 PROBES = (1, 2, 3)

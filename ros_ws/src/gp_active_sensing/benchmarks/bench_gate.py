@@ -10,9 +10,9 @@ import numpy as np
 from common import STATED, Section
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.mission.gate import Gate
 from gp_active_sensing.mission.stream_settings import ReadingConfig
+from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import FloatArray, Reading

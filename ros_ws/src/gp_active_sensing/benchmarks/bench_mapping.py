@@ -26,7 +26,7 @@ from network_data import data_folder
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.yaml_files import load_yaml
+from gp_active_sensing.util.yaml_files import load_yaml
 
 BUDGETS, STARTS, DRAWS = (60, 120, 240), 10, 40
 QUICK_BUDGETS, QUICK_STARTS, QUICK_DRAWS = (60,), 2, 2

@@ -258,7 +258,7 @@ def run(*, smoke: bool = False) -> Section:
         stack.callback(soak.close)
         soak.run()
         load.append(os.getloadavg()[0])
-        from gp_active_sensing.records import RunDirectory
+        from gp_active_sensing.records.run_directory import RunDirectory
 
         found = RunDirectory.open(disk.path / "run")
         section = _section(soak, decisions, load, time.monotonic() - began)

@@ -49,7 +49,7 @@ def watched(arguments: list[str], folder: Path) -> dict[str, float]:
     """Run our command line; seconds, and the most that it and its children had resident [MB]."""
     import psutil
 
-    code = "import sys; from gp_active_sensing.cli import main; sys.exit(main())"
+    code = "import sys; from gp_active_sensing.commands.main import main; sys.exit(main())"
     started = time.perf_counter()
     with (folder / "said.txt").open("a", encoding="utf-8") as said:
         said.write(f"$ gp-active-sensing {' '.join(arguments)}\n")
@@ -90,7 +90,7 @@ def subset(log: Path, target: Path, every: int) -> int:
 
 def learned(size: Size, jobs: int) -> dict[str, Any]:
     """Write the log, screen kernels on some of it, learn the best ones from all of it."""
-    from gp_active_sensing.selection import read_model
+    from gp_active_sensing.kernel_model import read_model
 
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -19,12 +19,12 @@ from vbks_fields import LOG, NOISE, SIDE, Field, informed, kinds
 from vbks_runs import Kept, Report, error_of, run_alone, shown
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.kernel_model import KernelModel, write_model
 from gp_active_sensing.kernels.grammar import kernel_set
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.selection import KernelModel, write_model
+from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 KERNELS = "level2"

@@ -21,9 +21,9 @@ from network_data import data_folder
 from vbks_data import GROUPS, HELD, PARTS, Measured, intel, refit_rows, screening_rows, some, speeds
 from vbks_runs import LEVELS, Kept, Report, run_alone, scores, shown
 
+from gp_active_sensing.kernel_model import KernelModel, kernel_belief
 from gp_active_sensing.kernels.grammar import kernel_set, parse
 from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.selection import KernelModel, kernel_belief
 
 BASE = "VBKS, top 10"
 SETS = {"Intel lab": intel, "San Jose": speeds}

@@ -24,11 +24,11 @@ from vbks_synthetic_tables import (
     what_was_reached,
 )
 
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.selection import KernelModel
 
 FULL = Size({"k12": (5, 500, 4), "k144": (5, 500, 4)})
 SMOKE = Size(

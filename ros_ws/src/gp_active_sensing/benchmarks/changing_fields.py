@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.expert import ModelExpert
+from gp_active_sensing.experts import ModelExpert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.information_gain import largest_gain

@@ -116,7 +116,7 @@ def _overrides(folder: Path) -> Try:
 
 
 def _journal(folder: Path) -> Try:
-    from gp_active_sensing.records import JOURNAL
+    from gp_active_sensing.records.run_directory import JOURNAL
     from tests.unit.mission.missions import Drive
 
     options: dict[str, Any] = {"reading": {"gate": 6.0, "window": 0.25}}
@@ -159,7 +159,7 @@ def _kept(name: str, folder: Path) -> Try:
 
 
 def _model(folder: Path) -> Try:
-    from gp_active_sensing.selection.model_file import read_model, write_model
+    from gp_active_sensing.kernel_model.model_file import read_model, write_model
     from tests.kernel_models import make_model, rows
 
     path = write_model(folder / "model.npz", make_model(["SE", "RQ"], *rows()))
@@ -173,7 +173,7 @@ def _model(folder: Path) -> Try:
 
 
 def _cache(folder: Path) -> Try:
-    from gp_active_sensing.cache import cached_arrays
+    from gp_active_sensing.util.cache import cached_arrays
 
     os.environ["XDG_CACHE_HOME"] = str(folder)
     right = {"v": np.arange(40.0).reshape(8, 5)}

@@ -97,10 +97,10 @@ def main() -> int:
     if options.kept:
         os.environ["GPAS_KEPT"] = options.kept
     sys.path.insert(0, str(HERE))
-    from gp_active_sensing.threads import one_blas_thread
+    from gp_active_sensing.util.threads import one_blas_thread
 
     one_blas_thread()  # before anything loads numpy
-    from gp_active_sensing.versions import versions
+    from gp_active_sensing.util.versions import versions
 
     found = ", ".join(f"{name} {version}" for name, version in versions().items())
     parts = [f"# Benchmarks\n\nCommit {commit()}; {machine()}; {found}. One BLAS thread.\n"]

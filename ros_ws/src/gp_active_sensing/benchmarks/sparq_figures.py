@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from gp_active_sensing.threads import one_blas_thread
+from gp_active_sensing.util.threads import one_blas_thread
 
 one_blas_thread()
 

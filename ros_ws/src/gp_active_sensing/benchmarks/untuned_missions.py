@@ -13,8 +13,8 @@ from scipy.special import ndtri
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.metrics import nlpd, rmspe
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.records.metrics import nlpd, rmspe
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.grid import make_grid
 from gp_active_sensing.types import Budget, PlanLimit, Reading

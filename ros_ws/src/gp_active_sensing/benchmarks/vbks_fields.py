@@ -12,14 +12,14 @@ import numpy as np
 from network_data import rows_of, san_jose
 from vbks_data import KEY, Truth, drawn, san_jose_roads
 
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.selection import (
+from gp_active_sensing.kernel_model import (
     History,
     KernelBelief,
     KernelFit,
     KernelModel,
     Scaling,
 )
+from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology
 from gp_active_sensing.topology.grid import make_grid

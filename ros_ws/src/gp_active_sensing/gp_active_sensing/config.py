@@ -215,7 +215,7 @@ def _holds_lists(hint: Any) -> bool:
 
 def _list_from_text(text: str) -> Any:
     # A ROS parameter file holds no list of lists, or of mappings; in quotes they can be anywhere.
-    from gp_active_sensing.yaml_files import parse_yaml
+    from gp_active_sensing.util.yaml_files import parse_yaml
 
     try:
         return parse_yaml(text) if text.lstrip().startswith("[") else text

@@ -19,8 +19,8 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.promise import met
-from gp_active_sensing.evidence import Evidence
-from gp_active_sensing.joint import Joint
+from gp_active_sensing.engine.batch_plan import Joint
+from gp_active_sensing.engine.observations import Evidence
 from gp_active_sensing.planning.allowance import Allowance, in_metres
 from gp_active_sensing.planning.base import (
     READINGS_SPENT,

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.selection import (
+from gp_active_sensing.kernel_model import (
     JITTER,
     History,
     KernelFit,
@@ -17,6 +15,8 @@ from gp_active_sensing.selection import (
     Scaling,
     kernel_belief,
 )
+from gp_active_sensing.kernels.composite import Composite
+from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.types import FloatArray
 
 

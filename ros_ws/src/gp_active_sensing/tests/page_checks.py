@@ -28,8 +28,8 @@ def check_parameters(text: str, folder: Path) -> None:
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.mission.settings import ActiveSensingConfig
     from gp_active_sensing.planning import build_policy
-    from gp_active_sensing.resources import find_resource
     from gp_active_sensing.ros.parameter_files import check_parameter_file
+    from gp_active_sensing.util.resources import find_resource
 
     file = folder / "parameters_of_the_page.yaml"
     file.write_text(text, encoding="utf-8")
@@ -88,7 +88,7 @@ def _bag(path: Path) -> None:
 
 def _parameters(path: Path) -> None:
     """Make the copy of probe.yaml that a page tells its reader to make and change."""
-    from gp_active_sensing.resources import find_resource
+    from gp_active_sensing.util.resources import find_resource
 
     shipped = find_resource("config", "probe.yaml").read_text("utf-8")
     assert "# datum: [" in shipped

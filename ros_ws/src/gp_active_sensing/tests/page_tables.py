@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gp_active_sensing.catalogue import key_table
+from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, policies

@@ -153,7 +153,7 @@ class Reader:
                 pytest.fail(f"{step.where}: say what it is: scenario, parameters or experiment")
 
     def _check_scenario(self, step: Step) -> None:
-        from gp_active_sensing.resources import find_resource
+        from gp_active_sensing.util.resources import find_resource
 
         path = self.folder / (step.option("file") or f"line{step.line}.yaml")
         if base := step.option("over"):
@@ -221,7 +221,9 @@ class Reader:
             return
         program = Path(sys.executable).with_name("gp-active-sensing")
         command = (
-            [str(program)] if program.exists() else [sys.executable, "-m", "gp_active_sensing.cli"]
+            [str(program)]
+            if program.exists()
+            else [sys.executable, "-m", "gp_active_sensing.commands.main"]
         )
         self._run(step, [*command, *words])
         if shareable:

@@ -20,7 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from gp_active_sensing.threads import one_blas_thread  # noqa: E402
+from gp_active_sensing.util.threads import one_blas_thread  # noqa: E402
 
 one_blas_thread()  # before anything loads numpy
 
@@ -31,11 +31,11 @@ from untuned_missions import NOISE, SIGNAL, draw, grid  # noqa: E402
 
 from gp_active_sensing.belief import BeliefConfig, build_belief  # noqa: E402
 from gp_active_sensing.loop import SensingLoop  # noqa: E402
-from gp_active_sensing.metrics import nlpd, rmspe  # noqa: E402
 from gp_active_sensing.planning.bal import Bal  # noqa: E402
 from gp_active_sensing.planning.greedy import MaxEntropy  # noqa: E402
+from gp_active_sensing.records.metrics import nlpd, rmspe  # noqa: E402
 from gp_active_sensing.types import PlanLimit, Reading  # noqa: E402
-from gp_active_sensing.versions import versions  # noqa: E402
+from gp_active_sensing.util.versions import versions  # noqa: E402
 
 ELL, FIELDS, READINGS, SEEDS, STAGES, EXPANSIONS = 3.0, (0, 1, 2), 10, 5, (3, 8), 5
 OURS = {

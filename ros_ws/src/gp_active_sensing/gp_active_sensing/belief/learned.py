@@ -25,7 +25,7 @@ from gp_active_sensing.belief.own_model import model_path, with_mark
 from gp_active_sensing.belief.place_covariance import PlaceCovariance
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.selection import KernelFit, KernelModel, Scaling, read_model
+from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling, read_model
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["belief_of", "candidates_of", "learned_belief"]

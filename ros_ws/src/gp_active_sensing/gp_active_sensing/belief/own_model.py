@@ -14,11 +14,13 @@ from typing import Any
 
 from gp_active_sensing.belief.config import BeliefConfig
 from gp_active_sensing.errors import ConfigError, ResourceError
-from gp_active_sensing.files import read_whole, write_whole
-from gp_active_sensing.records import MODEL
-from gp_active_sensing.resources import find_resource
+from gp_active_sensing.util.files import read_whole, write_whole
+from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["as_begun", "keep_model", "model_path", "with_mark"]
+__all__ = ["MODEL", "as_begun", "keep_model", "model_path", "with_mark"]
+
+MODEL = "model.npz"
+"""Name of the copy in a run directory."""
 
 
 def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
@@ -119,7 +121,7 @@ def keep_model(config: BeliefConfig, run_dir: Path) -> None:
 
 
 def _mark_of(path: Path) -> str:
-    from gp_active_sensing.selection import model_mark  # only a belief with a model needs it
+    from gp_active_sensing.kernel_model import model_mark  # only a belief with a model needs it
 
     try:
         return model_mark(path)

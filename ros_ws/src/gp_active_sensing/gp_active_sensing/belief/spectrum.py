@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.cache import Shape, cached_arrays
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.cache import Shape, cached_arrays
 
 __all__ = ["EXACT", "TRUNCATED", "Spectrum", "laplacian_spectrum"]
 

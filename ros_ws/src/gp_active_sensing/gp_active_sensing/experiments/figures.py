@@ -15,7 +15,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.experiments.designs import designs_of, draw_designs
 from gp_active_sensing.experiments.records import Loaded
 from gp_active_sensing.experiments.tables import Row, Table, summary
-from gp_active_sensing.files import write_whole
+from gp_active_sensing.util.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from functools import partial
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.experiments.plan import TrialSpec
 from gp_active_sensing.experiments.work import Outcome, do_trial
-from gp_active_sensing.versions import commit
+from gp_active_sensing.util.versions import commit
 
 __all__ = ["cores", "run_local"]
 

@@ -102,7 +102,7 @@ def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Output
     Raises:
         RunError: not an experiment's directory, or it cannot be written.
     """
-    from gp_active_sensing.report import write_comparison
+    from gp_active_sensing.experiments.page import write_comparison
 
     made = ExperimentDirectory.open(directory)
     loaded = made.load() if loaded is None else loaded

@@ -19,7 +19,8 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.experiments.config import ExperimentConfig
 from gp_active_sensing.experiments.loading import read_experiment
 from gp_active_sensing.experiments.plan import Experiment, key_today
-from gp_active_sensing.files import (
+from gp_active_sensing.records.run_directory import json_ready
+from gp_active_sensing.util.files import (
     append_whole,
     cannot,
     drop_damage,
@@ -27,9 +28,8 @@ from gp_active_sensing.files import (
     read_lines,
     write_whole,
 )
-from gp_active_sensing.locks import LOCK, take_lock
-from gp_active_sensing.records import json_ready
-from gp_active_sensing.yaml_files import load_yaml
+from gp_active_sensing.util.locks import LOCK, take_lock
+from gp_active_sensing.util.yaml_files import load_yaml
 
 __all__ = [
     "CONFIG",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.experiments.cluster import connect, run_on_cluster
+from gp_active_sensing.experiments.cluster import run_on_cluster
 from gp_active_sensing.experiments.local import cores, run_local
 from gp_active_sensing.experiments.plan import Experiment, TrialSpec
 from gp_active_sensing.experiments.records import (
@@ -19,6 +19,7 @@ from gp_active_sensing.experiments.records import (
     is_empty,
 )
 from gp_active_sensing.experiments.work import Outcome
+from gp_active_sensing.util.cluster import connect
 
 __all__ = ["OnTrial", "Progress", "run_experiment"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gp_active_sensing.experiments.metrics import Metric, metric_of
 from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
-from gp_active_sensing.wording import fixed
+from gp_active_sensing.util.wording import fixed
 
 __all__ = ["Row", "Table", "differences", "note_of", "summary", "to_csv", "to_markdown", "to_text"]
 

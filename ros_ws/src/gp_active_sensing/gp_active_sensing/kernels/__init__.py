@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import suggest
 from gp_active_sensing.kernels.base import GraphKernel, Kernel, Stationary
-from gp_active_sensing.lazy import lazy_names
 from gp_active_sensing.registry import Registry
+from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.kernels.graph_matern import (

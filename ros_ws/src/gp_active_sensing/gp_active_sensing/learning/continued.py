@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.read_bag import is_bag
 from gp_active_sensing.learning.readings import SNAP
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.sources import Asked, is_table, transform_said
 from gp_active_sensing.learning.times import check_stamps
-from gp_active_sensing.selection import KernelModel
 
 __all__ = ["as_before", "asked_as_before", "asked_of"]
 

@@ -18,10 +18,10 @@ from gp_active_sensing.learning.readings import (
     read_run,
     read_scenario,
 )
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.yaml_files import apply_overrides
+from gp_active_sensing.util.yaml_files import apply_overrides
 
 __all__ = ["Job", "found_map", "gather"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.selection import KernelFit, KernelModel, Scaling
+from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling
 
 __all__ = ["SHOWN", "lengths_of", "model_lines", "model_mapping", "noise_of"]
 

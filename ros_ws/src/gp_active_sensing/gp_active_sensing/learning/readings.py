@@ -13,7 +13,7 @@ from gp_active_sensing.errors import ConfigError, ReadingError, suggest
 from gp_active_sensing.learning.columns import check_column, listed, value_column
 from gp_active_sensing.learning.rows import refuse_empty
 from gp_active_sensing.learning.table import MISSING, Table
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
 from gp_active_sensing.topology import Topology

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.selection.checks import LARGEST
+from gp_active_sensing.kernel_model.checks import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["LEAST_ROWS", "Rows", "refuse_empty"]

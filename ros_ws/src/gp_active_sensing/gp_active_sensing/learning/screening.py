@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import Progress, VbksConfig
-from gp_active_sensing.selection import KernelModel
 
 __all__ = ["REFITTED", "Way", "learn_model"]
 

@@ -18,7 +18,7 @@ from gp_active_sensing.learning.readings import SNAP
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
-from gp_active_sensing.yaml_files import apply_overrides
+from gp_active_sensing.util.yaml_files import apply_overrides
 
 __all__ = ["Asked", "gather_rows", "is_table", "map_rows", "transform_said"]
 

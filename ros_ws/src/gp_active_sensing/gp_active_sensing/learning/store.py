@@ -8,8 +8,8 @@ from typing import IO
 
 import numpy as np
 
-from gp_active_sensing.files import cannot
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import cannot
 
 __all__ = ["IN_MEMORY", "Store"]
 

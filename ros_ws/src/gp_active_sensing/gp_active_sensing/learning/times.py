@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.selection import KernelModel
+from gp_active_sensing.kernel_model import KernelModel
 
 __all__ = ["check_stamps", "origins_of"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.files import cannot, write_whole
+from gp_active_sensing.util.files import cannot, write_whole
 
 __all__ = ["NAME", "Workplace", "claimed_name", "folder_of", "workplace"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.foresight import Foresight, take
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.jobs import AheadJob
+from gp_active_sensing.mission.plan_ahead import Foresight, take
 from gp_active_sensing.types import Budget, Cost, Plan
 
 __all__ = ["Ahead"]

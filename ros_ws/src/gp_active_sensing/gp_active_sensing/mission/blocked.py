@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from gp_active_sensing.events import blocked_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.records.events import blocked_event
 
 __all__ = ["Blocked"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
-from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.expert import station_places
+from gp_active_sensing.engine.config import START
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.experts import station_places
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.memory import hand_back
 from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.inbox import Inbox
 from gp_active_sensing.mission.intake import Intake
@@ -32,12 +32,12 @@ from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.mission.taking import taking_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
-from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim import World, build_world, scenario_from_mapping
-from gp_active_sensing.sim.regret import regret_of
-from gp_active_sensing.sim.world import START
+from gp_active_sensing.records.ground_truth import NOTHING, Known
+from gp_active_sensing.records.regret import regret_of
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology import Topology, build_topology, place_index
 from gp_active_sensing.types import Budget, Clock, PlanLimit
+from gp_active_sensing.util.memory import hand_back
 
 __all__ = ["Parts", "build_parts", "plan_limit"]
 
@@ -51,6 +51,8 @@ SECONDS_OF_QUEUE = 20.0
 
 _FIXED = ("none", "stations")
 """Kinds of a scenario's expert that may have stations."""
+
+KnownOf = Callable[[Mapping[str, Any]], Known]
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit")
 
@@ -79,6 +81,7 @@ def build_parts(
     *,
     clock: Clock = time.monotonic,
     driver: str = "ros",
+    known_of: KnownOf = lambda scenario: NOTHING,
 ) -> Parts:
     """Build the engine, the mission and its records.
 
@@ -90,17 +93,19 @@ def build_parts(
         scenario: plain data of the scenario they started from, None = none.
         clock: monotonic seconds.
         driver: who drives the mission, for the records.
+        known_of: scenario, as the mission has it -> what is known of its field
+            (`sim.known.known_of`); asked only where there is a scenario.
 
     Raises:
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
     try:
-        parts = _build(config, scenario, clock, driver, resume=config.resume)
+        parts = _build(config, scenario, clock, driver, known_of, resume=config.resume)
     except _NotRestored as error:
         if config.run_dir != AUTO:
             raise
         logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
-        parts = _build(config, scenario, clock, driver, resume=False)
+        parts = _build(config, scenario, clock, driver, known_of, resume=False)
     hand_back()  # what reading a long journal took
     return parts
 
@@ -114,6 +119,7 @@ def _build(
     scenario: Mapping[str, Any] | None,
     clock: Clock,
     driver: str,
+    known_of: KnownOf,
     *,
     resume: bool,
 ) -> Parts:
@@ -141,15 +147,12 @@ def _build(
             clock=clock,
         )
         loop.snap_distance = matcher.snap_distance
-        world, unit = _world(kept, scenario)
-        truth, sensor = (None, None) if world is None else (world.truth, world.sensor)
-        unit = config.reading.unit or unit
-        recorder = Recorder(
-            run, kept, topology, truth=truth, sensor=sensor, unit=unit, driver=driver
-        )
+        known = NOTHING if scenario is None else known_of(kept)
+        unit = config.reading.unit or known.unit
+        recorder = Recorder(run, kept, topology, known=known, unit=unit, driver=driver)
         undo.callback(recorder.close)
         recorder.regret = regret_of(
-            loop, truth, kept.get("seek"), probes=max(1, len(config.probes))
+            loop, known.truth, kept.get("seek"), probes=max(1, len(config.probes))
         )
         taking = taking_of(config.reading, config.pose, unit)
         step_clock = StepClock(clock)
@@ -278,18 +281,3 @@ def _is_live(scenario: Mapping[str, Any] | None) -> bool:
     """Say whether a scenario's field is the traffic of a running SUMO."""
     field = (scenario or {}).get("field")
     return isinstance(field, Mapping) and field.get("kind") == "sumo"
-
-
-def _world(kept: Mapping[str, Any], scenario: Mapping[str, Any] | None) -> tuple[World | None, str]:
-    """Return the world of the scenario, with the truth and what reads it, and the field's unit."""
-    if scenario is None:
-        return None, ""
-    try:
-        whole = scenario_from_mapping(kept)
-        if _is_live(scenario):
-            logger.info("the truth is in the simulator's SUMO: no scores of the map")
-            return None, whole.field.unit
-        return build_world(whole), whole.field.unit
-    except ActiveSensingError as error:
-        logger.warning("the truth of the scenario is not known on this map: %s", error)
-        return None, ""

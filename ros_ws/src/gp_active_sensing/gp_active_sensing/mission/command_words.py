@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from gp_active_sensing.types import WORST, Aim, Budget
-from gp_active_sensing.wording import shown
+from gp_active_sensing.util.wording import shown
 
 __all__ = ["DEACTIVATED", "FINISHING", "budget_words", "loudness"]
 

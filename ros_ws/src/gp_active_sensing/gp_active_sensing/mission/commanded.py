@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gp_active_sensing.events import budget_event, state_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import Blocked
 from gp_active_sensing.mission.command_words import budget_words, loudness
@@ -30,6 +29,7 @@ from gp_active_sensing.mission.roster import OFF_LIST, Roster
 from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.mission.trace import Trace
+from gp_active_sensing.records.events import budget_event, state_event
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan
 
 __all__ = ["Commanded"]

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
-from gp_active_sensing.events import answer_event, query_event
-from gp_active_sensing.expert import SOURCE, AnswersConfig, Consultation
+from gp_active_sensing.experts import SOURCE, AnswersConfig, Consultation
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import RawAnswer
 from gp_active_sensing.mission.jobs import QueryJob
+from gp_active_sensing.records.events import answer_event, query_event
 from gp_active_sensing.types import Reading
-from gp_active_sensing.wording import moment
+from gp_active_sensing.util.wording import moment
 
 __all__ = ["Consulting"]
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gp_active_sensing.events import asked_event, decision_event, left_words
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.consulting import Consulting
 from gp_active_sensing.mission.first_leg import first_leg_refusal
@@ -14,6 +13,7 @@ from gp_active_sensing.mission.jobs import AheadJob, PlanJob
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.roster import Roster
+from gp_active_sensing.records.events import asked_event, decision_event, left_words
 from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Decisions"]

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gp_active_sensing.events import budget_of
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.records.events import budget_of
 from gp_active_sensing.types import Cost
 
 __all__ = ["Gaps"]

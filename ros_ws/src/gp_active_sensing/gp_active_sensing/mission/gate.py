@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.events import reading_of
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.records.events import reading_of
 from gp_active_sensing.types import FloatArray, Reading
 
 __all__ = ["AGREEING", "AGREEING_SECONDS", "KEPT", "Gate"]

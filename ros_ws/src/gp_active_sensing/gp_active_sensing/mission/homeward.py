@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.events import home_event, moved_event
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.records.events import home_event, moved_event
 from gp_active_sensing.types import Cost, Plan
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from gp_active_sensing.mission.visits import Held, Visits
 from gp_active_sensing.mission.waiting import Waiting
 from gp_active_sensing.mission.window import Window
 from gp_active_sensing.types import Clock, Reading
-from gp_active_sensing.wording import moment
+from gp_active_sensing.util.wording import moment
 
 __all__ = ["Intake"]
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 
 __all__ = ["LOOK_SECONDS", "SYNC_SECONDS", "Journal"]
 

@@ -7,7 +7,7 @@ from functools import reduce
 
 from gp_active_sensing.mission.build import Parts, plan_limit
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.wording import shown
+from gp_active_sensing.util.wording import shown
 
 __all__ = ["LIVE", "adjust"]
 

@@ -11,21 +11,21 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gp_active_sensing.events import (
-    end_event,
-    stopped_event,
-    unused_event,
-)
-from gp_active_sensing.foresight import Foresight
 from gp_active_sensing.mission.delays import say_delay
 from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, Step
 from gp_active_sensing.mission.noticing import Noticing
+from gp_active_sensing.mission.plan_ahead import Foresight
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.roster import LEFT, OFF_LIST
 from gp_active_sensing.mission.sensor import speaks
 from gp_active_sensing.planning.base import READINGS_SPENT
+from gp_active_sensing.records.events import (
+    end_event,
+    stopped_event,
+    unused_event,
+)
 from gp_active_sensing.types import Plan
 
 __all__ = ["Mission"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.events import status_event
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.timed import Timed
+from gp_active_sensing.records.events import status_event
 
 __all__ = ["Noticing"]
 

@@ -6,7 +6,7 @@ import logging
 import math
 
 from gp_active_sensing.mission.poses import Pose, PoseTrack
-from gp_active_sensing.wording import moment
+from gp_active_sensing.util.wording import moment
 
 __all__ = ["FASTEST", "PoseChecks"]
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from gp_active_sensing.events import miss_event, moved_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ahead import Ahead
 from gp_active_sensing.mission.arrival import Arrival
@@ -23,6 +22,7 @@ from gp_active_sensing.mission.progress import Progress
 from gp_active_sensing.mission.sensor import Sensor
 from gp_active_sensing.mission.settings import MissionConfig
 from gp_active_sensing.mission.stages import Stages
+from gp_active_sensing.records.events import miss_event, moved_event
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
 
 __all__ = ["NO_POSE", "Probe"]

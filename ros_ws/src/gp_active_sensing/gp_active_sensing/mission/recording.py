@@ -17,21 +17,20 @@ from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.probable import most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.mission.delays import delays_of
 from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.stage_records import StageRecords
-from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim import Truth
-from gp_active_sensing.sim.regret import Regret
-from gp_active_sensing.sim.scores import NO_SCORES, Scorer, Scores
-from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.summary import RunSummary, summarise
+from gp_active_sensing.records.events import gap_event, resumed_event, stage_record, start_event
+from gp_active_sensing.records.ground_truth import NOTHING, Known
+from gp_active_sensing.records.regret import Regret
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.scores import NO_SCORES, Scorer, Scores
+from gp_active_sensing.records.summary import RunSummary, summarise
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.versions import versions
+from gp_active_sensing.util.versions import versions
 
 __all__ = ["Recorder", "latencies"]
 
@@ -50,8 +49,7 @@ class Recorder:
         run: the directory; None = nothing is kept.
         config: what the mission was configured with.
         topology: the map.
-        truth: the noise-free field where it is known (simulation), in seconds of the node's clock.
-        sensor: which reads it there.
+        known: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
         driver: who drives the mission.
     """
@@ -62,8 +60,7 @@ class Recorder:
         config: Mapping[str, Any],
         topology: Topology,
         *,
-        truth: Truth | None = None,
-        sensor: SimulatedSensor | None = None,
+        known: Known = NOTHING,
         unit: str = "",
         driver: str = "ros",
     ) -> None:
@@ -77,8 +74,8 @@ class Recorder:
             run.hold()
         self._config = config
         self._topology = topology
-        self.truth = truth
-        self.scorer = None if truth is None else Scorer(truth, sensor)
+        self.truth = known.truth
+        self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
         """Compares the map with the truth, where that is known."""
         self.regret: Regret | None = None
         """Counts what a search for the largest or smallest value missed, where truth is known."""
@@ -283,8 +280,12 @@ class Recorder:
         with self._lock:
             return self._guard(partial(self.run.write_summary, self.summary(mission, status)))
 
-    def conclude(self, mission: Mission) -> str:
+    def conclude(self, mission: Mission, report: Callable[[Path], Path] | None = None) -> str:
         """Have everything on disk, and write summary and report of a mission that is over.
+
+        Args:
+            mission: it is over.
+            report: writes the page of a run directory and returns its path; None = no page.
 
         Returns:
             What could not be written, and why; "" when everything is there, or nothing is kept.
@@ -304,7 +305,7 @@ class Recorder:
         self.stages.catch_up()
         if self.missing:
             problems.append(self.missing)
-        if not problems and self.report() is None:
+        if report is not None and not problems and self.report(report) is None:
             problems.append("no report page could be made; the log says why")
         return "; ".join(problems)
 
@@ -329,14 +330,12 @@ class Recorder:
             said.append(f"the records of {self.stages.lost} stages are lost; the journal has them")
         return "; ".join(said)
 
-    def report(self) -> Path | None:
+    def report(self, write: Callable[[Path], Path]) -> Path | None:
         """Write the report page; None when it cannot be made (logged)."""
         if self.run is None:
             return None
         try:
-            from gp_active_sensing.report import write_report
-
-            return write_report(self.run.path)
+            return write(self.run.path)
         except (ActiveSensingError, ImportError, OSError) as error:
             logger.warning("no report: %s", error)
         except Exception:

@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import (
+from gp_active_sensing.mission.gaps import Gaps
+from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.records.events import (
     aim_of,
     budget_of,
     cost_of,
@@ -22,13 +28,7 @@ from gp_active_sensing.events import (
     plan_of,
     reading_of,
 )
-from gp_active_sensing.journal_events import kinds_of
-from gp_active_sensing.mission.gaps import Gaps
-from gp_active_sensing.mission.jobs import PlanJob
-from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.records.journal_events import kinds_of
 
 __all__ = ["Resumption", "is_over", "stopped_in_order"]
 

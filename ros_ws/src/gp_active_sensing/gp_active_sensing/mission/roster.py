@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import suggest
-from gp_active_sensing.events import roster_event
 from gp_active_sensing.mission.probe import NO_POSE, Probe
 from gp_active_sensing.mission.sensor import MUTE
 from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.records.events import roster_event
 
 __all__ = ["LEFT", "OFF_LIST", "SILENT", "Roster"]
 

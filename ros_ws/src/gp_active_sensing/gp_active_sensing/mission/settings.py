@@ -8,6 +8,7 @@ from typing import Any
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
+from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import probe_names
 from gp_active_sensing.mission.stream_settings import (
@@ -16,7 +17,6 @@ from gp_active_sensing.mission.stream_settings import (
     ReadingConfig,
 )
 from gp_active_sensing.planning import DEFAULT_POLICY
-from gp_active_sensing.sim.scenario import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.topology import MapConfig
 
 __all__ = [

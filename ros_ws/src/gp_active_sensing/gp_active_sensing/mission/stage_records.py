@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 
 __all__ = ["StageRecords"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import FloatArray, Plan
-from gp_active_sensing.wording import brief, distance
+from gp_active_sensing.util.wording import brief, distance
 
 __all__ = ["Telling", "budget_left"]
 
@@ -29,7 +29,7 @@ class Telling:
     """
 
     def __init__(self, mission: Mission, policy: str, unit: str = "", objective: str = "") -> None:
-        from gp_active_sensing.report import sentences  # its page is large, and made later anyway
+        from gp_active_sensing.planning import explain as sentences
 
         self._mission = mission
         self._policy = policy

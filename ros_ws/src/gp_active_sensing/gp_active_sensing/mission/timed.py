@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from gp_active_sensing.events import clock_event
 from gp_active_sensing.mission.commanded import Commanded
+from gp_active_sensing.records.events import clock_event
 
 __all__ = ["Timed"]
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from gp_active_sensing.belief.drift.ageing import FRACTION
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
-from gp_active_sensing.events import average_of, gated_event, reading_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.gate import AGREEING, AGREEING_SECONDS, Gate
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.stays import Stays, Told
 from gp_active_sensing.mission.visits import Held
 from gp_active_sensing.mission.window import Window
+from gp_active_sensing.records.events import average_of, gated_event, reading_event
 from gp_active_sensing.types import Clock, Reading
 
 __all__ = ["Uptake"]

@@ -16,9 +16,9 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
 )
 from gp_active_sensing.planning.pending import joint_given_pending
-from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
+from gp_active_sensing.util.ties import NAT, first_best
 
 __all__ = ["advantage_over_apgd"]
 

@@ -26,7 +26,6 @@ from gp_active_sensing.planning.independent_tests import (
     reading_variance,
     statistic,
 )
-from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -37,6 +36,7 @@ from gp_active_sensing.types import (
     Plan,
     PlanLimit,
 )
+from gp_active_sensing.util.ties import NAT, first_best
 
 __all__ = ["ExplicitExploration"]
 

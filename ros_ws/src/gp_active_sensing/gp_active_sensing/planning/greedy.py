@@ -19,7 +19,6 @@ from gp_active_sensing.planning.entropy import (
 )
 from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.pending import marginals_given_pending
-from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -30,6 +29,7 @@ from gp_active_sensing.types import (
     Plan,
     PlanLimit,
 )
+from gp_active_sensing.util.ties import NAT, first_best
 
 __all__ = ["Apgd", "Greedy", "MaxEntropy", "expected_entropy"]
 

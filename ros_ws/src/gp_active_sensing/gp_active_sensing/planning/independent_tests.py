@@ -12,8 +12,8 @@ from scipy.special import ndtri
 
 from gp_active_sensing.belief import Belief, LocationCovariance
 from gp_active_sensing.kernels import NONE
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = [
     "LengthScales",

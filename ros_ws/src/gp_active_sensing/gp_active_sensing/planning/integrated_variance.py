@@ -16,7 +16,6 @@ from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
 from gp_active_sensing.planning.map_error import MapError, map_error_gains, map_error_of
 from gp_active_sensing.planning.pending import unread
-from gp_active_sensing.ties import by_size, first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -27,6 +26,7 @@ from gp_active_sensing.types import (
     Plan,
     PlanLimit,
 )
+from gp_active_sensing.util.ties import by_size, first_best
 
 __all__ = ["IntegratedVariance"]
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gp_active_sensing.planning.map_error import MapError
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["exchange", "greedy", "joining", "leaving"]
 

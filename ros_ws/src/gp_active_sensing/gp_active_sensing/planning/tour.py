@@ -25,9 +25,9 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.ties import by_size
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
+from gp_active_sensing.util.ties import by_size
 
 __all__ = ["Tour"]
 

@@ -16,18 +16,18 @@ from typing import Any
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import decision_event, home_of, plan_of
-from gp_active_sensing.foresight import Foreseen, Foresight, foresee_by_cell
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.inbox import RawAnswer, RawReading
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob
 from gp_active_sensing.mission.live import adjust
+from gp_active_sensing.mission.plan_ahead import Foreseen, Foresight, foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.roster import LEFT
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import taken_of
 from gp_active_sensing.mission.uptake import ASKED
+from gp_active_sensing.records.events import decision_event, home_of, plan_of
 from gp_active_sensing.replay.clockwork import Clockwork
 from gp_active_sensing.replay.comparison import Comparison
 from gp_active_sensing.replay.lookout import Lookout

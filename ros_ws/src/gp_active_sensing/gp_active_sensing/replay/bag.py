@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay.salvage import Part, ordered, survey
 from gp_active_sensing.replay.unpacking import bound_rosbags, check_chunks
-from gp_active_sensing.resources import resource_folders
-from gp_active_sensing.wording import moment
-from gp_active_sensing.yaml_files import load_yaml
+from gp_active_sensing.util.resources import resource_folders
+from gp_active_sensing.util.wording import moment
+from gp_active_sensing.util.yaml_files import load_yaml
 
 __all__ = ["Bag", "BagMessage", "BagTopic", "Loss"]
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gp_active_sensing.records import json_ready
-from gp_active_sensing.ties import RELATIVE
+from gp_active_sensing.records.run_directory import json_ready
+from gp_active_sensing.util.ties import RELATIVE
 
 __all__ = ["Comparison", "difference", "same_to_the_bit"]
 

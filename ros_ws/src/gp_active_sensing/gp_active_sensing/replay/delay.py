@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.mission.lag import CANDIDATES, LagWatch
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 
 __all__ = ["Delays", "delays_in", "watches_of"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.records.scores import NO_SCORES, Scores
 from gp_active_sensing.replay.stages import Show
-from gp_active_sensing.sim.scores import NO_SCORES, Scores
 
 __all__ = ["Places"]
 

@@ -12,7 +12,7 @@ from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.feed import Topics
 from gp_active_sensing.replay.settings import Base, as_recorded
-from gp_active_sensing.wording import moment
+from gp_active_sensing.util.wording import moment
 
 __all__ = ["Frame", "Recording", "find_recording"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReplayError
-from gp_active_sensing.files import write_whole
 from gp_active_sensing.mission.build import Parts, build_parts
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.records import JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
+from gp_active_sensing.records.sealed import seal
 from gp_active_sensing.replay.again import Again
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.clockwork import Clockwork
@@ -27,8 +27,9 @@ from gp_active_sensing.replay.lookout import Lookout
 from gp_active_sensing.replay.recorded import Recording, find_recording
 from gp_active_sensing.replay.settings import Given, check_program, settled, topics_of
 from gp_active_sensing.replay.stages import Show
-from gp_active_sensing.sealed import seal
+from gp_active_sensing.sim.known import known_of
 from gp_active_sensing.types import Cost
+from gp_active_sensing.util.files import write_whole
 
 __all__ = ["MAP", "Replayed", "replay_bag"]
 
@@ -140,7 +141,9 @@ class _Builder:
 
     def __call__(self) -> Parts:
         config = dataclasses.replace(self._config, resume=False)
-        return build_parts(config, self._scenario, clock=self._clockwork, driver="replay")
+        return build_parts(
+            config, self._scenario, clock=self._clockwork, driver="replay", known_of=known_of
+        )
 
     def go_on(self, journal: Sequence[Mapping[str, Any]]) -> Parts:
         """Return the mission as another process would have gone on with it."""
@@ -148,7 +151,9 @@ class _Builder:
             lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
             write_whole(run.path / JOURNAL, b"".join(lines))
         config = dataclasses.replace(self._config, resume=True)
-        return build_parts(config, self._scenario, clock=self._clockwork, driver="replay")
+        return build_parts(
+            config, self._scenario, clock=self._clockwork, driver="replay", known_of=known_of
+        )
 
 
 def _names(topics: dict[str, Topics]) -> set[str]:

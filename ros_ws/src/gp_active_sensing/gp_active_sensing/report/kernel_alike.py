@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.selection import KernelModel
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["FIRST", "Alike", "alike"]

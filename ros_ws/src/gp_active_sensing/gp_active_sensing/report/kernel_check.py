@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["LEVELS", "MOST_ROWS", "Check", "Coverage", "arranged", "check"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.report.kernel_check import Check
-from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["CURVE", "POINTS", "Predict", "domain", "fields", "significant"]

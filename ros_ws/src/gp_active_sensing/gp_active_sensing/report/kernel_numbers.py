@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gp_active_sensing.kernel_model import KernelFit, KernelModel
 from gp_active_sensing.kernels.composite import Parameter
 from gp_active_sensing.kernels.grammar import Expression, Leaf, Sum
-from gp_active_sensing.selection import KernelFit, KernelModel
 
 __all__ = ["Number", "numbers", "terms"]
 

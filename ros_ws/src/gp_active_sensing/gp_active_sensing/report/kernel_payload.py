@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from gp_active_sensing.kernel_model import KernelFit, KernelModel
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.kernel_check import Check
 from gp_active_sensing.report.kernel_field import POINTS, Predict, fields, significant
-from gp_active_sensing.selection import KernelFit, KernelModel
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["BARS", "LINES", "MATRIX", "kernel_payload", "output_of"]

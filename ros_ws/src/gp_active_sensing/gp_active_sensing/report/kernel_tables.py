@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.kernel_lines import lengths_of, noise_of
 from gp_active_sensing.report.kernel_check import Check
 from gp_active_sensing.report.kernel_numbers import Number, numbers
-from gp_active_sensing.selection import KernelModel
 
 __all__ = ["coverage_table", "dropped_table", "kernel_table", "number_tables", "said"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from gp_active_sensing.files import write_whole
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.records import json_ready
+from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import build_page, tile
 from gp_active_sensing.report.kernel_alike import Alike, alike
 from gp_active_sensing.report.kernel_check import Check, check
@@ -26,8 +26,8 @@ from gp_active_sensing.report.kernel_tables import (
     number_tables,
     said,
 )
-from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import write_whole
 
 __all__ = ["AVERAGED", "SAMPLES", "write_kernel_page"]
 

@@ -11,14 +11,14 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.belief.probable import most_probable
-from gp_active_sensing.files import write_whole
 from gp_active_sensing.kernels import NONE
+from gp_active_sensing.planning.explain import called
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, scale_labels, scale_unit
-from gp_active_sensing.report.sentences import called
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Replay, replay
-from gp_active_sensing.wording import tells
+from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.wording import tells
 
 __all__ = ["MOST_BYTES", "write_report"]
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gp_active_sensing.kernels import NONE, graph_kernels
+from gp_active_sensing.planning.explain import called, elsewhere, outcome, value_unit, why
 from gp_active_sensing.report.colours import DOUBT, VALUES
 from gp_active_sensing.report.packing import pack, pack_integers
-from gp_active_sensing.report.sentences import called, elsewhere, outcome, value_unit, why
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Replay, Step
 from gp_active_sensing.topology import Topology

@@ -13,9 +13,9 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.regret import objective_of
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.field import FieldConfig
-from gp_active_sensing.sim.regret import objective_of
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.sim.traffic import RecordedTruth

@@ -10,11 +10,11 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.promise import Promise
-from gp_active_sensing.events import home_of, plan_of
 from gp_active_sensing.kernels import NONE
+from gp_active_sensing.records.events import home_of, plan_of
+from gp_active_sensing.records.scores import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.told import Read, Teller
-from gp_active_sensing.sim.scores import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.types import FloatArray, Plan
 
 __all__ = ["GROUPS", "Replay", "Step", "kernel_masses", "masses", "replay"]

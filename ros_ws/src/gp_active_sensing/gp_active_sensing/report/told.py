@@ -10,7 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.events import average_of, reading_of
+from gp_active_sensing.records.events import average_of, reading_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Reading
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gp_active_sensing.ros.environment import require_ros_in
+from gp_active_sensing.sim.known import known_of
 
 require_ros_in(__name__)
 
@@ -22,7 +23,6 @@ from gp_active_sensing.mission import live
 from gp_active_sensing.mission.build import Parts, build_parts
 from gp_active_sensing.mission.command_words import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.rehearsal import asking_of, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.commands import Commands
@@ -35,6 +35,7 @@ from gp_active_sensing.ros.publishing import Results
 from gp_active_sensing.ros.running import run_node
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.rehearsal import asking_of, visits_of
 from gp_active_sensing.sim.scenario import with_policy
 
 __all__ = ["ActiveSensingNode", "main"]
@@ -173,7 +174,7 @@ class ActiveSensingNode(GuardedNode):
         """Build everything from the parameters; all problems in one message."""
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
         self._config = config
-        self._parts = parts = build_parts(config, self._scenario)
+        self._parts = parts = build_parts(config, self._scenario, known_of=known_of)
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         self._results = Results(self, parts, config)

@@ -9,7 +9,7 @@ import numpy as np
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
-from gp_active_sensing.expert import SimulatedExpert
+from gp_active_sensing.experts import SimulatedExpert
 from gp_active_sensing.messages.clouds import Points, answer_points, points_of
 from gp_active_sensing.ros import outputs, qos
 from gp_active_sensing.ros.node_base import GuardedNode

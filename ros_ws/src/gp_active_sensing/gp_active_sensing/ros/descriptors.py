@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 
 from gp_active_sensing.config import Param, from_mapping, param, param_of
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.yaml_files import parse_yaml
+from gp_active_sensing.util.yaml_files import parse_yaml
 
 __all__ = ["READ_ONLY", "Leaf", "leaves_of"]
 

@@ -24,7 +24,7 @@ from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.probe_status import buffer_levels, probe_status, rejection_problems
 from gp_active_sensing.ros.streams import Stream, received_at
 from gp_active_sensing.types import Budget
-from gp_active_sensing.wording import shown
+from gp_active_sensing.util.wording import shown
 
 __all__ = ["MISSION_STATUS", "Health"]
 

@@ -22,10 +22,10 @@ from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import Trace
-from gp_active_sensing.records import json_ready
+from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.versions import versions
+from gp_active_sensing.util.versions import versions
 
 __all__ = ["DEPTH", "JournalTopic"]
 

@@ -10,8 +10,8 @@ from gp_active_sensing.errors import UnknownNameError, suggest
 from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.mission.settings import PoseConfig
 from gp_active_sensing.planning import policies
-from gp_active_sensing.resources import list_resources
 from gp_active_sensing.ros.launching import Argument, LaunchSpec, NodeSpec, Use
+from gp_active_sensing.util.resources import list_resources
 
 __all__ = ["LAUNCHES", "launch_spec"]
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.ros.parameter_files import check_parameter_file
-from gp_active_sensing.threads import THREAD_VARIABLES
+from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing.util.threads import THREAD_VARIABLES
 
 __all__ = [
     "END_SECONDS",

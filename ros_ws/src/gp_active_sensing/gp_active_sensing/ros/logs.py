@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from gp_active_sensing.foresight import KeepBack
+from gp_active_sensing.mission.plan_ahead import KeepBack
 
 __all__ = ["Throttle", "forward_logs"]
 

@@ -20,7 +20,7 @@ from gp_active_sensing.messages.clouds import Points, layout
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import route_geometry
 from gp_active_sensing.types import FloatArray
-from gp_active_sensing.wording import shown
+from gp_active_sensing.util.wording import shown
 
 __all__ = [
     "diagnostic_status",

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.yaml_files import compose_documents, read_text
+from gp_active_sensing.util.yaml_files import compose_documents, read_text
 
 __all__ = ["check_parameter_file", "given_files", "keys_in_files"]
 

@@ -18,14 +18,15 @@ from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.jobs import PlanJob, Stage
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.telling import Telling
-from gp_active_sensing.records import PAGE
+from gp_active_sensing.records.run_directory import PAGE
+from gp_active_sensing.report import write_report
 from gp_active_sensing.ros import markers, outputs, qos
 from gp_active_sensing.ros.asking import Asking
 from gp_active_sensing.ros.diagnostics import Health
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.waypoints import Waypoints
 from gp_active_sensing.types import BoolArray, Plan
-from gp_active_sensing.wording import Turns, promised, tells
+from gp_active_sensing.util.wording import Turns, promised, tells
 
 __all__ = ["TOPICS", "Results"]
 
@@ -161,7 +162,7 @@ class Results:
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
         try:
-            problem = recorder.conclude(mission)
+            problem = recorder.conclude(mission, write_report)
             told = recorder.told(mission)
             if told.promised_error is not None:
                 logger.info(f"promised error of the map: {promised(told.to_mapping())}")

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from gp_active_sensing.foresight import Foresight, foresee_by_cell
 from gp_active_sensing.mission.clock_watch import ClockWatch
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Step
 from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.plan_ahead import Foresight, foresee_by_cell
 from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Outputs", "Worker"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gp_active_sensing.lazy import lazy_names
+from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.sim.driver import run_name, run_scenario
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         scenario_from_mapping,
     )
     from gp_active_sensing.sim.sensor import SimulatedSensor
-    from gp_active_sensing.sim.summary import RunSummary
     from gp_active_sensing.sim.truth import Truth, build_truth
     from gp_active_sensing.sim.world import World, build_loop, build_world
 
@@ -29,7 +28,6 @@ __all__ = [
     "FieldConfig",
     "LimitConfig",
     "ProbeConfig",
-    "RunSummary",
     "Scenario",
     "SensorConfig",
     "SimulatedProbe",
@@ -64,7 +62,6 @@ __getattr__, __dir__ = lazy_names(
             "scenario_from_mapping",
         ),
         "sensor": ("SimulatedSensor",),
-        "summary": ("RunSummary",),
         "truth": (
             "Truth",
             "build_truth",

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.records.ground_truth import Truth
 from gp_active_sensing.sim.field import HUGE, FieldConfig
 from gp_active_sensing.sim.formula import CONSTANTS, FUNCTION_NAMES, Formula
 from gp_active_sensing.sim.functions import FUNCTIONS
 from gp_active_sensing.sim.plume import PlumeField
-from gp_active_sensing.sim.standing import Truth
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 

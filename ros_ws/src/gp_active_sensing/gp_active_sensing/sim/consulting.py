@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.events import expert_event, finite, reading_event, reading_of
-from gp_active_sensing.expert import Consultation, SimulatedExpert, build_expert
+from gp_active_sensing.experts import Consultation, SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.records.events import expert_event, finite, reading_event, reading_of
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, FloatArray, IntArray, Reading

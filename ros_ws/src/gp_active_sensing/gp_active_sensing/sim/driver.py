@@ -14,15 +14,15 @@ from typing import Any
 from gp_active_sensing.belief import as_begun, keep_model, with_mark
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import start_event
-from gp_active_sensing.files import differences
-from gp_active_sensing.records import CONFIG, RunDirectory
+from gp_active_sensing.records.events import start_event
+from gp_active_sensing.records.run_directory import CONFIG, RunDirectory
+from gp_active_sensing.records.summary import RunSummary, summarise
 from gp_active_sensing.sim.mission import Mission
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
-from gp_active_sensing.sim.summary import RunSummary, summarise
 from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import Clock
-from gp_active_sensing.versions import versions
+from gp_active_sensing.util.files import differences
+from gp_active_sensing.util.versions import versions
 
 __all__ = ["OnStage", "check_same", "run_name", "run_scenario", "with_model_of"]
 
@@ -77,7 +77,7 @@ def run_scenario(
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     if scenario.probes > 1:
-        from gp_active_sensing.mission.team import run_team  # which imports this package
+        from gp_active_sensing.sim.team import run_team  # which imports this package
 
         return run_team(scenario, out_dir, resume=resume, on_stage=on_stage, clock=clock)
     out_dir = Path(out_dir)

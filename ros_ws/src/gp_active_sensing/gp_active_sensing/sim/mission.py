@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import (
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.records.events import (
     cost_of,
     decision_event,
     dropout_event,
@@ -29,14 +30,13 @@ from gp_active_sensing.events import (
     reading_of,
     stage_record,
 )
-from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.records.regret import regret_of
+from gp_active_sensing.records.scores import Scorer
 from gp_active_sensing.sim.consulting import Consulting, expert_of
-from gp_active_sensing.sim.regret import regret_of
 from gp_active_sensing.sim.scenario import Scenario
-from gp_active_sensing.sim.scores import Scorer
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route
-from gp_active_sensing.versions import versions
+from gp_active_sensing.util.versions import versions
 
 if TYPE_CHECKING:
     from gp_active_sensing.sim.traffic import Trip

@@ -2,7 +2,7 @@
 
 That is how searches in batches are defined and compared: T rounds of B readings, none of which is
 known before the round is over. Without nodes and without files; the mission of the nodes, where
-each probe decides when it arrives, is `gp_active_sensing.mission.team`.
+each probe decides when it arrives, is `gp_active_sensing.sim.team`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from gp_active_sensing.belief.explained import Explained
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.events import stage_record
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import no_plan
+from gp_active_sensing.records.events import stage_record
+from gp_active_sensing.records.regret import Regret, objective_of
+from gp_active_sensing.records.scores import Scorer
 from gp_active_sensing.sim.probe import SimulatedProbe
-from gp_active_sensing.sim.regret import Regret, objective_of
 from gp_active_sensing.sim.scenario import Scenario
-from gp_active_sensing.sim.scores import Scorer
 from gp_active_sensing.sim.world import RANDOM, World, begun_elsewhere
 from gp_active_sensing.types import Budget, Cost, Plan, Reading, Route
 

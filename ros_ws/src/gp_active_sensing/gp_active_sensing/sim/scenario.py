@@ -15,19 +15,19 @@ from gp_active_sensing.config import (
     param,
     to_mapping,
 )
+from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.expert.config import ExpertConfig
+from gp_active_sensing.experts.config import ExpertConfig
 from gp_active_sensing.kernels import NONE, graph_kernels
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.planning.base import Policy
-from gp_active_sensing.resources import find_resource
+from gp_active_sensing.records.regret import OBJECTIVES, objective_of
 from gp_active_sensing.sim.field import HUGE, FieldConfig
-from gp_active_sensing.sim.regret import OBJECTIVES, objective_of
 from gp_active_sensing.sim.traffic.config import TrafficConfig
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
-from gp_active_sensing.yaml_files import apply_overrides, load_yaml
+from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 __all__ = [
     "BudgetConfig",
@@ -89,30 +89,6 @@ class SensorConfig:
 
 
 @dataclass(frozen=True)
-class TripConfig:
-    """Where the probe has to end, and how fast it is."""
-
-    end: int | str | None = param(
-        None,
-        help="place where it has to be when the mission is over, within the budget of metres and "
-        "seconds: a name in quotes, an index, or start, where it began; null = anywhere",
-    )
-    speed: float | str = param(
-        "limit",
-        help="constant speed, or limit = what the map says",
-        unit="m/s",
-        above=0.0,
-        high=1000.0,
-        choices=("limit",),
-    )
-
-    @property
-    def own_speed(self) -> float | None:
-        """Its own speed [m/s], by which seconds are counted; None = the map's."""
-        return None if isinstance(self.speed, str) else float(self.speed)
-
-
-@dataclass(frozen=True)
 class ProbeConfig(TripConfig):
     """Where the probe begins, where it has to end, and how fast it is."""
 
@@ -121,53 +97,6 @@ class ProbeConfig(TripConfig):
         help="place it stands at first: a name in quotes, an index, or random, drawn by the seed; "
         "null = any is first",
     )
-
-
-@dataclass(frozen=True)
-class BudgetConfig:
-    """Limit on the mission, any together; null = no such limit."""
-
-    readings: int | None = param(None, help="newly observed places", low=1)
-    metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
-    seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
-    error: float | None = param(
-        None,
-        help="the mission is over when the belief promises at most this error of its map, and is "
-        "90 % sure of it",
-        unit="field unit",
-        above=0.0,
-    )
-    error_of: str = param(
-        MEAN,
-        help="what error is of: the root mean over the places, by map.weights, or the worst place "
-        "that has a weight",
-        choices=OF,
-    )
-
-    def aim(self) -> Aim | None:
-        """Return the error at which the mission is over, None where it is not by an error."""
-        return None if self.error is None else Aim(self.error, self.error_of)
-
-    def budget(self) -> Budget:
-        """Return the loop's budget."""
-        return Budget(self.readings, self.metres, self.seconds)
-
-
-@dataclass(frozen=True)
-class LimitConfig:
-    """Limit on the computing of one decision, whichever is reached first; null = no such limit.
-
-    A scenario without this section has one of 500 expansions, so that every decision ends.
-    """
-
-    seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
-    expansions: int | None = param(
-        None, help="planner expansions; gives the same plan on every machine", low=0
-    )
-
-    def limit(self) -> PlanLimit:
-        """Return the loop's limit."""
-        return PlanLimit(self.seconds, self.expansions)
 
 
 UNKNOWN = BeliefConfig()

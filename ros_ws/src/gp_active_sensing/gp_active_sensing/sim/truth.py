@@ -9,11 +9,11 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
-from gp_active_sensing.resources import find_resource
+from gp_active_sensing.records.ground_truth import Truth
 from gp_active_sensing.sim.field import FieldConfig
-from gp_active_sensing.sim.standing import Truth
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.util.resources import find_resource
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief import GraphCovariance

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from gp_active_sensing.belief import belief_on
+from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
@@ -32,8 +33,6 @@ __all__ = ["World", "begun_elsewhere", "build_loop", "build_world"]
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
-START = "start"
-"""The word for an end where the probe began, unless the map has a place of that name."""
 _STREAM = 0x57A27
 """Keeps the choice of the start apart from other draws keyed by the same seed."""
 

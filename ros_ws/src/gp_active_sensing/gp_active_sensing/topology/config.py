@@ -11,7 +11,6 @@ import numpy as np
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, MapError, suggest
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
 from gp_active_sensing.topology.free import FreeTopology
@@ -24,6 +23,7 @@ from gp_active_sensing.topology.parts import keep_largest
 from gp_active_sensing.topology.points import DESIGNS, make_points
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
+from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gp_active_sensing.cache import Shape, cached_arrays
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.cache import Shape, cached_arrays
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["Embedding", "embed", "join_parts", "manhattan_weights", "shortest_paths"]
 

@@ -18,7 +18,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import (
     FreeTopology,
@@ -29,6 +28,7 @@ from gp_active_sensing.topology import (
     build_topology,
 )
 from gp_active_sensing.types import Budget, Cost
+from gp_active_sensing.util.resources import find_resource
 
 SHIPPED = ("line", "town", "lake", "warehouse", "terrain", "bloom", "hot_spot", "plume")
 SHARED = (

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from gp_active_sensing.selection import kernel_belief
+from gp_active_sensing.kernel_model import kernel_belief
 from gp_active_sensing.types import FloatArray
 
 CASES = [

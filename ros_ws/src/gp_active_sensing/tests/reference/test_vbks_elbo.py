@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.kernel_model.model import JITTER as PRODUCT_JITTER
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import K12, parse, sentences
-from gp_active_sensing.selection.model import JITTER as PRODUCT_JITTER
 from gp_active_sensing.types import FloatArray
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Q, Task

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import K12, parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.selection.model import KernelFit, KernelModel
 from gp_active_sensing.types import FloatArray
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Q, Task

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import from_mapping, to_mapping
-from gp_active_sensing.foresight import foresee_by_cell
 from gp_active_sensing.mission.build import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob
 from gp_active_sensing.mission.live import adjust
+from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.mission.trace import Trace
-from gp_active_sensing.records import json_ready
+from gp_active_sensing.records.run_directory import json_ready
 from tests.replay.bags import header, message, write_bag
 
 TICK = 0.05

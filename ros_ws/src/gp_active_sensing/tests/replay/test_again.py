@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
-from gp_active_sensing.resources import find_resource
+from gp_active_sensing.util.resources import find_resource
 from tests.replay.bags import message, write_bag
 from tests.replay.missions import CONFIG, Recorder
 

@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.expert import Faults, ModelExpert
+from gp_active_sensing.experts import Faults, ModelExpert
 from gp_active_sensing.mission.inbox import raw_answer
 from gp_active_sensing.mission.jobs import QueryJob
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
 from gp_active_sensing.types import FloatArray, IntArray

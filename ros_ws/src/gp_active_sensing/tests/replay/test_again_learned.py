@@ -12,10 +12,10 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.belief.learned import OWN_SHARES
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.records import MODEL
+from gp_active_sensing.kernel_model import write_model
+from gp_active_sensing.records.run_directory import MODEL
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given
-from gp_active_sensing.selection import write_model
 from tests.kernel_models import make_model, rows
 from tests.replay.missions import Recorder
 

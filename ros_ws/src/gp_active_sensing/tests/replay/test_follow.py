@@ -14,7 +14,7 @@ from gp_active_sensing.belief import belief_on
 from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.information import information
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given, settled

@@ -12,7 +12,7 @@ from tests.processors import on_two_processors
 
 SCRIPT = """
 from pathlib import Path
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.run import replay_bag
 
 out = Path(sys.argv[1], sys.argv[2])

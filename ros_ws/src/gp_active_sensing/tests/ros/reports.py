@@ -7,17 +7,17 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from gp_active_sensing.cli import _cli
-from gp_active_sensing.console import summary_lines
-from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.sim import RunSummary
+from gp_active_sensing.commands.console import summary_lines
+from gp_active_sensing.commands.main import cli
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.summary import RunSummary
 
 
 def check_command_reports(run_dir: Path) -> None:
     """Have ``gp-active-sensing report`` write the page anew, and the summary shown."""
     page = run_dir / "report.html"
     page.unlink(missing_ok=True)
-    done = CliRunner().invoke(_cli, ["report", str(run_dir)])
+    done = CliRunner().invoke(cli, ["report", str(run_dir)])
     assert done.exit_code == 0, done.output
     assert done.output.strip() == str(page)
     summary = RunDirectory.open(run_dir).summary()

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.metrics import rmspe
 from gp_active_sensing.mission.recording import Recorder
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.metrics import rmspe
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
 from gp_active_sensing.sim.player import EPOCH_NS, Player
 from gp_active_sensing.topology import Topology

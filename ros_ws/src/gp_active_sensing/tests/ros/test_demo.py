@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from tests.waiting import LIMIT, wait_until
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
@@ -63,7 +63,13 @@ class Demo:
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         scenario = folder / "yard.yaml"
         scenario.write_text(yaml.safe_dump(dict(what)))
-        command = [sys.executable, "-m", "gp_active_sensing.demo", "--scenario", str(scenario)]
+        command = [
+            sys.executable,
+            "-m",
+            "gp_active_sensing.commands.demo",
+            "--scenario",
+            str(scenario),
+        ]
         command += ["--out", str(self.out), "--speed", "20", *words]
         self.process = subprocess.Popen(
             command,

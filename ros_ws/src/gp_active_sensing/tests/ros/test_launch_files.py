@@ -16,7 +16,6 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.planning import policies
-from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
@@ -28,6 +27,7 @@ from gp_active_sensing.ros.launching import (
     resolve,
 )
 from gp_active_sensing.ros.owners import NODES
+from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.ros import fake_launch
 
 ROOT = Path(__file__).resolve().parents[2]

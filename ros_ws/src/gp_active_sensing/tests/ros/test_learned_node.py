@@ -13,9 +13,9 @@ from lifecycle_msgs.msg import Transition
 from std_msgs.msg import String
 
 from gp_active_sensing.belief.learned import OWN_SHARES
-from gp_active_sensing.records import MODEL
+from gp_active_sensing.kernel_model import model_mark, write_model
+from gp_active_sensing.records.run_directory import MODEL
 from gp_active_sensing.ros import qos
-from gp_active_sensing.selection import model_mark, write_model
 from tests.kernel_models import make_model, rows
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing

@@ -272,7 +272,7 @@ def test_a_mission_of_which_not_all_could_be_written_is_not_called_kept(
     probe = Probe(ros).connect()
     probe.pose(0.0)
     wait_until(lambda: probe.waypoints, "the first waypoint")
-    monkeypatch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+    monkeypatch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
     node.deactivate()
     node.release()
     told = lines(capfd.readouterr().err)

@@ -12,11 +12,11 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
-from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.owners import NODES, owner_of
 from gp_active_sensing.ros.parameters import ParameterTree
+from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.ros.conftest import Ros
 
 pytestmark = pytest.mark.ros

@@ -12,13 +12,13 @@ import rclpy
 from rclpy.context import Context
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.ros.node_base import RCLError
 from gp_active_sensing.ros.parameter_files import (
     check_parameter_file,
     given_files,
     keys_in_files,
 )
+from gp_active_sensing.util.resources import find_resource, list_resources
 
 HEAD = "/**:\n  ros__parameters:\n"
 ORDER = "expected the name of a node, such as /**, below it ros__parameters"

@@ -23,7 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.ros import bag_recorder_node

@@ -18,8 +18,8 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from sensor_msgs.msg import PointCloud2
 
-from gp_active_sensing.events import reading_of
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.events import reading_of
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.replay.settings import Given

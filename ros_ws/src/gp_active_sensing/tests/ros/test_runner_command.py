@@ -14,10 +14,10 @@ from gp_active_sensing.errors import (
     ResourceError,
     UnknownNameError,
 )
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
 from gp_active_sensing.ros.launching import Argument, LaunchSpec, NodeSpec, Use, resolve
 from gp_active_sensing.ros.runner import child_environment, main, make_group, parse_arguments
+from gp_active_sensing.util.resources import find_resource
 
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.ros.simulator_node import SimulatorNode
+from gp_active_sensing.util.resources import find_resource
 from tests.page_tables import PAGE
 from tests.ros.conftest import Ros, wait_active
 from tests.ros.probe import sensing, write_scenario

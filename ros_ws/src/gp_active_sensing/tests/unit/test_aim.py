@@ -11,9 +11,9 @@ import pytest
 from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.events import aim_of, budget_event, budget_of
-from gp_active_sensing.foresight import foresee, take
 from gp_active_sensing.mission.command_words import budget_words
+from gp_active_sensing.mission.plan_ahead import foresee, take
+from gp_active_sensing.records.events import aim_of, budget_event, budget_of
 from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.sim.rounds import Rounds
 from gp_active_sensing.sim.scenario import BudgetConfig

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gp_active_sensing import cache
-from gp_active_sensing.cache import cache_folder, cached_arrays
+from gp_active_sensing.util import cache
+from gp_active_sensing.util.cache import cache_folder, cached_arrays
 
 
 class Counted:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from gp_active_sensing.catalogue import describe_policies, key_table
+from gp_active_sensing.commands.reference import describe_policies, key_table
 from gp_active_sensing.config import param
 from gp_active_sensing.planning import policies
 

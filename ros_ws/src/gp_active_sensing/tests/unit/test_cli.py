@@ -14,9 +14,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gp_active_sensing import __version__
-from gp_active_sensing.cli import _cli
+from gp_active_sensing.commands.main import cli as group
 from gp_active_sensing.planning import policies
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario
 from tests.unit.experiments import small as small_experiments
 from tests.unit.sim.scenarios import mapping
@@ -26,7 +26,7 @@ SMALL = ["--policy", "random", "--budget", "3"]
 
 
 def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(_cli, [str(a) for a in arguments], prog_name="gp-active-sensing")
+    return CliRunner().invoke(group, [str(a) for a in arguments], prog_name="gp-active-sensing")
 
 
 @pytest.fixture(name="scenario_file")
@@ -73,7 +73,7 @@ def test_run_prints_a_line_a_stage_and_where_things_are(
 def test_a_terminal_gets_a_progress_bar() -> None:
     from rich.console import Console
 
-    from gp_active_sensing.console import show_stages
+    from gp_active_sensing.commands.console import show_stages
 
     record = {
         "stage": 1,
@@ -228,7 +228,7 @@ def test_interrupted_by_a_signal_leaves_a_run_that_goes_on(
     slow = mapping(policy={"name": "random"}, sensor={"readings": 4000}, budget={"readings": 12})
     scenario_file.write_text(yaml.safe_dump(slow))
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "gp_active_sensing.cli", "run", str(scenario_file)]
+    command = [sys.executable, "-m", "gp_active_sensing.commands.main", "run", str(scenario_file)]
     command += ["--out", str(out), "--no-report"]
     # Where this process ignores the signal (a shell's background job), its children would, too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -381,7 +381,7 @@ def test_experiment_refuses(
 ) -> None:
     if "--cluster" in arguments and code == 1:
         pytest.importorskip("distributed")
-        monkeypatch.setattr("gp_active_sensing.experiments.cluster.PATIENCE", 0.5)
+        monkeypatch.setattr("gp_active_sensing.util.cluster.PATIENCE", 0.5)
     monkeypatch.chdir(tmp_path)
     result = cli("experiment", *(str(experiment_file) if a == "FILE" else a for a in arguments))
     assert result.exit_code == code, result.output
@@ -462,8 +462,8 @@ def test_replay_as_json(tmp_path: Path, rosbags: None) -> None:
 def test_replay_of_the_belief_only_on_a_terminal(tmp_path: Path, rosbags: None) -> None:
     from rich.console import Console
 
+    from gp_active_sensing.commands.replay_console import Showing, end_lines
     from gp_active_sensing.replay.run import replay_bag
-    from gp_active_sensing.replay.show import Showing, end_lines
 
     stream = io.StringIO()
     with Showing(Console(file=stream, force_terminal=True, width=120)) as showing:
@@ -570,10 +570,10 @@ def test_starts_at_once(option: str) -> None:
     code = (
         "import atexit, sys; before = set(sys.modules)\n"
         "atexit.register(lambda: print(*sorted(set(sys.modules) - before), file=sys.stderr))\n"
-        f"from gp_active_sensing.cli import main; sys.argv[1:] = [{option!r}]; main()"
+        f"from gp_active_sensing.commands.main import main; sys.argv[1:] = [{option!r}]; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = done.stderr.split()
-    assert "gp_active_sensing.cli" in loaded
+    assert "gp_active_sensing.commands.main" in loaded
     assert not {"numpy", "scipy", "yaml", "rich.console"} & set(loaded)
     assert len(loaded) < 120

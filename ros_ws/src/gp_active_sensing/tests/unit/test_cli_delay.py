@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.cli import _cli
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.commands.main import cli as group
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.delay import delays_in
 from tests.unit.mission.late import mission
 
 
 def cli(*words: str | Path) -> Result:
-    return CliRunner().invoke(_cli, ["delay", *map(str, words)])
+    return CliRunner().invoke(group, ["delay", *map(str, words)])
 
 
 def run_of(path: Path, late: float, delay: float | None = 0.0, window: float | None = None) -> Path:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing import cli
+from gp_active_sensing.commands import main as cli
 from gp_active_sensing.topology import load_roads
 from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.road_maps import segment, street, write
 
 
 def call(*words: object) -> Result:
-    return CliRunner().invoke(cli._cli, ["maps", *map(str, words)])
+    return CliRunner().invoke(cli.cli, ["maps", *map(str, words)])
 
 
 @pytest.fixture

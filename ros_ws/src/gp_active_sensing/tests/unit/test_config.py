@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.catalogue import describe_fields, describe_policies, key_table
+from gp_active_sensing.commands.reference import describe_fields, describe_policies, key_table
 from gp_active_sensing.config import (
     from_mapping,
     param,
@@ -17,7 +17,7 @@ from gp_active_sensing.config import (
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.yaml_files import apply_overrides, load_yaml
+from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from gp_active_sensing import cli
+from gp_active_sensing.commands import main as cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.launches import LAUNCHES
@@ -103,9 +103,9 @@ def test_commands_in_the_text_exist(page: Path) -> None:
         match words:
             case ["gp-active-sensing", name, *rest] if name != "…":
                 words = shlex.split(span)
-                group = cli._cli.commands.get(name)
+                group = cli.cli.commands.get(name)
                 inner = [w for w in rest[:1] if w in getattr(group, "commands", {})]
-                shown = CliRunner().invoke(cli._cli, [name, *inner, "--help"])
+                shown = CliRunner().invoke(cli.cli, [name, *inner, "--help"])
                 assert shown.exit_code == 0, f"{page.name}: {span}"
                 for word in (w for w in rest if w.startswith("--")):
                     assert word in shown.output, f"{page.name}: {word} is no option of {name}"

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing import files
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.files import (
+from gp_active_sensing.kernel_model.model_file import model_mark, read_model
+from gp_active_sensing.records.follow import JsonLinesTail
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report import write_report
+from gp_active_sensing.util import files
+from gp_active_sensing.util.files import (
     cut_off,
     keep_beside,
     making_whole,
@@ -21,10 +25,6 @@ from gp_active_sensing.files import (
     unused,
     write_whole,
 )
-from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.report import write_report
-from gp_active_sensing.selection.model_file import model_mark, read_model
-from gp_active_sensing.tail import JsonLinesTail
 from tests.unit.report.runs import bag_run
 
 

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from gp_active_sensing.foresight import KeepBack, foresee, foresee_by_cell, take
+from gp_active_sensing.mission.plan_ahead import KeepBack, foresee, foresee_by_cell, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Cost, PlanLimit, Reading
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.locks import InUse
 from gp_active_sensing.mission.journal import Journal
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.util.locks import InUse
 from tests.unit.mission.missions import Drive
 from tests.waiting import wait_until
 

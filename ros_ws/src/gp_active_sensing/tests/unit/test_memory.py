@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing import memory
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission import build
 from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.util import memory
 
 PIECES = """
 import ctypes
 
-from gp_active_sensing.memory import hand_back
+from gp_active_sensing.util.memory import hand_back
 
 def resident_mb():
     for line in open("/proc/self/status"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from gp_active_sensing.metrics import coverage, ends, mean_of, nlpd, rmse, rmspe
+from gp_active_sensing.records.metrics import coverage, ends, mean_of, nlpd, rmse, rmspe
 
 MEAN = np.array([1.0, 2.0, 3.0, 4.0])
 TRUTH = np.array([1.0, 0.0, 3.5, 100.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gp_active_sensing.promises import Promises
+from gp_active_sensing.engine.reservations import Promises
 
 
 def observed(*places: int) -> np.ndarray:

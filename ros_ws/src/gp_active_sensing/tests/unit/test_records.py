@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import (
+from gp_active_sensing.records.events import (
     decision_event,
     dropout_event,
     end_event,
@@ -25,10 +25,10 @@ from gp_active_sensing.events import (
     stage_record,
     start_event,
 )
-from gp_active_sensing.files import write_whole
-from gp_active_sensing.locks import InUse
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
+from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.locks import InUse
 
 PLAN = Plan(
     (4, 5),
@@ -231,9 +231,9 @@ def test_a_line_that_is_cut_by_a_full_disk_is_taken_back(tmp_path: Path) -> None
     code = """
 import resource, signal, sys
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import write_whole
-from gp_active_sensing.locks import InUse
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.records.run_directory import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -292,9 +292,9 @@ def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
     """Nor does the file that it leaves, nor one that was removed while another waited for it."""
     code = """
 import os, signal, sys
-from gp_active_sensing.files import write_whole
-from gp_active_sensing.locks import InUse
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.records.run_directory import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
 os.kill(os.getpid(), signal.SIGKILL)

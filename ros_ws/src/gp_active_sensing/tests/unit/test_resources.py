@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing import resources
 from gp_active_sensing.errors import ActiveSensingError, ResourceError, UnknownNameError
-from gp_active_sensing.resources import KINDS, find_resource, list_resources
+from gp_active_sensing.util import resources
+from gp_active_sensing.util.resources import KINDS, find_resource, list_resources
 
 
 def put(prefix: Path, name: str, text: str = "") -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.sealed import mend_journal, read_journal, seal, unseal
+from gp_active_sensing.records.sealed import mend_journal, read_journal, seal, unseal
 
 EVENTS: list[dict[str, Any]] = [
     {"event": "start", "seed": 3},

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import gp_active_sensing
-from gp_active_sensing.lazy import lazy_names
+from gp_active_sensing.util.lazy import lazy_names
 from tests.pages import PACKAGE, REPOSITORY
 
 ROOT = Path(gp_active_sensing.__file__).parent

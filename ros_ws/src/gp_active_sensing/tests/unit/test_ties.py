@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gp_active_sensing.ties import NAT, by_size, first_best, ties
+from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
 UP = np.nextafter(1.0, 2.0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gp_active_sensing
-from gp_active_sensing.versions import commit, versions
+from gp_active_sensing.util.versions import commit, versions
 
 IDENTITY = {
     f"GIT_{who}_{what}": value

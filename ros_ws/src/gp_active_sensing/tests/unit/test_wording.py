@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.wording import brief, distance, fixed, moment, shown, tells
+from gp_active_sensing.util.wording import brief, distance, fixed, moment, shown, tells
 
 
 @pytest.mark.parametrize(

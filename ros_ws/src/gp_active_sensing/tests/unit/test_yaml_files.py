@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing import yaml_files
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import MOST_SHOWN, ConfigError, RunError, brief_repr
 from gp_active_sensing.experiments.loading import load_experiment
 from gp_active_sensing.mission.run_dirs import AUTO, choose_run, runs_folder
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.settings import parameters_of
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.yaml_files import (
+from gp_active_sensing.util import yaml_files
+from gp_active_sensing.util.yaml_files import (
     MOST_ALIASES,
     MOST_BYTES,
     MOST_DEPTH,

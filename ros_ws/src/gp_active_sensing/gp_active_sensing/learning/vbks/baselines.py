@@ -14,13 +14,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gp_active_sensing.errors import BeliefError, ConfigError
+from gp_active_sensing.kernel_model.model import KernelModel, Scaling
+from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression, Leaf
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.learning.vbks.data import scaling_of
-from gp_active_sensing.selection.model import KernelModel, Scaling
-from gp_active_sensing.selection.posterior import kernel_belief
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:

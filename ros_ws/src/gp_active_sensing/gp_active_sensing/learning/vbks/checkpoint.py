@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.files import write_whole
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.vbks.group import Finished
-from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import write_whole
 
 __all__ = ["read_checkpoint", "write_checkpoint"]
 

@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.kernel_model.model import Scaling
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.selection.model import Scaling
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["Data", "inducing_inputs", "scaling_of"]

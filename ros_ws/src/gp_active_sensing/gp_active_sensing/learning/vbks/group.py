@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression, Leaf, Sum
 from gp_active_sensing.learning.vbks.data import Data
-from gp_active_sensing.selection.model import KernelFit
 
 __all__ = ["Finished", "Group", "memory_of", "order_by_shape", "shape_of"]
 

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.vbks.config import Progress
 from gp_active_sensing.learning.vbks.data import Data
 from gp_active_sensing.learning.vbks.group import Finished, Group, memory_of, order_by_shape
-from gp_active_sensing.selection.model import KernelFit
 
 __all__ = ["group_of", "partition", "train_all", "train_group"]
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
+from gp_active_sensing.kernel_model.model import JITTER
 from gp_active_sensing.learning.vbks.covariances import Covariances
-from gp_active_sensing.selection.model import JITTER
 
 __all__ = ["Inducing", "Sums", "batch_bound", "collapsed", "divergence", "log_density", "sums"]
 

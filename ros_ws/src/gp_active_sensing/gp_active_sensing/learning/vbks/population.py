@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.learning.vbks.draws import Draws
@@ -18,7 +19,6 @@ from gp_active_sensing.learning.vbks.optimiser import Optimiser
 from gp_active_sensing.learning.vbks.plateau import CUTS, FAULTS, leaving, restore
 from gp_active_sensing.learning.vbks.starts import best_starts
 from gp_active_sensing.learning.vbks.state import State, begin
-from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["Member", "Population"]

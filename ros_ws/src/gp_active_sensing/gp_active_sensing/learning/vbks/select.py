@@ -15,15 +15,15 @@ import numpy as np
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.files import cannot, write_whole
+from gp_active_sensing.kernel_model.model import History, KernelModel
+from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import Progress, VbksConfig
 from gp_active_sensing.learning.vbks.data import Data, scaling_of
-from gp_active_sensing.selection.model import History, KernelModel
-from gp_active_sensing.selection.posterior import kernel_belief
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import cannot, write_whole
 
 if TYPE_CHECKING:
     from gp_active_sensing.learning.vbks.group import Finished

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.selection.model import KernelFit
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["State", "begin", "scaled_root", "theta_root"]

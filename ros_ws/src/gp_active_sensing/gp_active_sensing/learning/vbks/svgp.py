@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model.model import Scaling
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
 from gp_active_sensing.learning.vbks.data import Data, inducing_inputs, scaling_of
 from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch, likelihood, theta_of
 from gp_active_sensing.learning.vbks.state import start_of
-from gp_active_sensing.selection.model import Scaling
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["Svgp", "Trainer", "train"]

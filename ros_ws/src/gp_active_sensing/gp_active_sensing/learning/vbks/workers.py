@@ -60,7 +60,7 @@ def on_cluster(groups: Sequence[Group], address: str) -> Generator[tuple[int, Fi
         MissingDependencyError: dask.distributed is not installed.
         RunError: nobody answers there, or no worker that fits.
     """
-    from gp_active_sensing.experiments.cluster import connect
+    from gp_active_sensing.util.cluster import connect
 
     client = connect(address)
     try:

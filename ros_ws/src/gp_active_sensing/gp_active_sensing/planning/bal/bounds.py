@@ -9,8 +9,8 @@ import numpy as np
 from gp_active_sensing.planning.bal.problem import Problem
 from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.entropy import discrete_entropy
-from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.ties import NAT, first_best
 
 __all__ = ["chain_rule", "children_chain_rule", "initial_bounds"]
 

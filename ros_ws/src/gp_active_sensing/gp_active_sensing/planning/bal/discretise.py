@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from gp_active_sensing.planning.entropy import discrete_entropy, xlogx
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["Successors", "by_cells", "by_draws", "cut", "cut_cells", "drawn_reward"]
 

@@ -7,8 +7,8 @@ from scipy.linalg import LinAlgError, eigh
 
 from gp_active_sensing.planning.bal.disagreement import disagreement
 from gp_active_sensing.planning.bal.map_sequences import MapSequence
-from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.ties import NAT, first_best
 
 __all__ = ["best_sets", "bounds_of", "children_best_sets"]
 

@@ -11,8 +11,8 @@ from gp_active_sensing.planning.bal.discretise import Successors, cut, cut_cells
 from gp_active_sensing.planning.bal.map_bounds import best_sets, bounds_of, children_best_sets
 from gp_active_sensing.planning.bal.map_sequences import MapSequence
 from gp_active_sensing.planning.bal.sequences import Leaves, Sequence
-from gp_active_sensing.ties import NAT, first_best
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.ties import NAT, first_best
 
 if TYPE_CHECKING:
     from gp_active_sensing.planning.bal.tree import Block

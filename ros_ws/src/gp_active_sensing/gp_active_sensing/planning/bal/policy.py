@@ -31,7 +31,6 @@ from gp_active_sensing.planning.entropy import (
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of, targets_of
 from gp_active_sensing.planning.pending import joint_given_pending
-from gp_active_sensing.ties import NAT, by_size, first_best, ties
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -42,6 +41,7 @@ from gp_active_sensing.types import (
     Plan,
     PlanLimit,
 )
+from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
 __all__ = ["Bal"]
 

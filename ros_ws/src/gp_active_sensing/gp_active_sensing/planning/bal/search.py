@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gp_active_sensing.planning.bal.tree import Block, Tree
-from gp_active_sensing.ties import NAT, by_size, first_best
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import NAT, by_size, first_best
 
 __all__ = ["SEARCHES", "exhaustive", "gap_directed", "published"]
 

@@ -15,7 +15,6 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.view import View, view_of
 from gp_active_sensing.planning.base import PolicyState, choices, no_plan
 from gp_active_sensing.planning.reach import Reach, reach_of
-from gp_active_sensing.ties import by_size, first_best, ties
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -27,6 +26,7 @@ from gp_active_sensing.types import (
     PlanLimit,
     Route,
 )
+from gp_active_sensing.util.ties import by_size, first_best, ties
 
 __all__ = ["Bandit", "best_of", "candidate_values", "next_state", "stage_of", "way_toward"]
 

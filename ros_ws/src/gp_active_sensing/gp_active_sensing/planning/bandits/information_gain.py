@@ -11,8 +11,8 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief, LocationCovariance, PriorMean
 from gp_active_sensing.belief.factor import LEAST_NOISE
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = [
     "SHARE",

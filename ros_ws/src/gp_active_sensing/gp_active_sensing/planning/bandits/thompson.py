@@ -10,8 +10,8 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.base import Bandit
 from gp_active_sensing.planning.bandits.view import View
-from gp_active_sensing.ties import by_size
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import by_size
 
 __all__ = ["Thompson", "posterior_draw"]
 

@@ -16,8 +16,8 @@ from gp_active_sensing.planning.batches.confidence import ByEstimate, BySchedule
 from gp_active_sensing.planning.batches.region_kernel import RegionKernel
 from gp_active_sensing.planning.batches.relevance import region_of
 from gp_active_sensing.planning.dpp import greedy_kdpp
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import IntArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["Dpp", "EstDppMax", "UcbDppMax"]
 

@@ -14,7 +14,7 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.batches.ahead import Ahead
 from gp_active_sensing.planning.batches.base import Batch, Start
 from gp_active_sensing.planning.batches.confidence import ByEstimate, BySchedule
-from gp_active_sensing.ties import first_best
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["BEst", "GpBucb", "Hallucination"]
 

@@ -14,8 +14,8 @@ from gp_active_sensing.planning.bandits.improvement import safe_std
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.planning.batches.base import Batch, Start
 from gp_active_sensing.planning.batches.confidence import BySchedule
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["LpUcb", "largest_slope", "log_penalty"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gp_active_sensing.ties import by_size
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.ties import by_size
 
 __all__ = ["region_of", "relevance_region"]
 

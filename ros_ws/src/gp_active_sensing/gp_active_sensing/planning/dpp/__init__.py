@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gp_active_sensing.lazy import lazy_names
+from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.planning.dpp.exact import sample_kdpp

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gp_active_sensing.planning.dpp.kernel import Entries, checked, tolerance
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["greedy_kdpp"]
 

@@ -24,9 +24,9 @@ from gp_active_sensing.planning.external.words import (
     map_words,
     understood,
 )
-from gp_active_sensing.ties import first_best
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
+from gp_active_sensing.util.ties import first_best
 
 __all__ = ["External"]
 

@@ -11,8 +11,8 @@ from gp_active_sensing.planning.map_design import exchange, greedy, joining, lea
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.driven import Driven, Driver
 from gp_active_sensing.planning.routes.ordering import short_tour
-from gp_active_sensing.ties import by_size, first_best
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import by_size, first_best
 
 __all__ = ["best_of", "corners", "design_routes", "evenly_spaced", "improved"]
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ResourceError, RunError
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.field import FieldConfig
 from gp_active_sensing.sim.traffic.config import TrafficConfig
 from gp_active_sensing.sim.traffic.network import Network
@@ -20,6 +19,7 @@ from gp_active_sensing.sim.traffic.truth import EdgeSpeeds, LiveTruth
 from gp_active_sensing.sim.traffic.vehicle import ProbeVehicle, Visit
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Cost, Plan
+from gp_active_sensing.util.resources import find_resource
 
 __all__ = ["LiveTraffic", "Trip", "build_traffic"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.files import open_file
 from gp_active_sensing.topology.segments import Segment
+from gp_active_sensing.util.files import open_file
 
 __all__ = [
     "BYTES_PER_TAG",

@@ -9,11 +9,11 @@ import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.belief.explained import MANY, Explained
-from gp_active_sensing.console import show_stages
+from gp_active_sensing.commands.console import show_stages
 from gp_active_sensing.mission.recording import Recorder
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import build_world, run_scenario
-from gp_active_sensing.wording import Turns, tells
+from gp_active_sensing.util.wording import Turns, tells
 from tests.unit.sim.scenarios import GRID, scenario
 
 

@@ -15,9 +15,9 @@ from gp_active_sensing.belief import BeliefConfig, belief_of, belief_on, build_b
 from gp_active_sensing.belief.learned import OWN_SHARES, candidates_of
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelModel, model_mark, write_model
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.selection import KernelModel, model_mark, write_model
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.types import FloatArray
 from tests.kernel_models import make_model, rows

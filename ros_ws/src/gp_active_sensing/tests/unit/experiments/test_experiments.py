@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.experiments import mean_of, paired_difference, run_trial
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario, run_scenario
 
 SHORT = ["budget.readings=4", "map.count=20", "policy.horizon=2", "limit.expansions=3"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gp_active_sensing.catalogue import key_table
+from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.experiments import (
@@ -17,8 +17,8 @@ from gp_active_sensing.experiments import (
     read_experiment,
 )
 from gp_active_sensing.experiments.plan import key_of, key_today
-from gp_active_sensing.resources import find_resource, list_resources
 from gp_active_sensing.sim import scenario_from_mapping
+from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.unit.experiments.small import mapping, small, write
 from tests.unit.sim.scenarios import mapping as scenario_mapping
 

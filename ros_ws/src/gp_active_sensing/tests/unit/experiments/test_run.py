@@ -28,7 +28,7 @@ from gp_active_sensing.experiments import (
 )
 from gp_active_sensing.experiments.outputs import outcome_mapping
 from gp_active_sensing.experiments.work import STAGE_KEYS, do_trial
-from gp_active_sensing.versions import commit
+from gp_active_sensing.util.versions import commit
 from tests.unit.experiments.small import lines, mapping, small, what_was_done
 
 
@@ -165,7 +165,7 @@ import os
 from gp_active_sensing.experiments import local
 
 def look(trial, **rest):
-    from gp_active_sensing.threads import THREAD_VARIABLES
+    from gp_active_sensing.util.threads import THREAD_VARIABLES
     import numpy as np
 
     square = np.ones((500, 500))

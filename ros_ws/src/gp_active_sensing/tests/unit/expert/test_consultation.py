@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.expert import AnswersConfig, Consultation
+from gp_active_sensing.experts import AnswersConfig, Consultation
 from gp_active_sensing.topology import FreeTopology, make_grid
 from gp_active_sensing.types import Reading
 

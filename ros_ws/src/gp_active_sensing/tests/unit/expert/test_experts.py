@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.expert import (
+from gp_active_sensing.experts import (
     Expert,
     ExpertConfig,
     Faults,

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.cli import _cli
-from gp_active_sensing.selection import KernelModel
+from gp_active_sensing.commands.main import cli
+from gp_active_sensing.kernel_model import KernelModel
 
 QUICK = ("--inducing", "8", "--batch", "64", "--iterations", "30", "--restarts", "1")
 QUICK += ("--set", "vbks.evaluate_every=10")
 
 
 def call(*arguments: str, command: str = "learn") -> Result:
-    return CliRunner().invoke(_cli, [command, *arguments])
+    return CliRunner().invoke(cli, [command, *arguments])
 
 
 def learned(log: Path, out: Path, *more: str, kernels: str = "SE,LIN,PER") -> Result:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.continued import as_before, asked_as_before, asked_of
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.sources import Asked, gather_rows
-from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 from tests.kernel_models import make_model, rows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.selection import read_model
+from gp_active_sensing.kernel_model import read_model
 from tests.unit.learning.learn_kernels import call, drawn, learned, log, log_of
 
 __all__ = ["log"]  # a fixture

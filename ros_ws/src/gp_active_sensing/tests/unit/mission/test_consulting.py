@@ -15,13 +15,13 @@ import pytest
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.expert import ModelExpert
+from gp_active_sensing.experts import ModelExpert
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
 from gp_active_sensing.mission.jobs import PlanJob, QueryJob, Step
 from gp_active_sensing.mission.live import adjust
-from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim.rehearsal import Rehearsal
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.unit.expert.asking import registered
 from tests.unit.mission.missions import SECOND, Drive, Killed

@@ -11,10 +11,10 @@ from scipy.stats import norm
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
-from gp_active_sensing.events import reading_event
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.gate import Gate
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.records.events import reading_event
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND, Rig, grid
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.files import read_lines
 from gp_active_sensing.mission.journal import Journal
-from gp_active_sensing.records import JOURNAL, RunDirectory
+from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
+from gp_active_sensing.util.files import read_lines
 from tests.unit.mission.missions import Drive
 from tests.waiting import wait_until
 

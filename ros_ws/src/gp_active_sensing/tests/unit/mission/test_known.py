@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.events import gated_event, reading_event
 from gp_active_sensing.mission.known import Known
+from gp_active_sensing.records.events import gated_event, reading_event
 from gp_active_sensing.types import Reading
 
 

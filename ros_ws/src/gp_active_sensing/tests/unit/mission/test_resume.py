@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import gap_event
 from gp_active_sensing.mission.known import MOST_KNOWN
-from gp_active_sensing.records import JOURNAL, RECORDS, RunDirectory
-from gp_active_sensing.sealed import seal
+from gp_active_sensing.records.events import gap_event
+from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
+from gp_active_sensing.records.sealed import seal
 from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive, Killed
 
@@ -396,7 +396,7 @@ def test_events_that_could_not_be_written_are_when_writing_works_again(
     drive = Drive(tmp_path / "run")
     drive.start()
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
         while drive.built.mission.decisions.stage < 5:
             drive.step()
     assert drive.built.recorder.failures > 0
@@ -418,7 +418,7 @@ def test_what_a_disk_had_no_room_for_is_written_at_the_end(
     drive = Drive(tmp_path / "run")
     drive.start()
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
         drive.run()
     drive.built.recorder.close()
     assert told(tmp_path / "run").total() == drive.built.mission.loop.counts["accepted"] > 0
@@ -447,7 +447,7 @@ def test_what_a_disk_has_no_room_for_until_the_end_is_said(
     before = len(kept.events())
     said: list[Mapping[str, Any]] = []
     recorder.listener = said.append
-    monkeypatch.setattr("gp_active_sensing.records.RunDirectory.append_event", short)
+    monkeypatch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", short)
     while mission.decisions.stage < 5:
         drive.step()
     problem = f"{len(said)} events could not be written to {tmp_path / 'run'}"
@@ -469,7 +469,7 @@ def test_what_a_disk_had_no_room_for_is_written_with_the_summary(
     drive.start()
     recorder, mission = drive.built.recorder, drive.built.mission
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
         drive.run()
         assert recorder.save(mission, "finished")
         assert recorder.missing
@@ -486,7 +486,7 @@ def test_of_too_many_events_that_cannot_be_written_the_oldest_are_counted(
     drive = Drive(tmp_path / "run")
     drive.start()
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.RunDirectory.append_event", full)
+        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", full)
         for _ in range(2):
             drive.built.mission.pause()
             drive.built.mission.resume()

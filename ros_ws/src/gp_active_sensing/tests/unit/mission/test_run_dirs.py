@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.events import end_event, start_event, stopped_event
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.events import end_event, start_event, stopped_event
+from gp_active_sensing.records.run_directory import RunDirectory
 
 CONFIG = {"name": "boat"}
 TODAY = datetime(2026, 11, 22, 12, 0, 0, tzinfo=timezone.utc)

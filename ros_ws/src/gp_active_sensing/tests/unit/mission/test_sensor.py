@@ -15,10 +15,10 @@ from gp_active_sensing.mission.build import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.jobs import PlanJob
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.rehearsal import Rehearsal, visits_of
 from gp_active_sensing.mission.settings import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.replay.settings import as_recorded
 from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.rehearsal import Rehearsal, visits_of
 from tests.unit.mission.missions import CONFIG, SECOND
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import Rig, grid

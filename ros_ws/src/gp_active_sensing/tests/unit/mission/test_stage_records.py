@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.mission.stage_records import FIGURES, StageRecords
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import scenario_from_mapping
+from gp_active_sensing.sim.rehearsal import Rehearsal
 
 
 class Guard:
@@ -139,7 +139,7 @@ def test_a_mission_ends_with_every_record_after_a_disk_was_full(
     rehearsal = rehearsed(tmp_path)
     recorder = rehearsal.parts.recorder
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.records.RunDirectory.append_record", full)
+        patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_record", full)
         assert rehearsal.run(1e4)
         assert recorder.stages.unwritten > 3
         assert f"{recorder.stages.unwritten} records could not be written" in recorder.problem

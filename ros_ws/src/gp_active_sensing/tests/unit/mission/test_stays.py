@@ -13,11 +13,11 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import average_of, reading_event, reading_of
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stay import noise_of
 from gp_active_sensing.mission.stays import Stays
+from gp_active_sensing.records.events import average_of, reading_event, reading_of
 from gp_active_sensing.topology import RoadMap, Roads, Segment
 from gp_active_sensing.types import Reading
 from tests.unit.mission.teams import Team

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.mission.rehearsal import Rehearsal
-from gp_active_sensing.mission.team import period_of
+from gp_active_sensing.records.scores import SCORES
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.scores import SCORES
+from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.team import period_of
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 

@@ -11,7 +11,7 @@ import pytest
 from gp_active_sensing.mission.inbox import BATCH, RawAnswer, RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.trace import Trace, taken_of
-from gp_active_sensing.records import json_ready
+from gp_active_sensing.records.run_directory import json_ready
 from tests.unit.mission.worlds import Rig, grid
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
-from gp_active_sensing.foresight import foresee_by_cell
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import Inbox, RawReading
 from gp_active_sensing.mission.intake import Intake
 from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Step
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import Probe
 from gp_active_sensing.mission.settings import MissionConfig

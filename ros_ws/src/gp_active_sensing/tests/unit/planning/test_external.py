@@ -23,11 +23,11 @@ from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.rehearsal import Rehearsal
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.external import External, Program, ProgramError, process, running
 from gp_active_sensing.planning.external.running import ENOUGH, end, running_of
 from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.rehearsal import Rehearsal
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gp_active_sensing import cli
 from gp_active_sensing.belief import Belief, BeliefConfig, FeatureCovariance, build_belief
+from gp_active_sensing.commands import main as cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.kernels import build_kernel
@@ -352,7 +352,7 @@ def test_a_length_scale_for_each_feature_is_refused() -> None:
 
 def test_on_roads_the_command_line_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = CliRunner().invoke(cli._cli, ["run", "town", "--policy", "ite"])
+    shown = CliRunner().invoke(cli.cli, ["run", "town", "--policy", "ite"])
     assert shown.exit_code == 1
     assert "Traceback" not in shown.output
     lines = [line for line in shown.output.splitlines() if line.strip()]

@@ -13,8 +13,8 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.replay.feed import Topics
 from gp_active_sensing.replay.settings import Base, Given, parameters_of, settled, topics_of
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.util.resources import find_resource
 
 HELD = {"/car/odom": "nav_msgs/msg/Odometry", "/car/speed": "std_msgs/msg/Float64"}
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from gp_active_sensing.replay.show import Showing
+from gp_active_sensing.commands.replay_console import Showing
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from gp_active_sensing.kernel_model import History, KernelBelief, KernelFit, KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.selection import History, KernelBelief, KernelFit, KernelModel
 from tests.kernel_models import make_model
 
 NAMES = ("x", "y", "hours", "depth")

@@ -7,8 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.events import decision_event, reading_event, stage_record, start_event
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.events import (
+    decision_event,
+    reading_event,
+    stage_record,
+    start_event,
+)
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import CandidateValue, Plan, Reading
 from tests.unit.sim.scenarios import GRID
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.report.kernel_alike import alike
 from gp_active_sensing.report.kernel_check import Check, arranged, check
-from gp_active_sensing.selection import KernelModel
 from gp_active_sensing.types import FloatArray
 from tests.unit.report.models import field_rows, hand_belief, made_model
 

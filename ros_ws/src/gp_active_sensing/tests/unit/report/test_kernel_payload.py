@@ -8,10 +8,10 @@ import json
 import numpy as np
 import pytest
 
+from gp_active_sensing.kernel_model import History, KernelModel
 from gp_active_sensing.report.kernel_check import Check, check
 from gp_active_sensing.report.kernel_field import CURVE, domain, significant
 from gp_active_sensing.report.kernel_payload import BARS, LINES, MATRIX, kernel_payload
-from gp_active_sensing.selection import History, KernelModel
 from gp_active_sensing.types import FloatArray
 from tests.unit.report.models import field_rows, hand_belief, made_model
 

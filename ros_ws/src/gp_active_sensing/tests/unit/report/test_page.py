@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gp_active_sensing.console import believed, summary_lines
+from gp_active_sensing.commands.console import believed, summary_lines
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import page as page_module
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import load_scenario, run_scenario
-from gp_active_sensing.wording import tells
+from gp_active_sensing.util.wording import tells
 from tests.unit.report.runs import HOSTILE, bag_run, data_of, node_run
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 

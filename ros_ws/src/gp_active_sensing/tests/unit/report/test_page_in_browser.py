@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import load_scenario, run_scenario, scenario_from_mapping
 from tests.browser import Browser, BrowserError, Page

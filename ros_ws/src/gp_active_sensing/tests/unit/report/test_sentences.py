@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gp_active_sensing.report.sentences import called, outcome, why
+from gp_active_sensing.planning.explain import called, outcome, why
 from gp_active_sensing.types import CandidateValue, Plan
 
 NAMES = ("e9", "e12", "e13")

@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.events import blocked_event, decision_event, home_event, reading_event
-from gp_active_sensing.metrics import rmspe
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.events import (
+    blocked_event,
+    decision_event,
+    home_event,
+    reading_event,
+)
+from gp_active_sensing.records.metrics import rmspe
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import steps
 from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.source import load_run

@@ -19,18 +19,18 @@ import pytest
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.kernels.grammar import MOST
-from gp_active_sensing.learning.vbks import VbksConfig
-from gp_active_sensing.selection import (
+from gp_active_sensing.kernel_model import (
     KernelBelief,
     KernelModel,
     model_mark,
     read_model,
     write_model,
 )
-from gp_active_sensing.selection import settings as model_settings
-from gp_active_sensing.selection.archive import HEADER, pack, unpack
-from gp_active_sensing.selection.model_file import VERSION, _digest, model_from
+from gp_active_sensing.kernel_model import settings as model_settings
+from gp_active_sensing.kernel_model.archive import HEADER, pack, unpack
+from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
+from gp_active_sensing.kernels.grammar import MOST
+from gp_active_sensing.learning.vbks import VbksConfig
 from tests.kernel_models import make_model, rows
 
 Arrays = dict[str, np.ndarray]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.selection import kernel_belief
+from gp_active_sensing.kernel_model import kernel_belief
 
 
 def test_one_kernel_is_certain() -> None:

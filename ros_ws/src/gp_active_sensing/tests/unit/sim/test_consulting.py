@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from tests.journals import write_events
 from tests.unit.expert.asking import registered

@@ -10,7 +10,7 @@ import pytest
 
 from gp_active_sensing.belief import build_belief
 from gp_active_sensing.kernels import build_kernel
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import (
     FieldConfig,
     SensorConfig,

@@ -9,8 +9,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim.ascii_grid import read_ascii_grid
+from gp_active_sensing.util.resources import find_resource
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.console import stage_line, summary_lines
+from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.experiments.metrics import METRICS
+from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.summary import RunSummary
-from gp_active_sensing.wording import promised
+from gp_active_sensing.util.wording import promised
 
 SMALL: dict[str, Any] = {
     "name": "pond",
@@ -99,8 +99,8 @@ def test_a_report_of_an_older_run_works_it_out(tmp_path: Path) -> None:
 
 
 def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
+    from gp_active_sensing.records.summary import summarise
     from gp_active_sensing.sim.mission import Mission
-    from gp_active_sensing.sim.summary import summarise
     from gp_active_sensing.sim.world import build_loop, build_world
 
     scenario = scenario_from_mapping(SMALL)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.sim import FieldConfig, build_truth, load_scenario
 from gp_active_sensing.topology import Topology, make_grid
+from gp_active_sensing.util.resources import find_resource
 
 HEADER = "ncols 3\nnrows 2\nxllcorner 100.0\nyllcorner 50.0\ncellsize 10\nNODATA_value -9999\n"
 GRID = HEADER + "4 5 6\n1 2 3\n"

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.console import stage_line, summary_lines
+from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.records.regret import Regret, objective_of, regret_of, regret_summary
 from gp_active_sensing.sim import (
     Truth,
     build_loop,
@@ -20,7 +21,6 @@ from gp_active_sensing.sim import (
     run_scenario,
     scenario_from_mapping,
 )
-from gp_active_sensing.sim.regret import Regret, objective_of, regret_of, regret_summary
 from tests.unit.sim.scenarios import mapping, scenario
 
 VALUES = np.array([1.0, 5.0, 2.0, 4.0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import build_loop, build_world, run_scenario

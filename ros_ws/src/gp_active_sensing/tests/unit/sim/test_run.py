@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_name, run_scenario, scenario_from_mapping
 from gp_active_sensing.types import Clock
 from tests.unit.sim.scenarios import GRID, scenario

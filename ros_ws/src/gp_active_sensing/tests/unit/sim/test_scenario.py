@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
-from gp_active_sensing.catalogue import key_table
+from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.errors import ConfigError, ResourceError, UnknownNameError
-from gp_active_sensing.resources import find_resource, list_resources
+from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.sim import (
     Scenario,
     build_world,
@@ -17,9 +17,9 @@ from gp_active_sensing.sim import (
     run_scenario,
     scenario_from_mapping,
 )
-from gp_active_sensing.sim.regret import objective_of
 from gp_active_sensing.sim.scenario import with_policy
 from gp_active_sensing.types import PlanLimit
+from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 NAMES = [name for name in list_resources("sim") if name.endswith(".yaml")]

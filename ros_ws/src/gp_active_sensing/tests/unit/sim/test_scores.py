@@ -11,12 +11,13 @@ import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.belief.transform import LOG
-from gp_active_sensing.console import summary_lines
+from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.work import STAGE_KEYS
 from gp_active_sensing.kernels import build_kernel
-from gp_active_sensing.metrics import LEVELS
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.metrics import LEVELS
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.scores import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import (
@@ -27,7 +28,6 @@ from gp_active_sensing.sim import (
     build_truth,
     run_scenario,
 )
-from gp_active_sensing.sim.scores import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.topology import make_line
 from tests.unit.sim.scenarios import scenario
 

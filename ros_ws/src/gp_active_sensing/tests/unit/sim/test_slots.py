@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.metrics import rmspe
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.metrics import rmspe
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import (

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.events import home_event, home_of
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.events import home_event, home_of
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gp_active_sensing.cli import _cli
+from gp_active_sensing.commands.main import cli
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import (
     MapConfig,
@@ -155,11 +155,11 @@ def test_parts_are_said(road_map: RoadMap, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_a_user_is_told_how_good_they_are() -> None:
-    done = CliRunner().invoke(_cli, ["maps", "inspect", "town", "--relational"])
+    done = CliRunner().invoke(cli, ["maps", "inspect", "town", "--relational"])
     assert done.exit_code == 0, done.output
     assert re.search(r"relational +705 places in \d+ dimensions from the paths of all", done.stdout)
     assert re.search(r"road_distance +705 places .* correlation of distances 0\.99", done.stdout)
-    done = CliRunner().invoke(_cli, ["maps", "inspect", "town", "--relational", "--json"])
+    done = CliRunner().invoke(cli, ["maps", "inspect", "town", "--relational", "--json"])
     found = json.loads(done.stdout)["embeddings"]
     assert set(found) == {"relational", "road_distance"}
     assert found["road_distance"]["correlation"] > 0.99

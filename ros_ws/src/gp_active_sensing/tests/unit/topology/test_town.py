@@ -13,8 +13,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gp_active_sensing.resources import find_resource
 from gp_active_sensing.topology import MapConfig, Roads, build_topology, load_roads
+from gp_active_sensing.util.resources import find_resource
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import BeliefError, ConfigError, ReadingError
+from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel, Scaling
+from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse, sentences
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.selection.model import History, KernelFit, KernelModel, Scaling
-from gp_active_sensing.selection.posterior import kernel_belief
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Task
 

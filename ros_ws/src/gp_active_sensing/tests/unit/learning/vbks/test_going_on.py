@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
-from gp_active_sensing.selection.model import KernelModel
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -276,8 +276,8 @@ def test_stopped_while_the_last_pass_is_under_way(
 def test_a_bound_that_was_once_not_finite_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from gp_active_sensing.kernel_model import read_model, write_model
     from gp_active_sensing.learning.vbks.optimiser import Optimiser
-    from gp_active_sensing.selection import read_model, write_model
 
     right, calls = Optimiser.bound, []
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import Expression, parse
 from gp_active_sensing.learning.rows import Rows
 from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
-from gp_active_sensing.selection.model import KernelFit, KernelModel
 
 pytestmark = pytest.mark.heavy("learn")
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gp_active_sensing.cli import _cli
+from gp_active_sensing.commands.main import cli
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError, RunError
-from gp_active_sensing.metrics import rmspe
-from gp_active_sensing.records import RunDirectory
+from gp_active_sensing.records.metrics import rmspe
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scenario_from_mapping
@@ -329,7 +329,7 @@ def test_without_sumo_one_line_names_the_extra(
     monkeypatch.setattr(session, "has_sumo", lambda: False)
     with pytest.raises(MissingDependencyError, match=r"pip install 'gp_active_sensing\[sumo\]'"):
         build_world(ring())
-    result = CliRunner().invoke(_cli, ["run", "town_live", "--out", str(tmp_path / "run")])
+    result = CliRunner().invoke(cli, ["run", "town_live", "--out", str(tmp_path / "run")])
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")
     assert "gp_active_sensing[sumo]" in result.stderr

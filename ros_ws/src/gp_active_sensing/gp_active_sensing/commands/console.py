@@ -1,0 +1,236 @@
+"""What a run shows while it goes: a progress bar on a terminal, a line a stage elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from gp_active_sensing.belief.probable import most_probable
+from gp_active_sensing.util.wording import Turns, promised, tells
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+from gp_active_sensing.kernels import NONE
+
+__all__ = ["believed", "show_stages", "stage_line", "summary_lines"]
+
+Show = Callable[[Mapping[str, Any]], None]
+
+_LATENCIES = (
+    ("reading_to_belief", "reading in -> belief updated"),
+    ("arrival_to_waypoint", "arrival -> next waypoint out"),
+)
+
+
+def stage_line(
+    record: Mapping[str, Any],
+    *,
+    total: int | None = None,
+    unit: str = "",
+    scale_unit: str = "",
+) -> str:
+    """Return one line for a stage.
+
+    Args:
+        record: as in ``records.jsonl``.
+        total: readings of the budget, when known.
+        unit: of the readings.
+        scale_unit: of the length-scales, "" where they have none.
+    """
+    stage = f"{record['stage']:>3}"
+    if total is not None:  # places may be read on the way, and again: stages are not readings then
+        visits = record.get("visits")
+        stage += f"/{total}" if visits is None else f" ({visits:>{len(str(total))}}/{total} read)"
+    value = record["value"]
+    reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
+    whose = [str(record["probe"])] if record.get("probe") else []
+    parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
+    parts += believed(record, scale_unit)
+    parts += [
+        f"gap {float(record['upper']) - float(record['lower']):.3f}",
+        f"planned in {float(record['plan_seconds']):.3f} s",
+    ]
+    if record.get("promised_error") is not None:
+        parts.append(f"promised {record['promised_error']:.2f}{_unit(unit)}")
+    if record.get("rmspe") is not None:
+        parts.append(f"RMSPE {record['rmspe']:.2f}{_unit(unit)}")
+    if record.get("regret") is not None:
+        parts.append(f"regret {record['regret']:.2f}{_unit(unit)}")
+    return "  ".join(parts)
+
+
+def believed(record: Mapping[str, Any], scale_unit: str = "") -> list[str]:
+    """Return what the belief of a record says: kernel, where there are several, and length-scale.
+
+    Candidates that differ in signal or noise only are added up.
+    """
+    if not record.get("length_scales"):
+        return []
+    weights, scales = record["weights"], record["length_scales"]
+    kernels = record.get("kernels") or [""] * len(scales)
+    best = most_probable(zip(kernels, scales, weights, strict=True))
+    if best.kernel == NONE:
+        return [f"no place tells of another ({100 * best.kernel_weight:.0f} %)"]
+    parts = [f"kernel {best.kernel} ({100 * best.kernel_weight:.0f} %)"] if best.kernel else []
+    scale = f"{_scales(best.length_scale)}{_unit(scale_unit)}"
+    return [*parts, f"length-scale {scale} ({100 * best.weight:.0f} %)"]
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return a few lines for the end of a run, whoever drove it.
+
+    Args:
+        summary: as in ``summary.json``; {} for a run that did not get to its end.
+    """
+    if not summary:
+        return ["There is no summary: the run did not get to its end."]
+    unit = _unit(str(summary["unit"]))
+    head = f"{summary['scenario']} with {summary['policy']}, seed {summary['seed']}: "
+    lines = [head + ", ".join(filter(None, (summary["status"], summary["reason"])))]
+
+    def add(what: str, text: str) -> None:
+        lines.append(f"  {what:<17} {text}")
+
+    visits = f"({summary['readings']} readings, {summary['missed']} visits without one)"
+    add("places observed", f"{summary['observed']} of {summary['places']} {visits}")
+    if summary["rejected"]:
+        why = ", ".join(f"{word} {n}" for word, n in summary["rejected_by_reason"].items())
+        add("not used", f"{summary['rejected']} messages ({why})")
+    add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
+    if summary.get("promised_error") is not None:
+        add("promised error", promised(summary))
+    if summary["rmspe"] is not None:
+        add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
+        add("NLPD", f"{summary['nlpd']:.3f} nat")
+    if summary.get("coverage_90") is not None:
+        add("intervals", _interval_line(summary))
+    if summary.get("explained") is not None:
+        add("readings", tells(summary["explained"]))
+    lines += _regret_lines(summary.get("regret") or {}, unit)
+    if summary["length_scales"]:
+        for what, text in _belief_lines(summary["length_scales"]):
+            add(what, text)
+    if expert := summary.get("expert"):
+        add("expert", _expert_line(expert))
+    if planning := summary["planning"]:
+        median, p99 = planning["median_seconds"], planning["p99_seconds"]
+        add("planning", f"median {median:.3f} s, p99 {p99:.3f} s a stage")
+    for key, what in _LATENCIES:
+        took = summary["latency"].get(key) or {}
+        if took.get("median_ms") is not None:
+            add(
+                "latency", f"{what}: median {took['median_ms']:.1f} ms, p99 {took['p99_ms']:.1f} ms"
+            )
+    if summary["set_aside"]:
+        add("set aside", ", ".join(summary["set_aside"]))
+    return lines
+
+
+def _interval_line(summary: Mapping[str, Any]) -> str:
+    """Return how many true values, and new readings, are in the belief's central intervals."""
+    levels = (50, 90, 95)
+
+    def shares(kind: str) -> str:
+        return "/".join(f"{100.0 * summary[f'{kind}_{level}']:.0f}" for level in levels)
+
+    text = f"50/90/95 % hold {shares('coverage')} % of the true values"
+    if summary.get("reading_coverage_90") is not None:
+        text += f", {shares('reading_coverage')} % of new readings"
+    return text
+
+
+def _belief_lines(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the most probable kernel, where there are several, and its length-scale."""
+    best = most_probable((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in candidates)
+    sure = f"with weight {best.kernel_weight:.2f}"
+    if best.kernel == NONE:
+        return [("kernel", f"none, no place tells of another, {sure}")]
+    scale = f"{_scales(best.length_scale)} with weight {best.weight:.2f}"
+    if not best.kernel:
+        return [("length-scale", scale)]
+    return [("kernel", f"{best.kernel} {sure}"), ("length-scale", scale)]
+
+
+def _expert_line(expert: Mapping[str, Any]) -> str:
+    """Return what came of the questions to an expert."""
+    parts = [f"{expert['answered']} of {expert['asked']} places asked for answered in time"]
+    if expert["late"]:
+        parts.append(f"{expert['late']} late")
+    if expert["rejected"]:
+        parts.append(", ".join(f"{word} {n}" for word, n in expert["rejected"].items()))
+    return ", ".join(parts)
+
+
+def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
+    """Return how far a search stayed behind; nothing for a mission that looked for nothing."""
+    if not regret:
+        return []
+    decisions = int(regret["decisions"])
+    average = f"{regret['average']:.3g}{unit} on average over {decisions} stages"
+    if regret["bound"] is not None:
+        average += f", bound {regret['bound'] / decisions:.3g}{unit}"
+    end = "lowest" if regret["objective"] == "minimise" else "highest"
+    found = f"{regret['recommended']}: {regret['recommended_value']:.4g}{unit}"
+    if regret["recommended"] == regret["best"]:
+        found += f", the {end} of all"
+    else:
+        found += f"; the {end} is {regret['best']} with {regret['best_value']:.4g}{unit}"
+    return [f"  {'regret':<17} {average}", f"  {'found':<17} {found}"]
+
+
+@contextmanager
+def show_stages(
+    console: Console,
+    *,
+    total: int | None,
+    unit: str = "",
+    scale_unit: str = "",
+) -> Iterator[Show]:
+    """Yield a function that shows a stage's record as it comes.
+
+    Args:
+        console: where to; a terminal gets a progress bar, anything else a line a stage.
+        total: places that can be observed, when known.
+        unit: of the readings.
+        scale_unit: of the length-scales.
+    """
+    turns = Turns()
+    if not console.is_terminal:
+
+        def print_lines(record: Mapping[str, Any]) -> None:
+            line = stage_line(record, total=total, unit=unit, scale_unit=scale_unit)
+            console.out(line, highlight=False)
+            if turn := turns.hear(record):
+                console.out(turn, highlight=False)
+
+        yield print_lines
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("sensing", total=total)
+
+        def show(record: Mapping[str, Any]) -> None:
+            line = stage_line(record, unit=unit, scale_unit=scale_unit)
+            progress.console.out(line, highlight=False)
+            if turn := turns.hear(record):
+                progress.console.out(turn, highlight=False)
+            progress.update(task, completed=int(record.get("visits", record["observed"])))
+
+        yield show
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""
+
+
+def _scales(scales: Sequence[float]) -> str:
+    return " × ".join(f"{scale:.4g}" for scale in scales)

@@ -1,0 +1,298 @@
+"""The main job, to look at: ``make demo``, or ``python -m gp_active_sensing.commands.demo``.
+
+Starts the nodes ``simulator`` and ``active_sensing`` as separate processes, shows a line a stage as
+the run directory grows, ends at the budget and says where the report is. Where ROS cannot be had
+the same engine runs in this process, without nodes, and that is said.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.errors import ActiveSensingError, RunError
+from gp_active_sensing.planning.base import revisits
+from gp_active_sensing.records.follow import JsonLinesTail
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim import Scenario, build_world, load_scenario, run_scenario
+from gp_active_sensing.sim.team import STEPS, period_of
+from gp_active_sensing.util.files import open_to_append
+
+__all__ = ["main"]
+
+Say = Callable[[str], None]
+
+SPEED = 10.0
+"""Simulated seconds per second, of a mission of some minutes."""
+SHOW_SECONDS = 100.0
+"""How long a longer one shall take, about [s]."""
+PART = 0.15
+"""Of the way across the map, from one place to the next of a policy that may go anywhere."""
+
+LOGS = "logs"
+"""Folder of the run directory with everything the nodes said."""
+
+
+@dataclass
+class _Shown:
+    """What the demo has shown so far, and how it shows the next stage."""
+
+    scenario: Scenario
+    say: Say
+    stages: int = 0
+
+    def stage(self, record: Mapping[str, Any]) -> None:
+        """Show the record of a stage."""
+        self.stages += 1
+        total, unit = self.scenario.budget.readings, self.scenario.field.unit
+        scale_unit = self.scenario.scale_unit
+        self.say(stage_line(record, total=total, unit=unit, scale_unit=scale_unit))
+
+
+@dataclass
+class _NodeOutput:
+    """Keeps what the nodes say in a file and shows only what is wrong."""
+
+    file: Path
+    say: Say
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=15))
+
+    def __call__(self, name: str, line: str) -> None:
+        text = f"[{name}] {line}"
+        self.last.append(text)
+        with open_to_append(self.file) as stream:
+            stream.write(f"{text}\n".encode())
+        if any(f"[{level}]" in line for level in ("WARN", "ERROR", "FATAL")):
+            self.say(text)
+
+
+def run_with_ros(
+    scenario: Scenario,
+    name_or_path: str,
+    run_dir: Path,
+    *,
+    speed_factor: float,
+    timeout: float,
+    say: Say,
+) -> int:
+    """Run the two nodes until the mission is over.
+
+    Args:
+        scenario: what is run.
+        name_or_path: where the nodes find it.
+        run_dir: new directory for the records.
+        speed_factor: simulated seconds per second.
+        timeout: longest duration [s].
+        say: shows a line.
+
+    Returns:
+        0 finished, 1 failed or took too long, 128 + n after signal n.
+    """
+    from gp_active_sensing.ros.launches import launch_spec
+    from gp_active_sensing.ros.runner import make_group
+
+    logs = run_dir.with_name(f"{run_dir.name}.{LOGS}")  # until the run directory is complete
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{logs}: cannot make the directory: {error.strerror}; give another one with --out"
+        raise RunError(msg) from error
+    given = {
+        "scenario": name_or_path,
+        "run_dir": str(run_dir),
+        "speed_factor": str(speed_factor),
+        "exit_at_end": "true",
+        "plan_ahead": "true",
+    }
+    if scenario.budget.readings is not None:
+        given["budget"] = str(scenario.budget.readings)
+    output = _NodeOutput(logs / "nodes.log", say)
+    group = make_group(
+        launch_spec("traffic_sim"),
+        given,
+        environment=_environment(os.environ, logs),
+        on_line=output,
+    )
+    shown = _Shown(scenario, say)
+    tail = JsonLinesTail(run_dir / "records.jsonl")
+    deadline = time.monotonic() + timeout
+    late = False
+
+    def tick() -> bool:
+        nonlocal late
+        for record in tail.read():
+            shown.stage(record)
+        late = time.monotonic() > deadline
+        return late
+
+    try:
+        code = group.run(tick)
+        for record in tail.read():
+            shown.stage(record)
+    finally:
+        _keep_logs(logs, run_dir)
+    if late:
+        say(f"The demo took longer than {timeout:g} s (--timeout) and was ended.")
+        return 1
+    if code == 1:
+        say("A node failed. The last it said:")
+        for line in output.last:
+            say(f"  {line}")
+    return code
+
+
+def run_without_ros(scenario: Scenario, run_dir: Path, say: Say) -> int:
+    """Run the engine in this process."""
+    shown = _Shown(scenario, say)
+    run_scenario(scenario, run_dir, on_stage=shown.stage)
+    return 0
+
+
+def speed_for(scenario: Scenario) -> float:
+    """Return simulated seconds per second with which a mission ends within a few minutes.
+
+    How long it takes is guessed: from place to place, or a part of the map where a policy may go
+    anywhere and reads nothing on its way, and the stops.
+    """
+    world = build_world(scenario)
+    hop = STEPS * period_of(world)
+    far = revisits(scenario.build_policy()) and not scenario.sensor.on_the_way
+    if far:
+        positions = world.topology.positions
+        across = float(np.hypot(*(positions.max(axis=0) - positions.min(axis=0))))
+        own = scenario.probe.own_speed or scenario.map.speed
+        hop = max(hop, PART * across / own)
+    stages = scenario.budget.readings or world.topology.n
+    seconds = stages * (hop + scenario.sensor.seconds) / scenario.probes
+    return float(min(max(SPEED, round(seconds / SHOW_SECONDS)), 10.0 * SPEED))
+
+
+def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
+    """Return the nodes' environment: on this machine only, apart from other ROS systems."""
+    ours = {
+        "ROS_DOMAIN_ID": str(1 + os.getpid() % 100),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOG_DIR": str(logs),
+    }
+    return {**ours, **environment}
+
+
+def _keep_logs(logs: Path, run_dir: Path) -> None:
+    """Put the nodes' logs into the run directory, if there is one."""
+    if run_dir.is_dir():
+        shutil.move(str(logs), str(run_dir / LOGS))
+
+
+def _why_no_ros() -> str:
+    """Return why the nodes cannot run here, "" when they can."""
+    from gp_active_sensing.ros.environment import require_ros
+
+    try:
+        require_ros()
+    except ActiveSensingError as error:
+        return str(error)
+    return ""
+
+
+def _new_directory(parent: Path, scenario: Scenario) -> Path:
+    """Return the first directory of the form demo-<scenario>-<number> that is not there yet."""
+    number = 1
+    while (path := parent / f"demo-{scenario.name}-{number:03d}").exists():
+        number += 1
+    return path
+
+
+def _report(run_dir: Path, say: Say) -> None:
+    """Write the report page of what there is, and say where it is."""
+    from gp_active_sensing.report import write_report
+
+    try:
+        page = write_report(run_dir)
+    except ActiveSensingError as error:
+        say(f"no report page: {error}")
+    else:
+        say(f"report: {page}")
+    say(f"records: {run_dir}")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--scenario", default="town", help="Scenario: a name, or a path.", show_default=True)
+@click.option("--budget", type=click.IntRange(min=1), help="Places to observe.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run directory; must be new.")
+@click.option(
+    "--speed",
+    type=float,
+    help="Simulated seconds per second; by default 10, more for a mission of hours.",
+)
+@click.option("--no-ros", is_flag=True, help="Run the engine without nodes.")
+@click.option(
+    "--timeout", type=float, default=600.0, help="End after so many seconds.", show_default=True
+)
+def _command(
+    scenario: str,
+    budget: int | None,
+    out: Path | None,
+    speed: float | None,
+    no_ros: bool,
+    timeout: float,
+) -> int:
+    """Watch a simulated probe choose where to measure next."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    overrides = [] if budget is None else [f"budget.readings={budget}"]
+    loaded = load_scenario(scenario, overrides=overrides)
+    run_dir = (out or _new_directory(Path("runs"), loaded)).absolute()
+    if run_dir.exists() and not (run_dir.is_dir() and not any(run_dir.iterdir())):
+        msg = f"{run_dir} is not an empty directory; give another one with --out"
+        raise RunError(msg)
+    why_not = "--no-ros was given" if no_ros else _why_no_ros()
+    click.echo(f"{loaded.name}: {loaded.description}")
+    if why_not:
+        click.echo(f"Without ROS nodes: {why_not}")
+        code = run_without_ros(loaded, run_dir, click.echo)
+    else:
+        factor = speed_for(loaded) if speed is None else speed
+        click.echo(
+            "ROS 2 nodes simulator and active_sensing, in processes of their own, "
+            f"{factor:g} times real time:"
+        )
+        code = run_with_ros(
+            loaded, scenario, run_dir, speed_factor=factor, timeout=timeout, say=click.echo
+        )
+    click.echo("")
+    if not run_dir.is_dir():
+        return code or 1
+    for line in summary_lines(RunDirectory.open(run_dir).summary()):
+        click.echo(line)
+    _report(run_dir, click.echo)
+    return code
+
+
+def main() -> int:
+    """Run the demo; returns its exit code."""
+    try:
+        return int(_command.main(prog_name="demo", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except ActiveSensingError as error:
+        click.echo(f"Error: {error}", err=True)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+"""The command ``gp-active-sensing learn --kernels …``: a belief over kernels, as a model file."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gp_active_sensing.commands.files import check_new_file
+from gp_active_sensing.commands.kernel_options import KernelOptions
+
+if TYPE_CHECKING:
+    from gp_active_sensing.kernel_model import KernelModel
+    from gp_active_sensing.learning.screening import Way
+    from gp_active_sensing.learning.sources import Asked
+    from gp_active_sensing.learning.vbks import VbksConfig
+    from gp_active_sensing.learning.workplace import Workplace
+
+__all__ = ["learn_kernels"]
+
+_SECTION = "vbks."
+_KEPT = ("inducing", "batch", "hyperparameters", "whitened", "noise_floor", "prior_std", "centre")
+"""Settings of a model that go on with it."""
+
+
+def learn_kernels(
+    asked: Asked,
+    options: KernelOptions,
+    *,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    scale_given: bool = False,
+) -> None:
+    """Learn a belief over kernels and write the model.
+
+    Args:
+        asked: what the data are, overrides of the section ``vbks`` among them.
+        options: how.
+        seed: of every random draw.
+        out: file of the model; None = a name that no other has, in this folder.
+        as_json: print plain data and nothing else.
+        scale_given: the scale of `asked` is what the user said, not the default one.
+    """
+    from gp_active_sensing.kernel_model import read_model
+    from gp_active_sensing.learning.continued import asked_as_before
+    from gp_active_sensing.learning.workplace import NAME, claimed_name, folder_of, workplace
+
+    _check_usage(options)
+    earlier = None if options.earlier is None else read_model(options.earlier)
+    config, overrides = _settings(options, asked.overrides, seed, earlier)
+    asked = dataclasses.replace(asked, overrides=overrides)
+    if earlier is not None:
+        asked = asked_as_before(asked, earlier, scale_given=scale_given)
+    expressions = _expressions(options.kernels, earlier)
+    with ExitStack() as stack:
+        if out is not None:
+            file = check_new_file("--out", out, ".npz", "the model file")
+        else:
+            resumed = options.resume and options.checkpoint is None
+            stem = Path(asked.data).stem or "model"
+            file = stack.enter_context(claimed_name(stem, resume=resumed))
+        folder = options.checkpoint or folder_of(file)
+        keep = options.checkpoint is not None
+        try:
+            with workplace(folder, keep=keep, resume=options.resume) as place:
+                model = _learn(
+                    asked, options, (config, expressions, earlier), place, file, quiet=as_json
+                )
+        except KeyboardInterrupt:
+            if not (folder / NAME).is_dir():
+                raise
+            msg = f"interrupted; {_again(file, options)}"
+            raise click.ClickException(msg) from None
+    _tell(model, file, asked, options, as_json=as_json)
+
+
+def _learn(
+    asked: Asked,
+    options: KernelOptions,
+    what: tuple[VbksConfig, tuple[Any, ...], KernelModel | None],
+    place: Workplace,
+    file: Path,
+    *,
+    quiet: bool,
+) -> KernelModel:
+    """Read the rows, learn, and write the model and the page."""
+    from time import monotonic
+
+    from rich.console import Console
+
+    from gp_active_sensing.errors import MissingDependencyError
+    from gp_active_sensing.kernel_model import write_model
+    from gp_active_sensing.learning.continued import as_before
+    from gp_active_sensing.learning.kernel_show import show_learning
+    from gp_active_sensing.learning.screening import learn_model
+    from gp_active_sensing.learning.sources import gather_rows
+    from gp_active_sensing.learning.times import origins_of
+
+    config, expressions, earlier = what
+    rows = gather_rows(asked, place.rows, origins_of(earlier))
+    if earlier is not None:
+        rows = as_before(rows, earlier)
+    try:  # before the first word
+        for module in ("torch", "gpytorch"):
+            importlib.import_module(module)
+    except ImportError as error:
+        msg = (
+            f"learning needs PyTorch and GPyTorch ({error}): pip install "
+            "'gp_active_sensing[learn]', or in a checkout: make heavy"
+        )
+        raise MissingDependencyError(msg) from error
+    if not quiet:
+        click.echo(
+            f"{len(rows)} rows of {rows.source}: {rows.output_name} of "
+            f"{', '.join(rows.input_names)}; {len(expressions)} "
+            f"kernel{'s' if len(expressions) > 1 else ''}"
+        )
+    for note in rows.notes:
+        click.echo(f"note: {note}", err=True)
+    began = monotonic()
+    console = Console(quiet=quiet, soft_wrap=True)
+    way = dataclasses.replace(_way(options), checkpoint=place.checkpoint)
+    with show_learning(console) as show:
+        model = learn_model(rows, expressions, config, way, progress=show, earlier=earlier)
+    told = {
+        "recipe": dict(rows.recipe),
+        "notes": list(rows.notes),
+        "rows_digest": rows.digest(),
+        "transform": rows.recipe.get("transform", "identity"),
+        "expressions": [str(e) for e in expressions],
+        "seconds": round(monotonic() - began, 1),
+    }
+    model = dataclasses.replace(model, settings=model.settings | told)
+    write_model(file, model)
+    if options.report is not None:
+        from gp_active_sensing.report.kernels import write_kernel_page
+
+        write_kernel_page(model, options.report, rows)
+    return model
+
+
+def _tell(
+    model: KernelModel, file: Path, asked: Asked, options: KernelOptions, *, as_json: bool
+) -> None:
+    """Print what was learned."""
+    from gp_active_sensing.learning.kernel_lines import SHOWN, model_lines, model_mapping
+
+    if as_json:
+        found = {"model": str(file)} | model_mapping(model)
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    click.echo("")
+    for line in model_lines(model, SHOWN):
+        click.echo(line)
+    click.echo("")
+    click.echo(f"  model    {file}")
+    if options.report is not None:
+        click.echo(f"  report   {options.report}")
+    for what, line in _next(file, model, asked, report=options.report is not None):
+        click.echo(f"  {what:<8} {line}")
+
+
+def _check_usage(options: KernelOptions) -> None:
+    """Refuse options that contradict each other."""
+    if options.jobs is not None and options.cluster is not None:
+        msg = "--jobs is for this machine; on a cluster each worker takes one group at a time"
+        raise click.UsageError(msg)
+    if options.earlier is not None and options.refit is not None:
+        msg = "a model that is continued keeps its inducing points: --continue goes without --refit"
+        raise click.UsageError(msg)
+    if options.report is not None:
+        check_new_file("--report", options.report, ".html")
+
+
+def _settings(
+    options: KernelOptions, overrides: Sequence[str], seed: int, earlier: KernelModel | None
+) -> tuple[VbksConfig, tuple[str, ...]]:
+    """Return the settings of VBKS, and the overrides that are not of them.
+
+    Those of an earlier model hold unless something else is said.
+    """
+    from gp_active_sensing.config import from_mapping
+    from gp_active_sensing.learning.vbks import VbksConfig
+    from gp_active_sensing.util.yaml_files import apply_overrides
+
+    names = ("inducing", "batch", "iterations", "restarts", "hyperparameters", "device")
+    before = {} if earlier is None else earlier.settings.get("vbks") or {}
+    said: dict[str, Any] = {name: before[name] for name in _KEPT if name in before}
+    said |= {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.stages is not None:
+        said["stages"] = _shares(options.stages)
+    own = [text for text in overrides if text.startswith(_SECTION)]
+    mapping = apply_overrides({"vbks": said | {"seed": seed}}, own)
+    rest = tuple(text for text in overrides if text not in own)
+    return from_mapping(VbksConfig, mapping["vbks"], path="vbks"), rest
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or found != sorted(set(found)) or not 0.0 < found[0] or found[-1] != 1.0:
+        msg = f"--stages: expected ascending shares that end with 1, such as 0.1,0.3,1; got {text}"
+        raise click.UsageError(msg)
+    return found
+
+
+def _way(options: KernelOptions) -> Way:
+    from gp_active_sensing.learning.screening import Way
+
+    return Way(
+        top=options.top,
+        refit=options.refit,
+        jobs=options.jobs or 1,
+        cluster=options.cluster,
+        resume=options.resume,
+    )
+
+
+def _expressions(kernels: str | None, earlier: KernelModel | None) -> tuple[Any, ...]:
+    from gp_active_sensing.kernels.grammar import kernel_set
+
+    if kernels is not None:
+        return kernel_set(kernels)
+    assert earlier is not None
+    return tuple(fit.composite.expression for fit in earlier.fits)
+
+
+def _again(file: Path, options: KernelOptions) -> str:
+    """Return how to go on after Ctrl-C."""
+    where = f"--out {file}"
+    if options.checkpoint is not None:
+        where += f" --checkpoint {options.checkpoint}"
+    return f"the same command with {where} --resume goes on"
+
+
+def _next(
+    file: Path, model: KernelModel, asked: Asked, *, report: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield what can be done with the model now."""
+    if not report:
+        yield "page", f"gp-active-sensing model report {file} --out {file.stem}.html"
+    recipe = model.settings["recipe"]
+    if recipe.get("kind") == "map":
+        # The section as a whole: a scenario's own kernel or length-scales would contradict it.
+        section: dict[str, str] = {"model": str(file)}
+        if recipe["transform"] != "identity":
+            section["transform"] = recipe["transform"]
+        inside = ", ".join(f"{key}: {value}" for key, value in section.items())
+        keys = [f"belief={{{inside}}}", *(key for key in asked.overrides if key.startswith("map."))]
+        given = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+        yield "use", f"gp-active-sensing run {recipe.get('scenario') or 'SCENARIO'} {given}"
+    else:
+        yield "predict", f"gp-active-sensing model predict {file} ROWS.csv --out predicted.csv"

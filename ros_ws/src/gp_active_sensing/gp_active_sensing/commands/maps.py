@@ -1,0 +1,243 @@
+"""The commands ``gp-active-sensing maps …``: maps in, and a look at them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gp_active_sensing.topology.embedding import Embedding
+    from gp_active_sensing.topology.inspection import Survey
+    from gp_active_sensing.topology.segments import RoadMap
+
+__all__ = ["maps"]
+
+_KMH = 3.6
+_MOST_CLASSES = 8
+
+_crs = click.option(
+    "--crs",
+    default="",
+    metavar="NAME",
+    help='Coordinate system of the file, where it does not say: "local" (metres), EPSG:4326 '
+    "(longitude, latitude), EPSG:32648, …",
+)
+
+
+@click.group()
+def maps() -> None:
+    """Import road maps, look at them, check them, draw them.
+
+    A map is a file (GeoJSON, a Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO network,
+    CSV), or the name of one that ships with the package.
+    """
+
+
+@maps.command("import")
+@click.argument("source", metavar="SRC")
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--largest-component",
+    is_flag=True,
+    help="Keep only the largest part with a way from each segment to each.",
+)
+@_crs
+@click.option(
+    "--to",
+    "format",
+    type=click.Choice(["roads", "nav2"]),
+    default="roads",
+    show_default=True,
+    help="What to write: our GeoJSON, or a graph for Nav2's route server.",
+)
+def import_map(source: str, out: Path, largest_component: bool, crs: str, format: str) -> None:
+    """Turn the map SRC into the GeoJSON file OUT, in metres."""
+    from gp_active_sensing.errors import MapError
+    from gp_active_sensing.topology.inspection import survey
+    from gp_active_sensing.topology.loaders import map_text
+    from gp_active_sensing.topology.parts import keep_largest
+    from gp_active_sensing.util.files import write_whole
+
+    if out.suffix.lower() not in (".geojson", ".json"):
+        msg = f"OUT: expected a name that ends in .geojson, got {out.name!r}"
+        raise click.UsageError(msg)
+    path, road_map = _load(source, crs)
+    if out.exists() and out.samefile(path):
+        msg = f"{out}: is the map that is read; write to another file"
+        raise MapError(msg)
+    if largest_component:
+        road_map = keep_largest(road_map)
+    figures = survey(road_map)
+    text, lost = map_text(road_map, format)
+    write_whole(out, text)
+    click.echo(f"wrote {out}: {_in_short(figures)}")
+    _say(figures, lost)
+
+
+@maps.command()
+@click.argument("file", metavar="FILE")
+@_crs
+@click.option("--relational", is_flag=True, help="Embed the road graph, and say how well.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def inspect(file: str, crs: str, relational: bool, as_json: bool) -> None:
+    """Say what is on the map FILE: segments, parts, dead ends, units, limits, features."""
+    from gp_active_sensing.topology.inspection import survey
+
+    path, road_map = _load(file, crs)
+    figures = survey(road_map)
+    embeddings = _embeddings(road_map) if relational else {}
+    if as_json:
+        data = {"file": str(path), **figures.to_mapping()}
+        if relational:
+            data["embeddings"] = {name: made.to_mapping() for name, made in embeddings.items()}
+        click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
+        return
+    click.secho(f"{figures.name}  ({path})", bold=True)
+    for what, text in _lines(figures):
+        click.echo(f"  {what:<14} {text}")
+    for what, made in embeddings.items():
+        click.echo(f"  {what:<14} {made}")
+    _say(figures)
+
+
+def _embeddings(road_map: RoadMap) -> dict[str, Embedding]:
+    """Return the embeddings that `map.features: [relational]` may use, by what they are made of."""
+    from gp_active_sensing.topology.features import RELATIONAL, ROAD_DISTANCE
+    from gp_active_sensing.topology.roads import Roads
+
+    of_features = Roads(road_map, features=(RELATIONAL,)).embedding
+    of_metres = Roads(road_map, features=(RELATIONAL,), relational=(ROAD_DISTANCE,)).embedding
+    found = {RELATIONAL: of_features, ROAD_DISTANCE: of_metres}
+    return {name: made for name, made in found.items() if made is not None}
+
+
+@maps.command()
+@click.argument("file", metavar="FILE")
+@_crs
+def validate(file: str, crs: str) -> None:
+    """Check the map FILE; exit code 0 when a probe can drive on it, 1 when it cannot be used."""
+    from gp_active_sensing.topology.inspection import survey
+
+    path, road_map = _load(file, crs)
+    figures = survey(road_map)
+    click.echo(f"{path}: valid, {_in_short(figures)}")
+    _say(figures)
+
+
+@maps.command()
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PICTURE",
+    help="Name that ends in .svg or .png (which needs matplotlib); default: NAME.svg.",
+)
+@_crs
+def show(file: str, out: Path | None, crs: str) -> None:
+    """Draw the map FILE: limits, one-ways, what cannot be reached."""
+    from gp_active_sensing.report.map_picture import draw_png, svg_of
+    from gp_active_sensing.topology.inspection import survey
+    from gp_active_sensing.util.files import write_whole
+
+    if out is not None and out.suffix.lower() not in (".svg", ".png"):
+        msg = f"--out: expected a name that ends in .svg or .png, got {out.name!r}"
+        raise click.UsageError(msg)
+    path, road_map = _load(file, crs)
+    figures = survey(road_map)
+    picture = out or Path(f"{path.name.partition('.')[0]}.svg")
+    if picture.suffix.lower() == ".png":
+        draw_png(road_map, figures, picture)
+    else:
+        write_whole(picture, svg_of(road_map, figures))
+    click.echo(str(picture))
+
+
+def _load(file: str, crs: str) -> tuple[Path, RoadMap]:
+    from gp_active_sensing.topology.loaders import load_roads
+    from gp_active_sensing.util.resources import find_resource
+
+    path = find_resource("maps", file)
+    return path, load_roads(path, crs=crs)
+
+
+def _in_short(figures: Survey) -> str:
+    segments = "1 segment" if figures.segments == 1 else f"{figures.segments} segments"
+    return f"{segments} between {figures.junctions} junctions, {figures.metres / 1000:.1f} km"
+
+
+def _say(figures: Survey, more: tuple[str, ...] = ()) -> None:
+    for note in (*figures.notes, *more):
+        click.echo(f"note: {note}")
+    for warning in figures.warnings:
+        click.secho(f"warning: {warning}", fg="yellow")
+
+
+def _lines(figures: Survey) -> list[tuple[str, str]]:
+    """Return what is said about a map, a line each."""
+    share = 100.0 * figures.one_way_share
+    lines = [
+        ("segments", f"{figures.segments}, {figures.metres / 1000:.1f} km"),
+        ("one-way", f"{figures.one_way} ({share:.0f} %)"),
+        ("lengths", f"{_metres(figures.shortest)} … {_metres(figures.longest)}"),
+        ("junctions", f"{figures.junctions}, {figures.dead_ends} dead ends"),
+        ("parts", _parts(figures)),
+        ("extent", f"{_metres(figures.width)} × {_metres(figures.height)}"),
+        ("coordinates", f"metres, frame {figures.frame!r}, from {_origin(figures)}"),
+        ("limits", _limits(figures)),
+        ("lanes", _counts(figures.lanes)),
+        ("classes", _counts(figures.classes)),
+        ("features", ", ".join(figures.features)),
+    ]
+    lines[2] = (lines[2][0], f"{lines[2][1]}, median {_metres(figures.median_length)}")
+    odd = [
+        f"{count} {what}"
+        for count, what in (
+            (figures.self_loops, "loops back to where they begin"),
+            (figures.parallel, "with another one between the same junctions"),
+            (figures.with_successors, "list what may follow them"),
+        )
+        if count
+    ]
+    if odd:
+        lines.append(("besides", "; ".join(odd)))
+    return lines
+
+
+def _parts(figures: Survey) -> str:
+    if not figures.outside:
+        return "one, with a way from each segment to each"
+    joined = "all joined" if figures.parts == 1 else f"{figures.parts} not joined to each other"
+    return (
+        f"{joined}; the largest with a way from each segment to each has {figures.largest}, "
+        f"{figures.outside} are outside"
+    )
+
+
+def _origin(figures: Survey) -> str:
+    if figures.datum is None:
+        return figures.crs
+    longitude, latitude = figures.datum
+    return (
+        f"{figures.crs}; the origin is longitude {longitude}, latitude {latitude} "
+        f"(pose.datum: [{latitude}, {longitude}])"
+    )
+
+
+def _limits(figures: Survey) -> str:
+    if figures.slowest is None or figures.fastest is None:
+        return "none known"
+    known = f"{figures.slowest * _KMH:.0f} … {figures.fastest * _KMH:.0f} km/h"
+    return known + (f", {figures.without_limit} unknown" if figures.without_limit else "")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    shown = [f"{word or 'none'}: {n}" for word, n in list(counts.items())[:_MOST_CLASSES]]
+    rest = len(counts) - len(shown)
+    return ", ".join(shown) + (f", {rest} more" if rest > 0 else "")
+
+
+def _metres(value: float) -> str:
+    return f"{value / 1000:.2f} km" if value >= 1000.0 else f"{value:.1f} m"

@@ -1,0 +1,1 @@
+"""Parts of `SensingLoop`: observations, reserved budget, plans of a batch."""

@@ -1,0 +1,84 @@
+"""Configuration of what a mission may use: its budget, computing time, and where it must end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gp_active_sensing.config import param
+from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
+
+__all__ = ["START", "BudgetConfig", "LimitConfig", "TripConfig"]
+
+START = "start"
+"""The word for an end where the probe began, unless the map has a place of that name."""
+
+
+@dataclass(frozen=True)
+class TripConfig:
+    """Where the probe has to end, and how fast it is."""
+
+    end: int | str | None = param(
+        None,
+        help="place where it has to be when the mission is over, within the budget of metres and "
+        "seconds: a name in quotes, an index, or start, where it began; null = anywhere",
+    )
+    speed: float | str = param(
+        "limit",
+        help="constant speed, or limit = what the map says",
+        unit="m/s",
+        above=0.0,
+        high=1000.0,
+        choices=("limit",),
+    )
+
+    @property
+    def own_speed(self) -> float | None:
+        """Its own speed [m/s], by which seconds are counted; None = the map's."""
+        return None if isinstance(self.speed, str) else float(self.speed)
+
+
+@dataclass(frozen=True)
+class BudgetConfig:
+    """Limit on the mission, any together; null = no such limit."""
+
+    readings: int | None = param(None, help="newly observed places", low=1)
+    metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
+    seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
+    error: float | None = param(
+        None,
+        help="the mission is over when the belief promises at most this error of its map, and is "
+        "90 % sure of it",
+        unit="field unit",
+        above=0.0,
+    )
+    error_of: str = param(
+        MEAN,
+        help="what error is of: the root mean over the places, by map.weights, or the worst place "
+        "that has a weight",
+        choices=OF,
+    )
+
+    def aim(self) -> Aim | None:
+        """Return the error at which the mission is over, None where it is not by an error."""
+        return None if self.error is None else Aim(self.error, self.error_of)
+
+    def budget(self) -> Budget:
+        """Return the loop's budget."""
+        return Budget(self.readings, self.metres, self.seconds)
+
+
+@dataclass(frozen=True)
+class LimitConfig:
+    """Limit on the computing of one decision, whichever is reached first; null = no such limit.
+
+    A scenario without this section has one of 500 expansions, so that every decision ends.
+    """
+
+    seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
+    expansions: int | None = param(
+        None, help="planner expansions; gives the same plan on every machine", low=0
+    )
+
+    def limit(self) -> PlanLimit:
+        """Return the loop's limit."""
+        return PlanLimit(self.seconds, self.expansions)

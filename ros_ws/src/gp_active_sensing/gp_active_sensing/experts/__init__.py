@@ -1,0 +1,62 @@
+"""Experts: costly sources of current values at known places, asked before a decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.util.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.experts.base import SOURCE, Expert, Field
+    from gp_active_sensing.experts.build import build_expert, station_places
+    from gp_active_sensing.experts.config import AnswersConfig, ExpertConfig
+    from gp_active_sensing.experts.consultation import Consultation
+    from gp_active_sensing.experts.model import ModelExpert
+    from gp_active_sensing.experts.revisit import RevisitExpert
+    from gp_active_sensing.experts.simulated import Faults, SimulatedExpert, of_map
+    from gp_active_sensing.experts.stations import StationsExpert
+
+__all__ = [
+    "SOURCE",
+    "AnswersConfig",
+    "Consultation",
+    "Expert",
+    "ExpertConfig",
+    "Faults",
+    "Field",
+    "ModelExpert",
+    "RevisitExpert",
+    "SimulatedExpert",
+    "StationsExpert",
+    "build_expert",
+    "of_map",
+    "station_places",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "base": (
+            "SOURCE",
+            "Expert",
+            "Field",
+        ),
+        "build": (
+            "build_expert",
+            "station_places",
+        ),
+        "config": (
+            "AnswersConfig",
+            "ExpertConfig",
+        ),
+        "consultation": ("Consultation",),
+        "model": ("ModelExpert",),
+        "revisit": ("RevisitExpert",),
+        "simulated": (
+            "Faults",
+            "SimulatedExpert",
+            "of_map",
+        ),
+        "stations": ("StationsExpert",),
+    },
+)

@@ -1,0 +1,52 @@
+"""A belief over kernels, its predictor and its file; what it is learned with is in `learning`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.util.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.kernel_model.model import (
+        JITTER,
+        History,
+        KernelBelief,
+        KernelFit,
+        KernelModel,
+        Scaling,
+    )
+    from gp_active_sensing.kernel_model.model_file import model_mark, read_model, write_model
+    from gp_active_sensing.kernel_model.posterior import kernel_belief
+
+__all__ = [
+    "JITTER",
+    "History",
+    "KernelBelief",
+    "KernelFit",
+    "KernelModel",
+    "Scaling",
+    "kernel_belief",
+    "model_mark",
+    "read_model",
+    "write_model",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "posterior": ("kernel_belief",),
+        "model": (
+            "JITTER",
+            "History",
+            "KernelBelief",
+            "KernelFit",
+            "KernelModel",
+            "Scaling",
+        ),
+        "model_file": (
+            "model_mark",
+            "read_model",
+            "write_model",
+        ),
+    },
+)

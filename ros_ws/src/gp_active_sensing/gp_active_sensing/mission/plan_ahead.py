@@ -1,0 +1,282 @@
+"""Plans made while the probe drives, so that the next waypoint is there when it arrives.
+
+The reading that it will take is not known, so the predictive mixture at the goal is cut into cells
+of about equal probability, as the planner does, and a plan is made for the median of each. On
+arrival the reading picks its cell's plan; nothing is left to compute.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.bal.discretise import by_cells
+from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit
+from gp_active_sensing.util.ties import RELATIVE
+
+__all__ = ["Foreseen", "Foresight", "KeepBack", "foresee", "foresee_by_cell", "take"]
+
+_EXPECTED = 3.0
+"""A reading this many standard deviations off was not foreseen."""
+_LONG = 1e9
+"""Seconds that never pass: with a limit in seconds a policy looks at the clock, and so can be
+interrupted."""
+_kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=None)
+
+
+class KeepBack(logging.Filter):
+    """For the handlers of a driver: keeps back what is said of readings that are only supposed.
+
+    What belongs to the plan that is taken is said when it is taken.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record for later while a reading is supposed; let it pass otherwise."""
+        kept = _kept.get()
+        if kept is None:
+            return True
+        if record not in kept:  # another handler's filter was first
+            kept.append(record)
+        return False
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What to do after one reading.
+
+    Args:
+        plan: the decision.
+        after: the engine after it, without the belief.
+        said: what was logged on the way to it.
+    """
+
+    plan: Plan
+    after: SensingLoop
+    said: tuple[logging.LogRecord, ...] = ()
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What to do next, for every reading that the goal may give.
+
+    Args:
+        goal: the place under way to.
+        decisions: decisions taken when it was made; it holds for the one after them.
+        observed: places observed when it was made.
+        medians: (S,) reading that each plan is made for, ascending.
+        cuts: (S-1,) readings between the cells.
+        expected: lowest and highest reading that it is meant for.
+        cells: (S,) what to do then; None where that is not known (yet).
+    """
+
+    goal: int
+    decisions: int
+    observed: int
+    medians: tuple[float, ...]
+    cuts: tuple[float, ...]
+    expected: tuple[float, float]
+    cells: tuple[Foreseen | None, ...]
+
+    def cell(self, value: float) -> int:
+        """Return the number of the cell that a reading falls into."""
+        return int(np.searchsorted(self.cuts, value))
+
+    @property
+    def plans(self) -> tuple[Plan | None, ...]:
+        """(S,) the plans."""
+        return tuple(None if cell is None else cell.plan for cell in self.cells)
+
+    @property
+    def ready(self) -> int:
+        """Number of cells with a plan."""
+        return sum(cell is not None for cell in self.cells)
+
+
+class _Cancelled(Exception):
+    """The plan is not wanted any more."""
+
+
+def foresee(
+    loop: SensingLoop,
+    goal: int,
+    *,
+    cost: Cost = Cost(0.0, 0.0),
+    samples: int = 5,
+    noise_variance: float | None = None,
+    limit: PlanLimit | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Foresight | None:
+    """Plan the decision after the next reading, while the probe is under way to it.
+
+    Args:
+        loop: the engine, after the decision to go to `goal`; it is not changed.
+        goal: where the probe is under way to.
+        cost: what getting there still takes off the budget.
+        samples: cells of the reading, S; each is planned for.
+        noise_variance: of the reading to come; None = the belief's own.
+        limit: of the computing for each cell; None = the loop's own.
+        cancelled: asked whenever the policy looks at its clock, and between the cells.
+
+    Returns:
+        The plans, or None when cancelled.
+    """
+    found: Foresight | None = None
+    for grown in foresee_by_cell(
+        loop,
+        goal,
+        cost=cost,
+        samples=samples,
+        noise_variance=noise_variance,
+        limit=limit,
+        cancelled=cancelled,
+    ):
+        found = grown
+    return None if cancelled() else found
+
+
+def foresee_by_cell(
+    loop: SensingLoop,
+    goal: int,
+    *,
+    cost: Cost = Cost(0.0, 0.0),
+    samples: int = 5,
+    noise_variance: float | None = None,
+    limit: PlanLimit | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    only: float | None = None,
+) -> Iterator[Foresight]:
+    """Do what `foresee` does, and yield what there is after each cell; ends when cancelled.
+
+    Where `only` is given, cells stay empty whose median is another reading, rounding aside.
+    """
+    limit = loop.limit if limit is None else limit
+    if limit.seconds is None:
+        limit = replace(limit, seconds=_LONG)
+    found = _cells(loop, goal, samples)
+    slack = RELATIVE * max(map(abs, found.expected))
+    for number, value in enumerate(found.medians):
+        if cancelled():
+            return
+        if only is not None and not math.isclose(value, only, rel_tol=RELATIVE, abs_tol=slack):
+            continue
+        try:
+            cell = _plan_for(loop, goal, value, cost, noise_variance, limit, cancelled)
+        except _Cancelled:
+            return
+        cells = (*found.cells[:number], cell, *found.cells[number + 1 :])
+        found = replace(found, cells=cells)
+        yield found
+
+
+def take(
+    loop: SensingLoop,
+    foresight: Foresight,
+    value: float,
+    *,
+    rest: Cost = Cost(0.0, 0.0),
+    remaining: Budget | None = None,
+    probe: str = "",
+) -> Plan | None:
+    """Take the plan foreseen for a reading of the goal as the loop's next decision.
+
+    Args:
+        loop: the engine; it has been told the reading and what else was read on the way.
+        foresight: made on the way to where the probe stands.
+        value: what was read there.
+        rest: what is still to be driven before the plan's way begins.
+        remaining: what is left for its probe; None = the loop's own.
+        probe: its name, where there are several.
+
+    Returns:
+        The plan, or None when there is none for this reading, or none that fits any more (another
+        decision was taken meanwhile, another place observed, the waypoint set aside, the way costs
+        more than is left): then ask.
+    """
+    observed = loop.belief.observed
+    if loop.decisions != foresight.decisions or not observed[foresight.goal]:
+        return None
+    if int(observed.sum()) != foresight.observed + 1:
+        return None
+    low, high = foresight.expected
+    if not low <= value <= high:  # NaN is not
+        return None
+    cell = foresight.cells[foresight.cell(value)]
+    if cell is None or cell.plan.waypoint is None:
+        return None
+    waypoint = cell.plan.waypoint
+    if observed[waypoint] or waypoint in loop.set_aside | loop.blocked:
+        return None
+    if not loop.fits(cell.plan, after=rest, remaining=remaining) or loop.good_enough():
+        return None
+    loop.adopt(cell.after, probe)
+    for record in cell.said:
+        logging.getLogger(record.name).handle(record)
+    return cell.plan
+
+
+def _cells(loop: SensingLoop, goal: int, samples: int) -> Foresight:
+    """Return a foresight without plans: cells of the next reading at the goal, by their medians.
+
+    In the sensor's unit; a transform keeps the order, so cells stay cells.
+    """
+    belief = loop.belief
+    weights = belief.weights
+    mean, variance = belief.marginals(np.array([goal]))
+    noisy = variance + belief.noise_variance[:, None]
+    found = by_cells(weights, mean, noisy, np.zeros_like(mean), samples)
+    centre = float(weights @ mean[:, 0])
+    spread = math.sqrt(float(weights @ (noisy[:, 0] + (mean[:, 0] - centre) ** 2)))
+    ends = np.array([centre - _EXPECTED * spread, centre + _EXPECTED * spread])
+    inverse = belief.transform.inverse
+    medians = np.asarray(inverse(found.values[0]))
+    low, high = np.asarray(inverse(ends)).tolist()
+    return Foresight(
+        goal,
+        loop.decisions,
+        int(belief.observed.sum()),
+        tuple(medians.tolist()),
+        tuple((0.5 * (medians[1:] + medians[:-1])).tolist()),
+        (low, high),
+        (None,) * samples,
+    )
+
+
+def _plan_for(
+    loop: SensingLoop,
+    goal: int,
+    value: float,
+    cost: Cost,
+    noise_variance: float | None,
+    limit: PlanLimit,
+    cancelled: Callable[[], bool],
+) -> Foreseen | None:
+    """Return the decision after a reading; None when no sensor can give such a reading."""
+
+    def clock() -> float:
+        if cancelled():
+            raise _Cancelled
+        return loop.clock()
+
+    kept: list[logging.LogRecord] = []
+    token = _kept.set(kept)
+    try:
+        trial = loop.snapshot(clock)
+        then = trial.belief.seconds + cost.seconds
+        trial.belief.observe(goal, value, noise_variance, seconds=then)
+        trial.belief.adapt()
+        trial.set_aside.discard(goal)
+        trial.remaining = trial.remaining.minus(readings=1, cost=cost)
+        plan = trial.ask(goal, limit=limit)
+    except ReadingError:
+        return None
+    finally:
+        _kept.reset(token)
+    trial.belief = loop.belief  # its copy is not needed any more, and large
+    return Foreseen(plan, trial, tuple(kept))

@@ -1,0 +1,161 @@
+"""Why a place was chosen and what came of it, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gp_active_sensing.types import CandidateValue, Plan
+from gp_active_sensing.util.wording import brief
+
+__all__ = ["called", "outcome", "value_unit", "why"]
+
+_IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
+"""Policies whose values are entropies or information."""
+_ROUTES = {
+    "lawnmower": "Next on the route",
+    "spread": "Next on the route",
+    "tour": "Next on the route that promises the best map",
+}
+"""How policies say that they follow a route."""
+_SAME = 1e-9
+"""Bounds closer than this are one value [the policy's unit]."""
+
+
+def why(plan: Plan, names: Sequence[str], policy: str, unit: str = "nat") -> str:
+    """Return why a plan goes where it goes, from the bounds on its candidates' values.
+
+    Args:
+        plan: a decision with a waypoint.
+        names: (n,) the map's names of places.
+        policy: its name, "" when not known.
+        unit: of the values.
+    """
+    place = plan.waypoints[0]
+    chosen = next((c for c in plan.candidates if c.location == place), None)
+    if policy == "random":
+        return f"Chosen at random: {called(names[place])}."
+    if policy in _ROUTES:
+        more = len(plan.waypoints) - 1
+        after = f"; {more} more to read after it" if more else ""
+        return f"{_ROUTES[policy]}: {called(names[place])}{after}."
+    if chosen is None:
+        return f"Chosen by {policy or 'the policy'}: {called(names[place])}; no values were kept."
+    others = [c for c in plan.candidates if c.location != place]
+    rival = max(others, key=lambda c: c.upper, default=None)
+    digits = _digits(chosen, rival)
+    worth = f"worth {_range(chosen, digits)}{_unit(unit)}"
+    if plan.horizon > 1:
+        worth += f" over {plan.horizon} readings"
+    start = f"Chosen: {called(names[place])}"
+    if plan.horizon == 1 and len(plan.waypoints) > 1:
+        goal = next((c for c in plan.candidates if c.location == plan.waypoints[1]), None)
+        for_it = "" if goal is None else f", worth {goal.upper:.{digits}f}{_unit(unit)}"
+        towards = f"towards {called(names[plan.waypoints[1]])}{for_it}"
+        return f"{start}, which tells most of what could be next {towards}."
+    if rival is None:
+        return f"{start}, the only place that could be next, {worth}."
+    other = called(names[rival.location])
+    if _exact(chosen) and _exact(rival) and _range(chosen, digits) == _range(rival, digits):
+        about = "" if abs(rival.upper - chosen.upper) <= _SAME else f" to {digits} decimals"
+        return f"{start}, {worth}: a tie with {other}{about}."
+    if rival.upper <= chosen.lower + _SAME:
+        most = "" if _exact(rival) else "at most "
+        best = f"the best other place, {other}, is worth {most}{rival.upper:.{digits}f}"
+        return f"{start}, {worth}; {best}."
+    may = f"{other} may be worth up to {rival.upper:.{digits}f}"
+    if plan.deadline_hit:
+        return f"{start}, {worth}; {may}: the limit ended the search before the choice was certain."
+    if _exact(chosen) and _exact(rival):  # nothing is left to search: it was not chosen alone
+        least = f"{other} is worth {rival.upper:.{digits}f}"
+        return f"{start}, {worth}, for what it tells beside the other probes; {least}."
+    within = f"{rival.upper - chosen.lower:.2g}{_unit(unit)}"
+    return f"{start}, {worth}; {may}: the choice is within {within} of the best, near enough."
+
+
+def value_unit(policy: str, objective: str = "") -> str:
+    """Return the unit of a policy's values, "" where it is not known.
+
+    Args:
+        policy: its name.
+        objective: what its values are of, where it may choose.
+    """
+    return "nat" if policy in _IN_NAT and objective != "map_error" else ""
+
+
+def outcome(
+    expected: tuple[float, float] | None,
+    value: float | None,
+    unit: str = "",
+    *,
+    set_aside: bool = False,
+    blocked: str = "",
+) -> str:
+    """Return what was expected of a reading and what it was.
+
+    Args:
+        expected: mean and standard deviation of the reading, from the belief before it.
+        value: what was read (mean of the visit), None when nothing was.
+        unit: of the field.
+        set_aside: the place was given up without a reading.
+        blocked: why it could not be reached, "" when it could.
+    """
+    if value is not None:
+        came = f"read {brief(value)}{_unit(unit)}"
+    elif blocked:
+        came = f"given up, it could not be reached ({blocked})"
+    else:
+        came = "no reading came, the place was set aside" if set_aside else "not read yet"
+    if expected is None:
+        return f"{came[0].upper()}{came[1:]}."
+    mean, sd = expected
+    mean = 0.0 if abs(mean) < 1e-3 * sd else mean  # what it differs by means nothing
+    return f"Expected {brief(mean)} ± {brief(sd)}{_unit(unit)}; {came}."
+
+
+def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Return where the probe went instead of the chosen place, and what each would have told.
+
+    Args:
+        record: of the stage, in a replay that followed the probe.
+        names: (n,) the map's names of places.
+    """
+    went, told = record.get("went"), record.get("information") or {}
+    if not isinstance(went, int) or not 0 <= went < len(names):
+        return ()
+    planned, gained = told.get("planned"), told.get("went")
+    if went == record.get("location"):
+        return ("The probe went there.",)
+    if not isinstance(planned, float) or not isinstance(gained, float):
+        return (f"The probe went to {called(names[went])} instead.",)
+    told_by = f"information {gained:.3f} nat, against {planned:.3f} nat at the chosen place"
+    return (f"The probe went to {called(names[went])} instead: {told_by}.",)
+
+
+def called(name: str) -> str:
+    """Return a place's name as it may stand in a sentence: a bare number needs a word before it."""
+    number = name.lstrip("-+").replace(".", "", 1).isdigit()
+    return f"place {name}" if number or not name.strip() else name
+
+
+def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
+    """Return how many decimals tell the compared values apart, 2 to 4."""
+    others = [chosen.upper] + ([rival.upper] if rival else [])
+    differ = [v for v in others if abs(v - chosen.lower) > _SAME]
+    for digits in (2, 3):
+        if all(f"{v:.{digits}f}" != f"{chosen.lower:.{digits}f}" for v in differ):
+            return digits
+    return 4 if differ else 2
+
+
+def _exact(candidate: CandidateValue) -> bool:
+    return abs(candidate.upper - candidate.lower) < _SAME
+
+
+def _range(candidate: CandidateValue, digits: int) -> str:
+    low, high = f"{candidate.lower:.{digits}f}", f"{candidate.upper:.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""

@@ -1,0 +1,1 @@
+"""What a run leaves: its directory, journal of events, scores and summary."""

@@ -1,0 +1,77 @@
+"""The noise-free field where it is known, and what a mission may compare its map with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = ["NOTHING", "Known", "SensorLaw", "Truth"]
+
+
+class Truth:
+    """A field as it is, known in simulation only; this one stands still.
+
+    Args:
+        values: (n,) noise-free values at the places of a map.
+        known: (n,) places whose value is one of the field, and not one that stands in for want of
+            it; None = all.
+    """
+
+    def __init__(self, values: npt.ArrayLike, known: BoolArray | None = None) -> None:
+        self._values = np.array(values, dtype=np.float64)
+        self._values.setflags(write=False)
+        self._known = None if known is None else np.array(known, dtype=np.bool_)
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return False
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) noise-free values at a time of the mission [s]; read-only."""
+        del seconds
+        return self._values
+
+    def known(self, seconds: float) -> BoolArray:
+        """Return the (n,) places whose value at a time of the mission [s] is one of the field.
+
+        Those of the others stand in for want of one; nothing is to be judged by them.
+        """
+        if self._known is not None:
+            return np.array(self._known)
+        return np.ones(self._values.size or self.at(seconds).size, dtype=np.bool_)
+
+
+class SensorLaw(Protocol):
+    """By what law a sensor reads the truth."""
+
+    @property
+    def reported_variance(self) -> float | None:
+        """Noise variance that each reading brings, None = readings bring none."""
+
+    def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the probability (m,) that a reading of each exact value is within [low, high]."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the field that a mission maps; nothing, on a robot.
+
+    Args:
+        truth: the noise-free field, None = not known.
+        sensor: the law of its readings, None = not known.
+        unit: of the values, "" = not known.
+    """
+
+    truth: Truth | None = None
+    sensor: SensorLaw | None = None
+    unit: str = ""
+
+
+NOTHING = Known()
+"""On a robot, where nobody knows the field."""

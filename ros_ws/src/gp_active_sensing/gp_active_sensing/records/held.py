@@ -1,0 +1,188 @@
+"""Files of a directory that are held open, and written again where somebody removes them.
+
+A file that is open stays as it is when it is removed, renamed or replaced by another one: what is
+appended goes where nobody finds it. `HeldFiles.check` compares what is open with what is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Collection
+from pathlib import Path
+from typing import IO
+
+from gp_active_sensing.util.files import (
+    append_whole,
+    cannot,
+    keep_beside,
+    making_whole,
+    open_file,
+    open_to_append,
+    sync_folder,
+)
+from gp_active_sensing.util.locks import LOCK, InUse, is_at, take_lock
+
+__all__ = ["HeldFiles"]
+
+logger = logging.getLogger(__name__)
+
+
+class HeldFiles:
+    """The files that a process writes in a directory, under the lock of it; for several threads.
+
+    Args:
+        folder: the directory.
+        fixed: names of files that are not appended to.
+    """
+
+    def __init__(self, folder: Path, fixed: Collection[str]) -> None:
+        self.streams: dict[str, IO[bytes]] = {}
+        self._ends: dict[str, int] = {}
+        """Bytes of each file that is open, as it was left here."""
+        self._folder = folder
+        self._fixed = fixed
+        self._happened = self._unseen = ""
+        self._guard = threading.RLock()
+
+    @property
+    def trouble(self) -> str:
+        """What happened to the directory, or why it cannot be written again; "" = nothing did."""
+        return self._unseen or self._happened
+
+    def lock(self) -> None:
+        """Keep others from writing here. Raises InUse, RunError."""
+        with self._guard:
+            if LOCK not in self.streams:
+                self.streams[LOCK] = take_lock(self._folder)
+
+    def append(self, name: str, line: bytes) -> None:
+        """Add a line to a file. Raises RunError: it cannot be written; InUse: nobody may here."""
+        self.lock()
+        try:
+            with self._guard:
+                if self._is_gone(LOCK):
+                    self.check()
+                if name not in self.streams:
+                    self.streams[name] = self._opened(name)
+                    sync_folder(self._folder)
+                append_whole(self.streams[name], line)
+                self._ends[name] += len(line)
+        except OSError as error:
+            raise cannot(self._at(name), "write", error) from error
+
+    def hold(self, names: Collection[str]) -> None:
+        """Hold the files of these names that are there. Raises RunError."""
+        for name in names:
+            path = self._at(name)
+            try:
+                with self._guard:
+                    if name not in self.streams and path.exists():
+                        self.streams[name] = self._opened(name)
+            except OSError as error:
+                raise cannot(path, "open", error) from error
+
+    def sync(self, name: str) -> None:
+        """Have a file on disk as far as it is written. Raises RunError."""
+        stream = self.streams.get(name)
+        try:
+            if stream is not None and not stream.closed:
+                os.fsync(stream.fileno())
+        except ValueError:
+            pass  # closed meanwhile, which has flushed it
+        except OSError as error:
+            raise cannot(self._at(name), "put on disk", error) from error
+
+    def check(self) -> None:
+        """Write again what somebody has removed, renamed or replaced; that is said.
+
+        What lies there instead is kept beside, as ``<name>.replaced-1`` and so on.
+
+        Raises:
+            InUse: somebody else writes there now, or did while the lock was gone.
+            RunError: it cannot be written, or nobody can tell what is there.
+        """
+        with self._guard:
+            try:
+                gone = [n for n, stream in self.streams.items() if not is_at(stream, self._at(n))]
+                gone = [n for n in gone if n not in self._fixed or not self._at(n).exists()]
+            except OSError as error:
+                self._unseen = f"{self._folder} cannot be looked into: {error}"
+                raise cannot(self._folder, "see whether its files are there", error) from error
+            self._unseen = ""
+            if not gone:
+                return
+            what = f"{', '.join(gone)} of {self._folder}"
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                if LOCK in gone:
+                    gone.remove(LOCK)
+                    self._lock_again()
+                for name in gone:
+                    self._write_again(name)
+            except (OSError, RuntimeError) as error:
+                self._happened = f"{what} cannot be written again after it was removed: {error}"
+                if isinstance(error, InUse):
+                    raise
+                raise cannot(self._folder, "write again what was removed", error) from error
+            self._happened = (
+                f"{what} had been removed, renamed or replaced under way; written again"
+            )
+            logger.error("%s", self._happened)
+
+    def close(self, name: str | None = None) -> None:
+        """Close a file, or all of them, the lock last. Raises OSError: what was left is lost."""
+        failed: OSError | None = None
+        with self._guard:
+            names = [*self.streams] if name is None else [name]
+            for each in sorted(names, key=LOCK.__eq__):
+                try:
+                    if (stream := self.streams.pop(each, None)) is not None:
+                        stream.close()
+                except OSError as error:
+                    failed = error
+        if failed is not None:
+            raise failed
+
+    def _at(self, name: str) -> Path:
+        return self._folder / name
+
+    def _is_gone(self, name: str) -> bool:
+        """Whether a file surely lost its name; where nobody can tell, it is still written."""
+        try:
+            return not is_at(self.streams[name], self._at(name))
+        except OSError:
+            return False
+
+    def _opened(self, name: str) -> IO[bytes]:
+        path = self._at(name)
+        stream = open_file(path) if name in self._fixed else open_to_append(path)
+        self._ends[name] = os.fstat(stream.fileno()).st_size
+        return stream
+
+    def _lock_again(self) -> None:
+        """Take the lock that was removed. Raises InUse: others have it, or had it and wrote."""
+        lock = take_lock(self._folder)
+        for name, end in self._ends.items():
+            stream = self.streams.get(name)
+            if stream is not None and os.fstat(stream.fileno()).st_size != end:
+                lock.close()
+                msg = (
+                    f"{self._at(name)}: another process wrote here after {LOCK} was removed; "
+                    "what is in the directory stays as it left it"
+                )
+                raise InUse(msg)
+        self.streams[LOCK].close()
+        self.streams[LOCK] = lock
+
+    def _write_again(self, name: str) -> None:
+        path, stream = self._at(name), self.streams[name]
+        if path.exists():
+            keep_beside(path, "replaced")
+        stream.seek(0)
+        with making_whole(path) as copy:
+            shutil.copyfileobj(stream, copy, 1 << 20)
+        self.streams[name] = self._opened(name)
+        stream.close()

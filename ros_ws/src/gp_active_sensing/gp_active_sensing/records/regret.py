@@ -1,0 +1,196 @@
+"""How far a search for the largest (or smallest) value stays behind, where the truth is known.
+
+At a decision t that led to the place x_t the regret is ``r_t = max_x f_t(x) - f_t(x_t)`` with f_t
+the noise-free field as it was when the stage ended; of a field that changes this is the dynamic
+regret. Where the smallest value is sought, f has the other sign. The average regret is
+``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.records.ground_truth import Truth
+from gp_active_sensing.types import Cost, FloatArray
+from gp_active_sensing.util.ties import first_best
+
+__all__ = ["OBJECTIVES", "Regret", "objective_of", "regret_of", "regret_summary"]
+
+OBJECTIVES = ("maximise", "minimise")
+
+
+def objective_of(policy: Any, seek: str | None = None) -> str:
+    """Return what a mission looks for, "" when it looks for no such thing.
+
+    Args:
+        policy: of the mission; those that look for something have an attribute ``objective`` that
+            is one of `OBJECTIVES` (others may have one that says what their values are of).
+        seek: what regret is to be counted for, whatever the policy.
+
+    Raises:
+        ConfigError: the policy looks for the opposite.
+    """
+    own = _own(policy)
+    if seek is not None and own is not None and own != seek:
+        msg = f"policy.objective: is {own}, and seek says {seek}; give both the same value"
+        raise ConfigError(msg)
+    return str(seek or own or "")
+
+
+def _own(policy: Any) -> str | None:
+    """Return what a policy itself looks for, None when that is no end of the field."""
+    own = getattr(policy, "objective", None)
+    return own if own in OBJECTIVES else None
+
+
+class Regret:
+    """Adds up the regret of a mission, stage by stage.
+
+    Args:
+        truth: the noise-free field.
+        objective: "maximise" or "minimise".
+        bound: number T of decisions -> what R_T is bounded by, None where nothing is known.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        objective: str,
+        bound: Callable[[int], float | None] = lambda decisions: None,
+    ) -> None:
+        self.objective = objective
+        self._truth = truth
+        self._sign = -1.0 if objective == "minimise" else 1.0
+        self._bound = bound
+        self.decisions = 0
+        self.cumulative = 0.0
+
+    def stage(self, went: int | None, mean: FloatArray, seconds: float) -> dict[str, Any]:
+        """Count a stage; return what its record says besides.
+
+        ``recommended`` is the place that one would name now, ``argmax_x μ(x)``: ties, the first.
+
+        Args:
+            went: place that was read, None when nothing was: no regret is counted then.
+            mean: (n,) predicted values after it.
+            seconds: when the stage ended [s of the mission].
+        """
+        gain = self._sign * self._truth.at(seconds)
+        best = float(gain.max())
+        named = int(first_best(self._sign * mean))
+        regret = None
+        if went is not None:
+            regret = best - float(gain[went])
+            self.cumulative += regret
+            self.decisions += 1
+        bound = self._bound(self.decisions) if self.decisions else None
+        return {
+            "regret": regret,
+            "cumulative_regret": self.cumulative,
+            "recommended": named,
+            "recommended_regret": best - float(gain[named]),
+            **({} if bound is None else {"regret_bound": bound}),
+        }
+
+    def go_on(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Continue after the stages of an earlier process."""
+        counted = [record for record in records if record.get("regret") is not None]
+        self.decisions = len(counted)
+        self.cumulative = float(counted[-1]["cumulative_regret"]) if counted else 0.0
+
+
+def regret_of(
+    loop: SensingLoop, truth: Truth | None, seek: str | None = None, *, probes: int = 1
+) -> Regret | None:
+    """Return what counts the regret of a mission that is about to begin.
+
+    None where the truth is not known, or nothing is looked for. The bound is one for a field that
+    stands still, of which any place may be next.
+
+    Args:
+        loop: the engine, before its first reading.
+        truth: the noise-free field.
+        seek: see `objective_of`.
+        probes: that the mission has; the theorems are about one.
+
+    Raises:
+        ConfigError: the policy looks for the opposite.
+    """
+    objective = objective_of(loop.policy, seek)
+    if truth is None or not objective:
+        return None
+    bounded = not truth.changes and probes == 1 and _own(loop.policy) is not None
+    if not (bounded and _any_place_next(loop)):
+        return Regret(truth, objective)
+    prior: Belief = loop.belief.copy()
+    return Regret(truth, objective, lambda decisions: regret_bound(loop.policy, prior, decisions))
+
+
+def _any_place_next(loop: SensingLoop) -> bool:
+    """Say whether each decision may be for any place, as the theorems on regret have it."""
+    policy, topology, left = loop.policy, loop.topology, loop.remaining
+    if left.metres is not None or left.seconds is not None or left.end is not None:
+        return False
+    if topology.free:
+        return True
+    if getattr(policy, "toward", "route") == "step":
+        return False
+    ways = [topology.ways_from(0, "seconds").seconds]
+    ways.append(np.array([_seconds(cost) for cost in topology.ways_to(0).costs]))
+    return bool(np.isfinite(ways).all())
+
+
+def _seconds(cost: Cost | None) -> float:
+    return np.inf if cost is None else cost.seconds
+
+
+def regret_summary(
+    records: Sequence[Mapping[str, Any]],
+    truth: Truth,
+    names: Sequence[str],
+    objective: str,
+    at_seconds: float,
+) -> dict[str, Any]:
+    """Return how far the whole mission stayed behind, {} where that was not counted.
+
+    Args:
+        records: one a stage.
+        truth: the noise-free field.
+        names: (n,) of the places.
+        objective: "maximise" or "minimise".
+        at_seconds: when the mission ended [s].
+
+    Returns:
+        ``objective, decisions, average, cumulative, simple`` (the smallest of any stage),
+        ``recommended`` (name) with its true value and regret, the ``best`` place with its value,
+        and the ``bound`` on the cumulative regret, None where nothing is known.
+    """
+    counted = [record for record in records if record.get("regret") is not None]
+    if not counted:
+        return {}
+    last = counted[-1]
+    field = truth.at(at_seconds)
+    best = int(np.argmin(field) if objective == "minimise" else np.argmax(field))
+    named = int(records[-1]["recommended"])
+    total = float(last["cumulative_regret"])
+    bound = last.get("regret_bound")
+    return {
+        "objective": objective,
+        "decisions": len(counted),
+        "average": total / len(counted),
+        "cumulative": total,
+        "simple": min(float(record["regret"]) for record in counted),
+        "recommended": names[named],
+        "recommended_value": float(field[named]),
+        "recommended_regret": abs(float(field[best] - field[named])),
+        "best": names[best],
+        "best_value": float(field[best]),
+        "bound": None if bound is None else float(bound),
+    }

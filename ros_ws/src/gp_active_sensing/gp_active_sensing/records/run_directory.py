@@ -1,0 +1,363 @@
+"""The run directory: configuration, journal of events, one record a stage, summary.
+
+Every line is complete and flushed before the next is begun, so a run that is killed leaves a
+readable directory; a last line cut short by the kill is tolerated, reported and, on resuming,
+removed. Whoever writes has the lock of the directory, see `gp_active_sensing.util.locks`.
+
+The events of the journal are built and read in `gp_active_sensing.records.events`, its lines in
+`gp_active_sensing.records.sealed`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gp_active_sensing.belief.own_model import MODEL
+from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.records.events import is_stage_record
+from gp_active_sensing.records.held import HeldFiles
+from gp_active_sensing.records.journal_events import Events
+from gp_active_sensing.records.sealed import Journalled, mend_journal, read_journal, seal
+from gp_active_sensing.util.files import (
+    cannot,
+    drop_damage,
+    json_ready,
+    read_lines,
+    read_whole,
+    write_whole,
+)
+from gp_active_sensing.util.locks import LOCK
+from gp_active_sensing.util.yaml_files import load_yaml
+
+__all__ = ["RunDirectory", "json_ready"]
+
+logger = logging.getLogger(__name__)
+
+CONFIG = "config.yaml"
+JOURNAL = "journal.jsonl"
+RECORDS = "records.jsonl"
+SUMMARY = "summary.json"
+TRUTH = "truth.jsonl"
+PAGE = "report.html"
+MOST_OF_SUMMARY = 1 << 28
+"""Bytes of a summary."""
+
+
+class RunDirectory:
+    """A directory that holds one run; use `create`, `open`, or `begin_again` to write.
+
+    Args:
+        path: the directory, which exists.
+        config: what ``config.yaml`` holds.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
+        self.path = path
+        self.config = dict(config)
+        self.order = 0
+        """Number of the mission among those of its folder, in the order they began; 0 = none."""
+        self.cut_short: list[str] = []
+        """Files whose last line was found half-written."""
+        self.damage: list[str] = []
+        """A sentence on each part of the journal that was found damaged."""
+        self._files = HeldFiles(path, (CONFIG, MODEL))
+        self._number: int | None = None
+        """Of the last event in the journal; None = not known yet."""
+        self._journalled: Journalled | None = None
+        """The journal, as it was found when it was mended; until it is asked for."""
+
+    @classmethod
+    def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunDirectory:
+        """Make a new run directory (and its parents) and write the configuration.
+
+        Raises:
+            RunError: the directory is not empty, or cannot be made or written.
+        """
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot(path, "make the run directory", error) from error
+        run = cls(path, config)
+        run.lock()
+        try:
+            run._begin()
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def _begin(self) -> None:
+        """Write the configuration into a directory that holds no run."""
+        try:
+            there = [entry for entry in self.path.iterdir() if entry.name not in (MODEL, LOCK)]
+            # Killed before anything was written.
+            unfinished = [e for e in there if e.name[0] == "." and e.suffix == ".part"]
+            for entry in unfinished:
+                entry.unlink()
+        except OSError as error:
+            raise cannot(self.path, "make the run directory", error) from error
+        if len(there) > len(unfinished):
+            msg = (
+                f"run directory {self.path} is not empty; name another one with --out, "
+                "or go on with the run it holds with --resume"
+            )
+            raise RunError(msg)
+        text = yaml.safe_dump(json_ready(self.config), sort_keys=False, allow_unicode=True)
+        write_whole(self.path / CONFIG, text)
+        self._number = 0
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunDirectory:
+        """Open the directory of an earlier run, to read.
+
+        Raises:
+            RunError: there is no such directory, or it holds no readable configuration.
+        """
+        path = _existing(path)
+        try:
+            return cls(path, load_yaml(path / CONFIG))
+        except ConfigError as error:
+            if not (path / CONFIG).exists():
+                msg = f"{path} is not a run directory: it has no {CONFIG}"
+                raise RunError(msg) from None
+            raise RunError(str(error)) from error
+
+    @classmethod
+    def begin_again(cls, path: Path | str) -> RunDirectory:
+        """Open the directory of an earlier run, to write to; nobody else does until it is closed.
+
+        Raises:
+            InUse: somebody else does already.
+            RunError: there is no such directory, or it holds no readable configuration.
+        """
+        run = cls(_existing(path), {})
+        if not (run.path / CONFIG).exists():  # somebody else's directory gets no file of ours
+            return cls.open(path)
+        run.lock()
+        try:
+            run.config = cls.open(path).config
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def lock(self) -> None:
+        """Keep others from writing here until this is closed, or the process is gone.
+
+        Raises:
+            InUse: somebody else writes here already.
+        """
+        self._files.lock()
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def append_event(self, event: Mapping[str, Any]) -> None:
+        """Add a line to the journal. Raises RunError when it cannot be written."""
+        self.lock()
+        if self._number is None:
+            self._number = read_journal(self.path / JOURNAL).number
+        self._journalled = None
+        self._files.append(JOURNAL, seal(json_ready(dict(event)), self._number + 1))
+        self._number += 1
+
+    def append_record(self, record: Mapping[str, Any]) -> None:
+        """Add the record of a stage. Raises RunError when it cannot be written."""
+        self._files.append(RECORDS, _line(record))
+
+    def append_truth(self, item: Mapping[str, Any]) -> None:
+        """Add the field as it was at the end of a stage: ``seconds``, ``values``. Raises RunError.
+
+        Only for a truth that nothing else can give again (live traffic).
+        """
+        self._files.append(TRUTH, _line(item))
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write ``summary.json``, whole or not at all. Raises RunError."""
+        self.lock()
+        self.check()
+        text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
+        write_whole(self.path / SUMMARY, text + "\n")
+
+    def forget_records(self) -> None:
+        """Empty ``records.jsonl`` (and ``truth.jsonl``); a resumed run writes them again."""
+        self.lock()
+        self._files.close(RECORDS)
+        write_whole(self.path / RECORDS, "")
+        self._files.close(TRUTH)
+        if (self.path / TRUTH).exists():
+            write_whole(self.path / TRUTH, "")
+
+    def clear(self) -> None:
+        """Remove what a run has left, so that another can be made here. Raises RunError.
+
+        The copy of its model stays: the other may begin with the same.
+        """
+        self._remove((SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
+
+    def remove(self) -> None:
+        """Remove what a run has left, and its directory where nothing else is in it."""
+        self.clear()
+        self._remove((MODEL, LOCK))
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove files, under the lock. Raises RunError."""
+        self.lock()
+        for name in names:
+            if name != LOCK:
+                self._files.close(name)
+            try:
+                (self.path / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot(self.path / name, "remove", error) from error
+        self._number = self._journalled = None
+
+    def mend(self, *, until_damage: bool = False) -> None:
+        """Remove what a kill, a power cut or a bad disk left in the journal and in the records.
+
+        Damaged lines are kept in a copy of the file beside it, and an event ``gap`` stands for
+        them; see `sealed.mend_journal`.
+
+        Args:
+            until_damage: keep of the journal only what is before the first damage.
+
+        Raises:
+            RunError: they cannot be read or written.
+        """
+        self.lock()
+        self._files.close(RECORDS)
+        drop_damage(self.path / RECORDS, is_stage_record)
+        self._files.close(JOURNAL)
+        self._journalled = mend_journal(self.path / JOURNAL, until_damage=until_damage)
+        self._number = self._journalled.number
+
+    def sync(self) -> None:
+        """Have the journal on disk as far as it is written. Raises RunError."""
+        self.check()
+        self._files.sync(JOURNAL)
+
+    def hold(self) -> None:
+        """Hold what is there, so that `check` can write it again. Raises RunError."""
+        self.lock()
+        self._files.hold((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
+
+    def check(self) -> None:
+        """Write again what somebody has removed, renamed or replaced. Raises RunError."""
+        self._files.check()
+
+    @property
+    def trouble(self) -> str:
+        """What somebody did to the directory under way; "" = nothing."""
+        return self._files.trouble
+
+    def close(self) -> None:
+        """Close the files; writing again opens them again.
+
+        Raises:
+            RunError: what was still to be written could not be; all files are closed all the same.
+        """
+        self._number = self._journalled = None
+        try:
+            self._files.close()
+        except OSError as error:
+            raise cannot(self.path, "write what was left when closing", error) from error
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self.close()
+        except RunError:
+            if kind is None:  # otherwise the first error is the one to report
+                raise
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def events(self) -> list[dict[str, Any]]:
+        """Read the journal; [] when there is none. See `journal`, which takes less memory."""
+        return list(self.journal())
+
+    def journal(self) -> Events:
+        """Return the events of the journal, each made when it is asked for.
+
+        An event ``gap`` stands for damaged lines.
+
+        Raises:
+            RunError: it cannot be read, or two processes wrote to it.
+        """
+        found, self._journalled = self._journalled or read_journal(self.path / JOURNAL), None
+        if found.rest:
+            self._note_cut(JOURNAL)
+        for part in found.damage:
+            if part not in self.damage:
+                logger.warning("%s is damaged: %s", self.path / JOURNAL, part)
+                self.damage.append(part)
+        return found.events
+
+    def records(
+        self, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> list[dict[str, Any]]:
+        """Read the records; [] when there is none. Raises RunError for a damaged line.
+
+        Args:
+            keep: what is kept of a record, of a mission so long that it matters; None = all of it.
+        """
+        return self._lines(RECORDS, keep)
+
+    def truth(self) -> list[dict[str, Any]]:
+        """Read what `append_truth` kept; [] when there is none. Raises RunError."""
+        return self._lines(TRUTH)
+
+    def summary(self) -> dict[str, Any]:
+        """Read the summary; {} when the run did not get that far.
+
+        Raises:
+            RunError: the file is there and is not a JSON object.
+        """
+        path = self.path / SUMMARY
+        try:
+            data = json.loads(read_whole(path, MOST_OF_SUMMARY))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise cannot(path, "read the summary", error) from error
+        if not isinstance(data, dict):
+            msg = f"{path}: expected an object, got {type(data).__name__}"
+            raise RunError(msg)
+        return data
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _lines(
+        self, name: str, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> list[dict[str, Any]]:
+        items, cut_short = read_lines(self.path / name, keep)
+        if cut_short:
+            self._note_cut(name)
+        return items
+
+    def _note_cut(self, name: str) -> None:
+        logger.warning("%s: the last line is half-written and is not used", self.path / name)
+        if name not in self.cut_short:
+            self.cut_short.append(name)
+
+
+def _existing(path: Path | str) -> Path:
+    if not Path(path).is_dir():
+        msg = f"run directory {path} does not exist"
+        raise RunError(msg)
+    return Path(path)
+
+
+def _line(item: Mapping[str, Any]) -> bytes:
+    return json.dumps(json_ready(dict(item)), allow_nan=False).encode("utf-8") + b"\n"

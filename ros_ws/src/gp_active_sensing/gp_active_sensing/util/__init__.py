@@ -1,0 +1,1 @@
+"""Helpers that know nothing of sensing: files, YAML, words, threads, caches."""

@@ -1,0 +1,151 @@
+"""Results that are dear to compute, kept on disk between runs; never a reason to fail."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gp_active_sensing.util.files import making_whole, open_file
+
+__all__ = ["Shape", "cache_folder", "cached_arrays"]
+
+logger = logging.getLogger(__name__)
+
+MOST = 1_000_000_000
+"""Bytes that the folder may hold."""
+_CHECKSUM = 32
+"""Bytes of the checksum, which are the last of a file."""
+
+Arrays = dict[str, npt.NDArray[np.float64]]
+Shape = tuple[int | str, ...]
+"""Of an array; a name stands for a length that is not known before, the same wherever it stands."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of the cache; it need not exist.
+
+    ``$XDG_CACHE_HOME/gp_active_sensing``, and without that variable ``~/.cache/gp_active_sensing``.
+    A relative path in the variable does not count, as its specification says: the cache would lie
+    in whatever folder a run is started in.
+    """
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = given if given.is_absolute() else Path(os.path.expanduser("~"), ".cache")
+    if not base.is_absolute():  # a user without a home, as in a container
+        base = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
+    return base / "gp_active_sensing"
+
+
+def cached_arrays(
+    kind: str,
+    version: int,
+    key: Mapping[str, object],
+    shapes: Mapping[str, Shape],
+    compute: Callable[[], Arrays],
+    *,
+    keep: bool = True,
+) -> Arrays:
+    """Return what `compute` returns, from disk where it has been computed before.
+
+    A file that is damaged, or a folder that cannot be written, costs the time of computing only. A
+    file is believed when its checksum is right and its arrays have the shapes that are expected and
+    no numbers that are not finite.
+
+    Args:
+        kind: first part of the file's name.
+        version: of the computation; raise it when the same input gives another result.
+        key: everything the result depends on: arrays, numbers, text.
+        shapes: of the arrays that `compute` returns, by name.
+        compute: called when the cache has nothing.
+        keep: False where computing takes no longer than reading.
+    """
+    if not keep:
+        return compute()
+    path = cache_folder() / f"{kind}-{version}-{_digest(key)}.npz"
+    try:
+        found = _read(path, shapes)
+        logger.info("%s taken from %s", kind, path)
+        return found
+    except FileNotFoundError:
+        pass
+    except Exception as error:  # whatever wrong bytes make of it
+        logger.warning("%s cannot be read (%s); computing again", path, error)
+    found = compute()
+    _write(path, found)
+    return found
+
+
+def _read(path: Path, shapes: Mapping[str, Shape]) -> Arrays:
+    """Return the arrays of a file. Raises whatever is wrong with it."""
+    with open_file(path) as stream:
+        if (size := os.fstat(stream.fileno()).st_size) > MOST:
+            msg = f"expected at most {MOST} bytes, got {size}"
+            raise ValueError(msg)
+        data = stream.read()
+    if _checksum(path, data[:-_CHECKSUM]) != data[-_CHECKSUM:]:
+        msg = "its checksum is not that of what it holds"
+        raise ValueError(msg)
+    with np.load(io.BytesIO(data[:-_CHECKSUM]), allow_pickle=False) as kept:
+        found = {name: np.asarray(kept[name], dtype=np.float64) for name in shapes}
+    lengths: dict[int | str, int] = {}
+    for name, shape in shapes.items():
+        array = found[name]
+        fits = len(shape) == array.ndim and all(
+            lengths.setdefault(wanted, got if isinstance(wanted, str) else wanted) == got
+            for wanted, got in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            msg = f"{name}: expected shape {shape}, got {array.shape}"
+            raise ValueError(msg)
+        if not np.isfinite(array).all():
+            msg = f"{name}: has numbers that are not finite"
+            raise ValueError(msg)
+    return found
+
+
+def _checksum(path: Path, data: bytes) -> bytes:
+    """Return the checksum of what a file of that name holds: a file is none under another name."""
+    return hashlib.sha256(path.name.encode() + data).digest()
+
+
+def _digest(key: Mapping[str, object]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(key.items()):
+        array = np.ascontiguousarray(value)
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    """Write beside, then rename: another process sees a whole file or none."""
+    made = io.BytesIO()
+    np.savez(made, **arrays)  # type: ignore[arg-type]
+    data = made.getvalue()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with making_whole(path, on_disk=False) as stream:
+            stream.write(data + _checksum(path, data))
+        _make_room(path)
+    except OSError as error:
+        logger.info("%s is not kept: %s", path, error.strerror or error)
+
+
+def _make_room(newest: Path) -> None:
+    """Remove the files that were made longest ago, beyond so many bytes; never the newest."""
+    found = [*newest.parent.glob("*.npz"), *newest.parent.glob(".*.part")]  # of killed processes
+    files = [(f.stat(), f) for f in found]
+    total = sum(status.st_size for status, _ in files)
+    for status, file in sorted(files, key=lambda pair: pair[0].st_mtime):
+        if total <= MOST:
+            return
+        if file != newest:
+            total -= status.st_size
+            file.unlink(missing_ok=True)

@@ -1,0 +1,149 @@
+"""Find the files that ship with the package: maps, scenarios, configurations.
+
+They are installed beside the code, not inside it, and where depends on how: colcon, pip and an
+editable installation each put them elsewhere. This module looks in all of these places without
+needing ROS.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from gp_active_sensing.errors import ResourceError, UnknownNameError, suggest
+
+__all__ = ["DATA_VARIABLE", "KINDS", "find_resource", "list_resources", "resource_folders"]
+
+KINDS: tuple[str, ...] = (
+    *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
+    "bags",
+)
+"""Folders of shared files; each is a kind of resource."""
+
+DATA_VARIABLE = "GPAS_DATA"
+"""Environment variable: a folder of data of one's own, where files are looked for in the end."""
+
+_SHARE = Path("share", "gp_active_sensing")
+_SUFFIXES = {
+    "bags": (".mcap", ".db3"),
+    "experiments": (".yaml", ".yml"),
+    "maps": tuple(".asc .csv .geojson .graphml .gz .json .osm .pbf .xml".split()),
+}
+"""Kinds whose folders hold something else besides: results of experiments, makers of maps."""
+
+
+def resource_folders(kind: str) -> tuple[Path, ...]:
+    """Return the folders that may hold resources of a kind, the first to be searched first.
+
+    Args:
+        kind: one of ``KINDS``.
+
+    Returns:
+        The folders under the prefixes of ``AMENT_PREFIX_PATH`` (a sourced colcon workspace), under
+        the interpreter's prefix and the prefix this package is installed in (pip), and in the
+        source tree. They need not exist.
+
+    Raises:
+        UnknownNameError: the kind is not in ``KINDS``.
+    """
+    if kind not in KINDS:
+        message = f"unknown kind of resource {kind!r}.{suggest(kind, KINDS)} Known: {list(KINDS)}"
+        raise UnknownNameError(message)
+    here = Path(__file__).resolve()
+    prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
+    prefixes.append(Path(sys.prefix))
+    # <prefix>/lib/python3.x/site-packages/gp_active_sensing/util/resources.py: that prefix is not
+    # the interpreter's with `pip install --user` or a distribution's Python.
+    if len(here.parents) > 5 and here.parents[4].name.startswith("lib"):
+        prefixes.append(here.parents[5])
+    folders = [prefix / _SHARE / kind for prefix in prefixes]
+    source_tree = here.parents[2]
+    if (source_tree / "package.xml").is_file():
+        folders.append(source_tree / kind)
+    return tuple(dict.fromkeys(folders))
+
+
+def list_resources(kind: str) -> tuple[str, ...]:
+    """Return the names that ``find_resource`` knows for a kind, sorted; README files left out.
+
+    Args:
+        kind: one of ``KINDS``.
+
+    Returns:
+        Names relative to the folder of the kind, with ``/`` between folders.
+
+    Raises:
+        UnknownNameError: the kind is not in ``KINDS``.
+    """
+    return tuple(
+        sorted({name for folder in resource_folders(kind) for name in _names(kind, folder)})
+    )
+
+
+def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
+    """Return the path of a shared file, or of a file of the user's own.
+
+    Args:
+        kind: one of ``KINDS``.
+        name: the path of an existing file, or a name as in ``list_resources``, which may go
+            without its suffix where one file only has that stem, or a path relative to the folder
+            that the environment variable ``GPAS_DATA`` names.
+
+    Returns:
+        The path of an existing file, from the first place that has one.
+
+    Raises:
+        ResourceError: no place has such a file, or a name without suffix fits several.
+        UnknownNameError: the kind is not in ``KINDS``.
+    """
+    wanted = os.fspath(name)
+    given = Path(wanted).expanduser()
+    folders = resource_folders(kind)
+    if given.is_file():
+        return given
+    for folder in folders:
+        if (folder / wanted).is_file():
+            return folder / wanted
+        same_stem = [
+            n for n in _names(kind, folder) if Path(n).with_suffix("").as_posix() == wanted
+        ]
+        if len(same_stem) > 1:
+            message = f"{kind}: {wanted!r} fits {same_stem} in {folder}; give one with its suffix"
+            raise ResourceError(message)
+        if same_stem:
+            return folder / same_stem[0]
+    data = os.environ.get(DATA_VARIABLE)
+    if data and (Path(data).expanduser() / wanted).is_file():
+        return Path(data).expanduser() / wanted
+    raise ResourceError(_not_found(kind, wanted, given, folders))
+
+
+def _names(kind: str, folder: Path) -> list[str]:
+    """Names of the resources below a folder; hidden and README files are none."""
+    if not folder.is_dir():
+        return []
+    suffixes = _SUFFIXES.get(kind)
+    relative = (p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
+    return sorted(
+        path.as_posix()
+        for path in relative
+        if not any(part.startswith((".", "__pycache__")) for part in path.parts)
+        and not path.name.startswith("README")
+        and (suffixes is None or path.suffix in suffixes)
+    )
+
+
+def _not_found(kind: str, wanted: str, given: Path, folders: tuple[Path, ...]) -> str:
+    known = list_resources(kind)
+    bare = not Path(wanted).suffix
+    hint = suggest(wanted, (Path(k).with_suffix("").as_posix() if bare else k for k in known))
+    available = f"Available: {', '.join(known)}." if known else "None is installed."
+    data = os.environ.get(DATA_VARIABLE)
+    places = (given.absolute(), *folders, *([Path(data).expanduser()] if data else []))
+    searched = "".join(f"\n  {place}" for place in places)
+    unset = "" if data else f"\n  {DATA_VARIABLE} is not set; it may name a folder of data"
+    return (
+        f"{kind}: no file {wanted!r}.{hint} {available}\nSearched:{searched}{unset}\n"
+        f"Give the path of an existing file, or install the package again if its {kind} are missing"
+    )

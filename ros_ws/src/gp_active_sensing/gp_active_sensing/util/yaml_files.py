@@ -1,0 +1,235 @@
+"""Configuration files and overrides: YAML in, plain data out.
+
+A file is bounded before anything is made of it: in bytes, in nodes, in depth. An alias counts as
+all that it stands for, so that a short text that stands for a million entries is refused as such a
+long one is, and one that stands within itself is refused whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from gp_active_sensing.errors import ConfigError, brief_repr
+from gp_active_sensing.util.files import open_file
+
+__all__ = [
+    "MOST_ALIASES",
+    "MOST_BYTES",
+    "MOST_DEPTH",
+    "MOST_NODES",
+    "MOST_NUMBER",
+    "apply_overrides",
+    "compose_documents",
+    "load_yaml",
+    "parse_yaml",
+    "read_text",
+]
+
+MOST_BYTES = 2 * 2**20
+"""Largest file."""
+MOST_NODES = 100_000
+"""Mappings, lists, keys and values, those that aliases stand for counted each time."""
+MOST_DEPTH = 50
+"""Mappings and lists within each other."""
+MOST_ALIASES = 1000
+MOST_NUMBER = 300
+"""Characters of a number or a date."""
+_TEXT = "tag:yaml.org,2002:str"
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe (no code, no custom tags), bounded, and strict: a key given twice is a mistake."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._nodes = self._aliases = self._depth = self._deepest = 0
+        self._known: dict[str, tuple[int, int]] = {}
+        """Of each anchor whose end is read, nodes and depth of what it marks."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node, as long as all of them are within the limits."""
+        event = cast("Any", self.peek_event())  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            self._alias(str(event.anchor), line)
+            return super().compose_node(parent, index)
+        before, deepest = self._nodes, self._deepest
+        self._deepest = 0
+        self._depth += 1
+        self._count(1, 0, line)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if event.anchor is not None:
+            self._known[event.anchor] = (self._nodes - before, self._deepest - self._depth)
+        self._deepest = max(deepest, self._deepest)
+        if isinstance(node, yaml.ScalarNode):
+            _check_scalar(node, line)
+        return node
+
+    def _alias(self, anchor: str, line: int) -> None:
+        self._aliases += 1
+        if self._aliases > MOST_ALIASES:
+            raise _TooMuch(line, f"expected at most {MOST_ALIASES} aliases")
+        if anchor in self._known:
+            self._count(*self._known[anchor], line)
+        elif anchor in self.anchors:
+            raise _TooMuch(line, f"*{anchor:.40} stands within what it stands for")
+
+    def _count(self, nodes: int, depth: int, line: int) -> None:
+        self._nodes += nodes
+        self._deepest = max(self._deepest, self._depth + depth)
+        if self._nodes > MOST_NODES:
+            said = ", those that aliases stand for counted each time" if self._aliases else ""
+            raise _TooMuch(line, f"expected at most {MOST_NODES} keys and values{said}")
+        if self._deepest > MOST_DEPTH:
+            raise _TooMuch(line, f"expected at most {MOST_DEPTH} mappings and lists in each other")
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    name = brief_repr(key.value)
+                    msg = f"key {name} is given twice, the second time in line {line}"
+                    raise yaml.YAMLError(msg)
+                seen.add(key.value)
+        return cast("dict[Any, Any]", super().construct_mapping(node, deep=deep))
+
+
+class _TooMuch(yaml.YAMLError):
+    """A document that is beyond a limit."""
+
+    def __init__(self, line: int, expected: str) -> None:
+        super().__init__(f"line {line}: {expected}")
+
+
+def _check_scalar(node: yaml.ScalarNode, line: int) -> None:
+    if node.tag != _TEXT and len(node.value) > MOST_NUMBER:
+        expected = f"expected at most {MOST_NUMBER} characters of a number or a date"
+        raise _TooMuch(line, f"{expected}, got {len(node.value)}; quote what is text")
+    try:
+        node.value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _TooMuch(line, "half a character (a lone surrogate) in a text") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigError: not readable, no file, no text, or too large.
+    """
+    try:
+        with open_file(path) as stream:
+            data = stream.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            msg = f"is too large: expected at most {MOST_BYTES >> 20} MiB"
+            raise ConfigError(msg, source=str(path))
+        return data.decode("utf-8")
+    except OSError as error:
+        msg = f"cannot be read: {error.strerror or error}"
+        raise ConfigError(msg, source=str(path)) from error
+    except UnicodeDecodeError as error:
+        msg = f"cannot be read: is no text in UTF-8 ({error.reason} at byte {error.start})"
+        raise ConfigError(msg, source=str(path)) from error
+
+
+def parse_yaml(text: str, *, source: str = "") -> Any:
+    """Return what a YAML text says, as plain data.
+
+    Args:
+        text: the text.
+        source: where it comes from, for messages.
+
+    Raises:
+        ConfigError: not YAML, or beyond a limit.
+    """
+    try:
+        _check_length(text)
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError, ArithmeticError) as error:  # of a date such as 2024-13-45
+        raise _no_yaml(error, source) from error
+
+
+def compose_documents(text: str, *, source: str = "") -> list[yaml.Node]:
+    """Return the documents of a YAML text as nodes, with their lines. Raises ConfigError."""
+    try:
+        _check_length(text)
+        return list(yaml.compose_all(text, Loader=_Loader))
+    except (yaml.YAMLError, ValueError) as error:
+        raise _no_yaml(error, source) from error
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MOST_BYTES:
+        msg = f"expected at most {MOST_BYTES >> 20} MiB"
+        raise yaml.YAMLError(msg)
+
+
+def _no_yaml(error: Exception, source: str) -> ConfigError:
+    said = f"{' '.join(str(error).split()):.300}"
+    if isinstance(error, _TooMuch):
+        return ConfigError(f"holds too much: {said}", source=source)
+    return ConfigError(f"is not valid YAML: {said}", source=source)
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping safely (no code, no custom tags, within the limits).
+
+    Raises:
+        ConfigError: not readable, not YAML, beyond a limit, or not a mapping at the top.
+    """
+    data = parse_yaml(read_text(path), source=str(path))
+    if not isinstance(data, dict):
+        msg = f"expected a mapping at the top, got {type(data).__name__}"
+        raise ConfigError(msg, source=str(path))
+    return cast("dict[str, Any]", data)
+
+
+def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of nested data with ``a.b=value`` overrides applied; values are YAML.
+
+    Raises:
+        ConfigError: an override without '=' or through something that is not a mapping.
+    """
+    result: dict[str, Any] = _copy(mapping)
+    problems: list[str] = []
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        said = f"override {brief_repr(override)}"
+        if not equals or not key.strip():
+            problems.append(f"{said}: expected KEY=VALUE, such as policy.horizon=3")
+            continue
+        try:
+            value = parse_yaml(text)
+        except ConfigError as error:
+            what = "" if "too much" in str(error) else f"{brief_repr(text)} is not a YAML value: "
+            problems.append(f"{said}: {what}{error}")
+            continue
+        target = result
+        *parents, last = key.strip().split(".")
+        if len(parents) >= MOST_DEPTH:
+            problems.append(f"{said}: expected at most {MOST_DEPTH} keys in each other")
+            continue
+        for parent in parents:
+            inner = target.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                problems.append(f"{said}: {brief_repr(parent)} is a value, not a section")
+                break
+            target = inner
+        else:
+            target[last] = value
+    if problems:
+        raise ConfigError(problems)
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _copy(v) for k, v in value.items()}
+    return value
