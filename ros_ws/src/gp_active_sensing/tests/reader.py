@@ -221,9 +221,7 @@ class Reader:
             return
         program = Path(sys.executable).with_name("gp-active-sensing")
         command = (
-            [str(program)]
-            if program.exists()
-            else [sys.executable, "-m", "gp_active_sensing.commands.main"]
+            [str(program)] if program.exists() else [sys.executable, "-m", "gp_active_sensing.cli"]
         )
         self._run(step, [*command, *words])
         if shareable:

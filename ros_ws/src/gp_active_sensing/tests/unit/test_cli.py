@@ -228,7 +228,7 @@ def test_interrupted_by_a_signal_leaves_a_run_that_goes_on(
     slow = mapping(policy={"name": "random"}, sensor={"readings": 4000}, budget={"readings": 12})
     scenario_file.write_text(yaml.safe_dump(slow))
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "gp_active_sensing.commands.main", "run", str(scenario_file)]
+    command = [sys.executable, "-m", "gp_active_sensing.cli", "run", str(scenario_file)]
     command += ["--out", str(out), "--no-report"]
     # Where this process ignores the signal (a shell's background job), its children would, too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -570,10 +570,10 @@ def test_starts_at_once(option: str) -> None:
     code = (
         "import atexit, sys; before = set(sys.modules)\n"
         "atexit.register(lambda: print(*sorted(set(sys.modules) - before), file=sys.stderr))\n"
-        f"from gp_active_sensing.commands.main import main; sys.argv[1:] = [{option!r}]; main()"
+        f"from gp_active_sensing.cli import main; sys.argv[1:] = [{option!r}]; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = done.stderr.split()
-    assert "gp_active_sensing.commands.main" in loaded
+    assert "gp_active_sensing.cli" in loaded
     assert not {"numpy", "scipy", "yaml", "rich.console"} & set(loaded)
     assert len(loaded) < 120

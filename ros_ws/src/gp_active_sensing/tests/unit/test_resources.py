@@ -21,7 +21,7 @@ def put(prefix: Path, name: str, text: str = "") -> Path:
 def prefixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
     """Two colcon prefixes and a pip prefix; neither the real ones nor the source tree."""
     first, second, pip = (tmp_path / name for name in ("first", "second", "pip"))
-    elsewhere = tmp_path / "elsewhere" / "gp_active_sensing" / "resources.py"
+    elsewhere = tmp_path / "elsewhere" / "gp_active_sensing" / "util" / "resources.py"
     monkeypatch.delenv("GPAS_DATA", raising=False)
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{first}:{second}:")
     monkeypatch.setattr(sys, "prefix", str(pip))
@@ -52,7 +52,9 @@ def test_prefix_that_is_not_the_interpreters(
     prefixes: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lib: str
 ) -> None:
     site = tmp_path / "home" / lib / "python3.11" / "site-packages"
-    monkeypatch.setattr(resources, "__file__", str(site / "gp_active_sensing" / "resources.py"))
+    monkeypatch.setattr(
+        resources, "__file__", str(site / "gp_active_sensing" / "util" / "resources.py")
+    )
     path = put(tmp_path / "home", "sim/town.yaml")
     assert find_resource("sim", "town.yaml") == path
 

@@ -27,7 +27,7 @@ CHANGES = {**LONGER, "baseline": None}
 @contextlib.contextmanager
 def started(file: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
     """Start the command in a session of its own, and leave no process of it behind."""
-    command = [sys.executable, "-m", "gp_active_sensing.commands.main", "experiment", str(file)]
+    command = [sys.executable, "-m", "gp_active_sensing.cli", "experiment", str(file)]
     command += ["--out", str(out), "--jobs", "2"]
     # Where this process ignores the signal (a shell's background job), its children would, too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
