@@ -102,8 +102,8 @@ def learned(page: Path) -> Path:
     import numpy as np
 
     from gp_active_sensing.kernels.grammar import kernel_set
-    from gp_active_sensing.learning.rows import Rows
-    from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
+    from gp_active_sensing.learning.data.dataset import Rows
+    from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
 
     rng = np.random.default_rng(3)
     hours = np.sort(rng.uniform(0.0, 96.0, 400))

@@ -38,7 +38,7 @@ from visualization_msgs.msg import Marker  # noqa: E402
 
 from gp_active_sensing.ros import qos  # noqa: E402
 from gp_active_sensing.ros.launches import launch_spec  # noqa: E402
-from gp_active_sensing.ros.publishing import TOPICS  # noqa: E402
+from gp_active_sensing.ros.publishers import TOPICS  # noqa: E402
 from gp_active_sensing.ros.runner import make_group  # noqa: E402
 from gp_active_sensing.ros.waypoints import PROBE_TOPICS  # noqa: E402
 

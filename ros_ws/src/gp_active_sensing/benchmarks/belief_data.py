@@ -18,7 +18,7 @@ import numpy as np
 from network_data import Network, data_folder, rows_of, san_jose, sumo
 
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import Roads, build_topology
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology

@@ -15,9 +15,9 @@ from common import STATED, Section
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
-from gp_active_sensing.mission.plan_ahead import Foresight, foresee, take
+from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
-from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.sim.mission import EventMission
 
 SAME = (
     ("town", "7 length-scales", [*STATED["town"]], (1, 2, 3)),
@@ -69,8 +69,8 @@ def _compare(
     scenario = load_scenario(name, overrides=[f"seed={seed}", *overrides])
     world = build_world(scenario)
     loop = build_loop(scenario, world.topology)
-    mission = Mission(scenario, world, loop)
-    seen: Foresight | None = None
+    mission = EventMission(scenario, world, loop)
+    seen: ContingentPlans | None = None
     value: float | None = None
     total = fitted = other = 0
     lost: list[float] = []

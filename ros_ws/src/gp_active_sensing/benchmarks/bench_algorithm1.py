@@ -16,11 +16,11 @@ from common import Section, cholesky_seconds
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.branching import RandomDraws
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.tree import Block, Tree
-from gp_active_sensing.planning.bal.values import Draws
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.topology.base import Topology
@@ -91,12 +91,12 @@ def ours(belief: Belief, topology: Topology, alpha: float, paths: int = PATHS) -
     started = time.process_time()
     noise = belief.noise_variance
     reference = noise_entropy(noise)
-    problem = Problem(topology, belief.observed, (), noise, reference, 2000, lambda: None)
+    problem = DecisionProblem(topology, belief.observed, (), noise, reference, 2000, lambda: None)
     where = np.flatnonzero(~belief.observed)
     joint = belief.joint(where)
     every, count = np.arange(len(where)), problem.free_sequences(len(where), HORIZON)
-    sequence = Sequence(problem, HORIZON, frozenset(), where, every, count, joint.covariance)
-    draws = Draws(SAMPLES, reference, KEY, TAU, centre(belief, joint.mean))
+    sequence = CovarianceState(problem, HORIZON, frozenset(), where, every, count, joint.covariance)
+    draws = RandomDraws(SAMPLES, reference, KEY, TAU, centre(belief, joint.mean))
     tree = CountedTree(draws, sequence, joint.mean, belief.weights)
     SEARCHES["published"](tree, alpha, lambda: sys.maxsize if tree.paths < paths else 0)
     root = tree.root if tree.root is not None else tree.expand_root()  # closed from the start

@@ -8,10 +8,10 @@ from common import Section
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree
-from gp_active_sensing.planning.bal.values import Cells
 from gp_active_sensing.planning.entropy import noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import PlanLimit
@@ -37,12 +37,12 @@ def initial_bounds(belief: Belief, topology: FreeTopology, horizon: int) -> tupl
     """The chain-rule bounds of the root, before anything is expanded."""
     noise = belief.noise_variance
     reference = noise_entropy(noise)
-    problem = Problem(topology, belief.observed, (), noise, reference, 2000, lambda: None)
+    problem = DecisionProblem(topology, belief.observed, (), noise, reference, 2000, lambda: None)
     where = np.flatnonzero(~belief.observed)
     joint = belief.joint(where)
     every, count = np.arange(len(where)), problem.free_sequences(len(where), horizon)
-    sequence = Sequence(problem, horizon, frozenset(), where, every, count, joint.covariance)
-    tree = Tree(Cells(1, reference), sequence, joint.mean, belief.weights)
+    sequence = CovarianceState(problem, horizon, frozenset(), where, every, count, joint.covariance)
+    tree = Tree(EqualProbabilityCells(1, reference), sequence, joint.mean, belief.weights)
     return tree.lower, tree.upper
 
 

@@ -12,7 +12,7 @@ from common import STATED, Section
 from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 
 SEEDS = range(1, 21)
 PROBES = (1, 2, 3)
@@ -83,7 +83,7 @@ def drive(seed: int, probes: int) -> Curve:
     """Play one mission and look at the belief after each new reading."""
     start = [f"seed={seed}", "probe.start=random", f"budget.readings={MOST}"]
     scenario = load_scenario("town", overrides=[*STATED["town"], *start])
-    rehearsal = Rehearsal(scenario, numbered(str(probes)), period=1.0)
+    rehearsal = SimulationRunner(scenario, numbered(str(probes)), period=1.0)
     mission = rehearsal.mission
     belief, truth = mission.loop.belief, rehearsal.truth.at(0.0)
     curve = Curve([], [], 0.0, 0)

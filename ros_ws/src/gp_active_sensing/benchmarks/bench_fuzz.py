@@ -206,8 +206,8 @@ def _answers(count: int) -> list[Sequence[object]]:
     from rclpy.serialization import serialize_message
     from std_msgs.msg import Header
 
-    from gp_active_sensing.messages.clouds import query_points
-    from gp_active_sensing.ros import outputs
+    from gp_active_sensing.messages.point_cloud import query_points
+    from gp_active_sensing.ros import to_messages as outputs
     from tests.fuzzing import mutated
     from tests.ros.test_expert import ASKING, absurd
     from tests.unit.expert.asking import registered

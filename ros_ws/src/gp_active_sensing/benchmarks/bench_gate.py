@@ -10,8 +10,8 @@ import numpy as np
 from common import STATED, Section
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.gate import Gate
-from gp_active_sensing.mission.stream_settings import ReadingConfig
+from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
+from gp_active_sensing.mission.stream_config import ReadingConfig
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.sim.world import World
@@ -81,8 +81,8 @@ def _row(
         size = float(truth.std())
         for kind in errors:
             loop = build_loop(scenario, world.topology)
-            judge = Gate(loop, 1e-9, config.gate_places)
-            gate = Gate(loop, config.gate if kind == "gated" else 0.0, config.gate_places)
+            judge = OutlierGate(loop, 1e-9, config.gate_places)
+            gate = OutlierGate(loop, config.gate if kind == "gated" else 0.0, config.gate_places)
             for i, place in enumerate(places.tolist()):
                 value = float(truth[place] + noise[i])
                 if kind == "clean" and loop.belief.observed.sum() >= config.gate_places:

@@ -25,10 +25,10 @@ from vbks_runs import Kept, Report, run_alone
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks.config import VbksConfig
-from gp_active_sensing.learning.vbks.data import Data, inducing_inputs, scaling_of
-from gp_active_sensing.learning.vbks.groups import partition
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection.config import VbksConfig
+from gp_active_sensing.learning.kernel_selection.data import Data, inducing_inputs, scaling_of
+from gp_active_sensing.learning.kernel_selection.kernel_groups import partition
 
 COMMAND = "python benchmarks/run.py vbks_cost"
 WANTED = 1.2
@@ -72,7 +72,7 @@ class Steps:
         setting: how.
     """
 
-    def __init__(self, rows: Rows, kernels: str, setting: VbksConfig) -> None:
+    def __init__(self, rows: Dataset, kernels: str, setting: VbksConfig) -> None:
         self.config = setting
         self.data = Data.of(rows, scaling_of(rows, setting), setting)
         made = [Composite(e, rows.dimensions) for e in kernel_set(kernels)]
@@ -86,8 +86,8 @@ class Steps:
     def _group(self, names: Sequence[str], steps: int) -> float:
         import torch
 
-        from gp_active_sensing.learning.vbks.optimiser import Optimiser
-        from gp_active_sensing.learning.vbks.state import begin
+        from gp_active_sensing.learning.kernel_selection.optimiser import Optimiser
+        from gp_active_sensing.learning.kernel_selection.state import begin
 
         device, kind = torch.device("cpu"), torch.float64
         made = [Composite(parse(name), self.data.rows.dimensions) for name in names]
@@ -123,7 +123,7 @@ def measured(point: dict[str, Any]) -> dict[str, Any]:
     setting = config(point["inducing"], point["batch"], point.get("way", "point"))
     if point["what"] == "against":
         return against(rows, setting, point)
-    from gp_active_sensing.learning.vbks import optimiser, select_kernels
+    from gp_active_sensing.learning.kernel_selection import optimiser, select_kernels
 
     assert optimiser is not None  # loaded before memory is looked at
     if point["what"] == "runs":
@@ -146,9 +146,9 @@ def measured(point: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def against(rows: Rows, setting: VbksConfig, point: dict[str, Any]) -> dict[str, Any]:
+def against(rows: Dataset, setting: VbksConfig, point: dict[str, Any]) -> dict[str, Any]:
     """Our step of many kernels, a kernel, and GPyTorch's step of the same ones, in turn."""
-    from gp_active_sensing.learning.vbks.svgp import Trainer
+    from gp_active_sensing.learning.kernel_selection.svgp import Trainer
 
     names = point["names"]
     ours = Steps(rows, ",".join(names), setting)

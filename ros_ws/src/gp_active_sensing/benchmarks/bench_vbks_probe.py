@@ -21,7 +21,7 @@ from vbks_runs import Kept, Report, error_of, run_alone, shown
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.kernel_model import KernelModel, write_model
 from gp_active_sensing.kernels.grammar import kernel_set
-from gp_active_sensing.learning.vbks.config import VbksConfig
+from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.metrics import rmspe
@@ -67,7 +67,7 @@ def arms(
 ) -> tuple[dict[str, BeliefConfig], KernelModel]:
     """The beliefs that the probe begins with, and what was learned of yesterday."""
     from gp_active_sensing.learning import PriorReadings, belief_section, learn
-    from gp_active_sensing.learning.vbks import select_kernels
+    from gp_active_sensing.learning.kernel_selection import select_kernels
 
     model = select_kernels(field.rows(), kernel_set(size.kernels), config(size, number))
     write_model(folder / "model.npz", model)

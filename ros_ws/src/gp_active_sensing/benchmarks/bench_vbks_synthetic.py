@@ -27,8 +27,8 @@ from vbks_synthetic_tables import (
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import kernel_set, parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks.config import VbksConfig
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 
 FULL = Size({"k12": (5, 500, 4), "k144": (5, 500, 4)})
 SMOKE = Size(
@@ -51,7 +51,7 @@ def config(size: Size, seed: int, **more: Any) -> VbksConfig:
 
 def learned(truth: Truth, kernels: str, seed: int, size: Size) -> dict[str, Any]:
     """One belief over kernels, stage by stage, and that of the best ones fitted anew."""
-    from gp_active_sensing.learning.vbks import select_kernels
+    from gp_active_sensing.learning.kernel_selection import select_kernels
 
     rows = synthetic(truth, seed, size.rows)
     _, steps, restarts = size.sets[kernels]
@@ -83,7 +83,7 @@ def learned(truth: Truth, kernels: str, seed: int, size: Size) -> dict[str, Any]
 
 def with_noise(truth: Truth, kernels: str, seed: int, size: Size, starts: int) -> dict[str, Any]:
     """The belief where the noise is not tiny, of all rows at once, from so many starts."""
-    from gp_active_sensing.learning.vbks import select_kernels
+    from gp_active_sensing.learning.kernel_selection import select_kernels
 
     rows = synthetic(truth, seed, size.rows)
     _, steps, _ = size.sets[kernels]
@@ -99,7 +99,7 @@ def with_noise(truth: Truth, kernels: str, seed: int, size: Size, starts: int) -
     }
 
 
-def same_as_truth(model: KernelModel, truth: Truth, rows: Rows) -> dict[str, Any]:
+def same_as_truth(model: KernelModel, truth: Truth, rows: Dataset) -> dict[str, Any]:
     """Which kernels have the true covariance, or say the same as the true kernel does."""
     found: dict[str, Any] = {"alike": [], "rebuilt": []}
     grid = np.linspace(-DOMAIN, DOMAIN, 81)[:, None]

@@ -21,7 +21,8 @@ from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Temperature
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 
 POSES_HZ = 50.0
 

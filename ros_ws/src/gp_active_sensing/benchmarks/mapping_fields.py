@@ -15,8 +15,8 @@ import numpy as np
 from belief_data import SHARE, Field, data_sets, rng_of
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.sim.field import FieldConfig
-from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading
-from gp_active_sensing.mission.jobs import PlanJob
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.requests import PlanRequest
 from gp_active_sensing.types import FloatArray
 
 Field = Callable[[FloatArray], FloatArray]
@@ -166,7 +166,7 @@ class MovingMission:
         self.now_ns = 1_000_000_000
         whole = {"plan_ahead": False, "run_dir": "", **parameters}
         config = from_mapping(ActiveSensingConfig, whole)
-        self.parts: Parts = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns)
+        self.parts: MissionComponents = build_parts(config, None, clock=lambda: 1e-9 * self.now_ns)
         self.mission = self.parts.mission
         self.topology = self.mission.loop.topology
         self.field = field
@@ -217,10 +217,10 @@ class MovingMission:
         for step in self.mission.step(self.now_ns):
             if step.plan is not None:
                 self._drive(step.plan.path)
-            if isinstance(step.job, PlanJob):
+            if isinstance(step.job, PlanRequest):
                 self._answer(step.job)
 
-    def _answer(self, job: PlanJob) -> None:
+    def _answer(self, job: PlanRequest) -> None:
         if not job.decide:
             self.mission.showing = False
             return

@@ -22,7 +22,8 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Temperature
 from std_srvs.srv import Trigger
 
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 
 __all__ = ["COLUMNS", "DEPTH", "NOISE", "ROWS", "SPACING", "Driver", "resident_mb", "spent_seconds"]
 

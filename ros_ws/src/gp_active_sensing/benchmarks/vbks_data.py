@@ -14,7 +14,7 @@ from network_data import Network, rows_of, san_jose
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.topology import Roads
 
 KEY = 0x7B5
@@ -80,20 +80,20 @@ def drawn(covariance: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray,
     return root @ white, solve_triangular(root.T, white, lower=False)
 
 
-def synthetic(truth: Truth, seed: int, more: int = MORE) -> Rows:
+def synthetic(truth: Truth, seed: int, more: int = MORE) -> Dataset:
     """[Teng2020, Sec. 6.1]: 256 values from the full process, the predictive mean at 1000 more."""
     rng = np.random.default_rng([KEY, TRUTHS.index(truth), seed])
     A = rng.uniform(-DOMAIN, DOMAIN, (FIRST, 1))
     _, weights = drawn(truth.covariance(A, A), rng)
     X = rng.uniform(-DOMAIN, DOMAIN, (more, 1))
-    return Rows(X, truth.covariance(X, A) @ weights, ("x",), "y", f"{truth.name}, seed {seed}")
+    return Dataset(X, truth.covariance(X, A) @ weights, ("x",), "y", f"{truth.name}, seed {seed}")
 
 
 @dataclass(frozen=True)
 class Measured:
     """Rows and the units that are left out together: readings, or sensors."""
 
-    rows: Rows
+    rows: Dataset
     units: np.ndarray
     unit: str
     what: str
@@ -111,7 +111,9 @@ def intel(folder: Path) -> Measured:
     hours = [(datetime.fromisoformat(line[0]) - first).total_seconds() / 3600.0 for line in table]
     X = [(*at[name], hour) for hour in hours for name in names]
     y = [float(v) for line in table for v in line[1:]]
-    rows = Rows(np.array(X), np.array(y), ("x", "y", "hours"), "temp", "Intel lab, 1-3 March 2004")
+    rows = Dataset(
+        np.array(X), np.array(y), ("x", "y", "hours"), "temp", "Intel lab, 1-3 March 2004"
+    )
     return Measured(rows, np.arange(len(y)), "°C", "readings")
 
 
@@ -126,12 +128,12 @@ def speeds(folder: Path) -> Measured:
     roads = san_jose_roads(network)
     X = np.tile(roads.features[network.places], (len(network.values), 1))
     units = np.tile(np.arange(len(network.places)), len(network.values))
-    rows = Rows(X, network.values.ravel(), roads.feature_names, "speed", "San Jose, 13 Mondays")
+    rows = Dataset(X, network.values.ravel(), roads.feature_names, "speed", "San Jose, 13 Mondays")
     return Measured(rows, units, "mph", "sensors")
 
 
-def some(rows: Rows, index: np.ndarray) -> Rows:
-    return Rows(
+def some(rows: Dataset, index: np.ndarray) -> Dataset:
+    return Dataset(
         rows.inputs[index], rows.outputs[index], rows.input_names, rows.output_name, rows.source
     )
 
@@ -195,6 +197,6 @@ def big_log(path: Path, count: int, seed: int = 0) -> None:
             np.savetxt(out, table, fmt="%.4f", delimiter=",")
 
 
-def big_rows(count: int, seed: int = 0) -> Rows:
+def big_rows(count: int, seed: int = 0) -> Dataset:
     table = np.vstack(list(big_pieces(count, seed)))
-    return Rows(table[:, :3], table[:, 3], ("x", "y", "hours"), "temp", "a drawn log")
+    return Dataset(table[:, :3], table[:, 3], ("x", "y", "hours"), "temp", "a drawn log")

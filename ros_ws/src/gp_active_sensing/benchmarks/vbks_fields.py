@@ -14,12 +14,12 @@ from vbks_data import KEY, Truth, drawn, san_jose_roads
 
 from gp_active_sensing.kernel_model import (
     History,
-    KernelBelief,
     KernelFit,
     KernelModel,
+    KernelPosterior,
     Scaling,
 )
-from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology
 from gp_active_sensing.topology.grid import make_grid
@@ -57,9 +57,9 @@ class Field:
     log: np.ndarray
     truth: Truth | None = None
 
-    def rows(self) -> Rows:
+    def rows(self) -> Dataset:
         names = self.topology.feature_names
-        return Rows(self.topology.features[self.places], self.log, names, "value", "yesterday")
+        return Dataset(self.topology.features[self.places], self.log, names, "value", "yesterday")
 
 
 @lru_cache(maxsize=1)
@@ -139,7 +139,7 @@ def informed(truth: Truth, noise: float = NOISE) -> KernelModel:
         1e-6, 0, "given", np.zeros((0, 3)),
     )  # fmt: skip
     one = np.ones(1)
-    belief = KernelBelief(nothing, np.eye(1), 1.0, one, nothing, one, 0.0)
+    belief = KernelPosterior(nothing, np.eye(1), 1.0, one, nothing, one, 0.0)
     history = History(one, (truth.name,), np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)))
     scaling = Scaling(np.zeros(2), np.ones(2), 0.0, 1.0)
     names = ("x", "y")

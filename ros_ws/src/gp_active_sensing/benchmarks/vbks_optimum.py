@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 from vbks_data import KEY
 
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.learning.vbks.covariances import Covariances
-from gp_active_sensing.learning.vbks.local_elbo import collapsed, sums
+from gp_active_sensing.learning.kernel_selection.covariances import Covariances
+from gp_active_sensing.learning.kernel_selection.local_elbo import collapsed, sums
 from gp_active_sensing.types import FloatArray
 
 DRAWS, FEW, NOISES = 300, 256, (0.02, 0.1, 0.4)

@@ -19,9 +19,8 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.promise import met
-from gp_active_sensing.engine.batch_plan import Joint
-from gp_active_sensing.engine.observations import Evidence
-from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.engine.batch_plan import BatchPlan
+from gp_active_sensing.engine.observations import Observations
 from gp_active_sensing.planning.base import (
     READINGS_SPENT,
     Policy,
@@ -31,6 +30,7 @@ from gp_active_sensing.planning.base import (
     rest,
     revisits,
 )
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan, PlanLimit
@@ -43,7 +43,7 @@ _QUERIES = 1
 """Keeps the draws of queries apart from those of the decision."""
 
 
-class SensingLoop(Evidence):
+class SensingLoop(Observations):
     """Readings -> belief -> plan.
 
     Args:
@@ -82,7 +82,7 @@ class SensingLoop(Evidence):
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
         check_fit(policy, belief, topology)
-        Allowance(topology, budget)  # knows its end place
+        BudgetConstraint(topology, budget)  # knows its end place
         super().__init__(
             topology, belief, budget=budget, retries=retries, snap_distance=snap_distance
         )
@@ -120,7 +120,7 @@ class SensingLoop(Evidence):
             self.belief,
             self.topology,
             rng=np.random.default_rng([self.seed, self.decisions, _QUERIES]),
-            state=Joint(self.policy_state, self.spent).policy_state,
+            state=BatchPlan(self.policy_state, self.spent).policy_state,
             places=places,
         )
         return tuple(int(place) for place in found)
@@ -201,7 +201,7 @@ class SensingLoop(Evidence):
             return no_plan(why)
         unavailable = frozenset(self.set_aside | self.blocked)
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
-        joint = Joint(self.policy_state, self.spent)
+        joint = BatchPlan(self.policy_state, self.spent)
         plan = joint.take(probe, at, {*unavailable, *pending})
         if plan is not None and self.fits(plan, remaining=replace(self.remaining, readings=left)):
             self.policy_state = joint.state()
@@ -275,7 +275,7 @@ class SensingLoop(Evidence):
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
             return False
-        allowance = Allowance(self.topology, in_metres(left, self.speed))
+        allowance = BudgetConstraint(self.topology, in_metres(left, self.speed))
         observed, goal = self.belief.observed, plan.waypoints[0]
         # A goal that is observed is to be read once more.
         reads = sum(not observed[place] for place in set(plan.path)) + int(observed[goal])

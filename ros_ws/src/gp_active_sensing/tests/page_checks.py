@@ -26,7 +26,7 @@ def check_arguments(use: str, arguments: list[str]) -> None:
 def check_parameters(text: str, folder: Path) -> None:
     """Check parameters of `active_sensing`, laid over the shipped file, as the node would."""
     from gp_active_sensing.config import from_mapping
-    from gp_active_sensing.mission.settings import ActiveSensingConfig
+    from gp_active_sensing.mission.config import ActiveSensingConfig
     from gp_active_sensing.planning import build_policy
     from gp_active_sensing.ros.parameter_files import check_parameter_file
     from gp_active_sensing.util.resources import find_resource

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.commands.reference import key_table
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.names import numbered
-from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
 from gp_active_sensing.ros.launches import launch_spec
 from gp_active_sensing.ros.launching import Argument
-from gp_active_sensing.ros.settings import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
+from gp_active_sensing.ros.node_configs import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
 from tests.pages import REPOSITORY
 
 __all__ = ["NODES", "PAGE", "SECTIONS", "generated", "parts", "written_anew"]

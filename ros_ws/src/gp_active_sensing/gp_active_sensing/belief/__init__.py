@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         LocationCovariance,
     )
     from gp_active_sensing.belief.drift import DriftConfig
+    from gp_active_sensing.belief.from_kernel_model import belief_of
     from gp_active_sensing.belief.given_covariance import GivenCovariance
     from gp_active_sensing.belief.graph_covariance import GraphCovariance
     from gp_active_sensing.belief.kernel_covariance import KernelCovariance
-    from gp_active_sensing.belief.learned import belief_of
     from gp_active_sensing.belief.mean import PriorMean
-    from gp_active_sensing.belief.own_model import as_begun, keep_model, with_mark
+    from gp_active_sensing.belief.run_copy import as_begun, keep_model, with_mark
 
 __all__ = [
     "Belief",
@@ -64,9 +64,9 @@ __getattr__, __dir__ = lazy_names(
         "given_covariance": ("GivenCovariance",),
         "graph_covariance": ("GraphCovariance",),
         "kernel_covariance": ("KernelCovariance",),
-        "learned": ("belief_of",),
+        "from_kernel_model": ("belief_of",),
         "mean": ("PriorMean",),
-        "own_model": (
+        "run_copy": (
             "as_begun",
             "keep_model",
             "with_mark",

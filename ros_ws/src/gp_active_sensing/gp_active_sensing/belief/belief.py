@@ -15,7 +15,7 @@ from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
-from gp_active_sensing.belief.drift.presence import Presence
+from gp_active_sensing.belief.drift.times import VisitTimes
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.mixture import Mixture
@@ -100,7 +100,7 @@ class Belief:
         self.drift = drift
         self._variance_said = False
         self._ageing = ageing_of(drift, covariance)
-        self._presence = Presence(covariance.n, matters=drift.changing)
+        self._presence = VisitTimes(covariance.n, matters=drift.changing)
         self._data = conditioning_for(
             covariance, mean, scale_known=scale_known, ageing=self._ageing
         )

@@ -79,7 +79,7 @@ def belief_on(
     if drift is not None:
         config = _with_drift(config, drift)
     if config.model is not None:
-        from gp_active_sensing.belief.learned import learned_belief
+        from gp_active_sensing.belief.from_kernel_model import learned_belief
 
         learned = learned_belief(config, topology.features, topology.feature_names, run_dir)
         learned.place_at(topology.positions)
@@ -162,7 +162,7 @@ def build_belief(
     """
     features = np.asarray(features, dtype=np.float64)
     if config.model is not None:
-        from gp_active_sensing.belief.learned import learned_belief
+        from gp_active_sensing.belief.from_kernel_model import learned_belief
 
         return learned_belief(config, features, names)
     if config.kernel == EMPIRICAL:

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from gp_active_sensing.belief.collapsed import Beside, CollapsedReadings
 from gp_active_sensing.belief.covariance import LocationCovariance
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.places import Beside, Places
-from gp_active_sensing.belief.projection import Projection
+from gp_active_sensing.belief.prediction_cache import PredictionCache
 from gp_active_sensing.belief.scale import integrate_scale
 from gp_active_sensing.belief.steepness import Steepness
 from gp_active_sensing.belief.unit_scale import unit_scale
@@ -39,7 +39,7 @@ class Slots(Protocol):
         ...
 
     @property
-    def stats(self) -> Places:
+    def stats(self) -> CollapsedReadings:
         """What the readings of each slot collapse to."""
         ...
 
@@ -77,7 +77,7 @@ class Conditioning:
         self.mean = mean
         self.scale_known = scale_known
         self.basis: FloatArray = mean.basis * mean.std
-        self.places = Places(covariance.n)
+        self.places = CollapsedReadings(covariance.n)
         self.order: list[int] = []
         self._stale: dict[int, None] = {}
         self.steepness: Steepness | None = None
@@ -85,7 +85,7 @@ class Conditioning:
         self._own = False
         """Some readings have brought a variance of their own."""
         self._unit: FloatArray | None = None
-        """(L,) see `Places.collapse`; None while the scale is known, or no reading brings any."""
+        """(L,) see `CollapsedReadings.collapse`; None with a known scale, or no reading."""
         self._amended: set[int] = set()
         """Of the stale ones, those whose rows hold a reading that is not there any more."""
         self.begin(covariance)
@@ -105,7 +105,7 @@ class Conditioning:
         self.floored_noise: FloatArray = np.maximum(self.noise, least)
         self.covariance = covariance
         self.factor = Factor(covariance, self.basis, self.mean.offset)
-        self._everywhere = Projection(covariance.n)
+        self._everywhere = PredictionCache(covariance.n)
         self._stale = dict.fromkeys(self.order)
         self._amended = set()
         self._unit = None
@@ -122,7 +122,7 @@ class Conditioning:
         self.places = self.places.copy()
         self.order = list(self.order)
         self.factor = self.factor.copy()
-        self._everywhere = Projection(self.covariance.n)
+        self._everywhere = PredictionCache(self.covariance.n)
         self._stale, self._amended = dict(self._stale), set(self._amended)
         self.steepness = None if self.steepness is None else self.steepness.copy()
 
@@ -183,7 +183,7 @@ class Conditioning:
             value: as the Gaussian process sees it.
             noise_variance: of the new one; None = σ_n²(λ).
             seconds: its time, of no consequence here.
-            off: see `Places.add`.
+            off: see `CollapsedReadings.add`.
         """
         self.places.remove(location, before[0], before[1], before[3])
         self.places.add(location, value, noise_variance, off)
@@ -216,7 +216,7 @@ class Conditioning:
         return self._everywhere.of(self.factor)
 
     def collapsed(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Return the places with a reading, mean, `log_within` and squares (L, D), see `Places`.
+        """Return places with a reading, mean, `log_within`, squares (L, D): `CollapsedReadings`.
 
         Call `update` first.
         """
@@ -381,7 +381,7 @@ class Conditioning:
     def _collapsed(
         self,
     ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray, float]:
-        """Return all places with a reading, what they collapse to (`Places`), and how many."""
+        """Return all places with a reading, their `CollapsedReadings`, and how many."""
         places = np.array(self.order)
         precision, mean, log_within, squares = self._collapse(places)
         return places, precision, mean, log_within, squares, int(self.places.count.sum())

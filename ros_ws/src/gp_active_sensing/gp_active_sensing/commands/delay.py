@@ -20,7 +20,7 @@ def delay(run_dir: Path, as_json: bool) -> None:
     drove straight on at one speed, or stood whenever it read.
     """
     from gp_active_sensing.mission.delays import advice, as_mapping
-    from gp_active_sensing.mission.lag import ENOUGH
+    from gp_active_sensing.mission.ingestion.delay_estimate import ENOUGH
     from gp_active_sensing.replay.delay import delays_in
 
     found = delays_in(run_dir)

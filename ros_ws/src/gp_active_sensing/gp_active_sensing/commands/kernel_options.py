@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning.sources import Asked
+    from gp_active_sensing.learning.data.sources import RowRequest
 
 __all__ = [
     "KERNEL_OPTIONS",
@@ -50,11 +50,11 @@ class KernelOptions:
     pose_topic: str | None
     pose_type: str | None
 
-    def asked(self, data: str, **said: Any) -> Asked:
+    def asked(self, data: str, **said: Any) -> RowRequest:
         """Return what the data are: these options, and those that `learn` always has."""
-        from gp_active_sensing.learning.sources import Asked
+        from gp_active_sensing.learning.data.sources import RowRequest
 
-        return Asked(
+        return RowRequest(
             data,
             inputs=tuple(name for word in (self.inputs or "").split(",") if (name := word.strip())),
             reading_topic=self.reading_topic or "",
@@ -156,7 +156,7 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of bags to a command; they are parameters named as those of `Asked`."""
+    """Add the options of bags to a command; they are parameters named as those of `RowRequest`."""
     for option in reversed(_OF_BAG):
         command = option(command)
     return command

@@ -18,10 +18,10 @@ from gp_active_sensing.commands.kernel_options import KernelOptions
 
 if TYPE_CHECKING:
     from gp_active_sensing.kernel_model import KernelModel
-    from gp_active_sensing.learning.screening import Way
-    from gp_active_sensing.learning.sources import Asked
-    from gp_active_sensing.learning.vbks import VbksConfig
-    from gp_active_sensing.learning.workplace import Workplace
+    from gp_active_sensing.learning.checkpoint_directory import CheckpointDirectory
+    from gp_active_sensing.learning.data.sources import RowRequest
+    from gp_active_sensing.learning.kernel_selection import VbksConfig
+    from gp_active_sensing.learning.two_stages import TwoStageSettings
 
 __all__ = ["learn_kernels"]
 
@@ -31,7 +31,7 @@ _KEPT = ("inducing", "batch", "hyperparameters", "whitened", "noise_floor", "pri
 
 
 def learn_kernels(
-    asked: Asked,
+    asked: RowRequest,
     options: KernelOptions,
     *,
     seed: int,
@@ -50,8 +50,13 @@ def learn_kernels(
         scale_given: the scale of `asked` is what the user said, not the default one.
     """
     from gp_active_sensing.kernel_model import read_model
-    from gp_active_sensing.learning.continued import asked_as_before
-    from gp_active_sensing.learning.workplace import NAME, claimed_name, folder_of, workplace
+    from gp_active_sensing.learning.checkpoint_directory import (
+        NAME,
+        claimed_name,
+        folder_of,
+        workplace,
+    )
+    from gp_active_sensing.learning.warm_start import asked_as_before
 
     _check_usage(options)
     earlier = None if options.earlier is None else read_model(options.earlier)
@@ -83,10 +88,10 @@ def learn_kernels(
 
 
 def _learn(
-    asked: Asked,
+    asked: RowRequest,
     options: KernelOptions,
     what: tuple[VbksConfig, tuple[Any, ...], KernelModel | None],
-    place: Workplace,
+    place: CheckpointDirectory,
     file: Path,
     *,
     quiet: bool,
@@ -98,14 +103,14 @@ def _learn(
 
     from gp_active_sensing.errors import MissingDependencyError
     from gp_active_sensing.kernel_model import write_model
-    from gp_active_sensing.learning.continued import as_before
+    from gp_active_sensing.learning.data.sources import load_rows
+    from gp_active_sensing.learning.data.times import origins_of
     from gp_active_sensing.learning.kernel_show import show_learning
-    from gp_active_sensing.learning.screening import learn_model
-    from gp_active_sensing.learning.sources import gather_rows
-    from gp_active_sensing.learning.times import origins_of
+    from gp_active_sensing.learning.two_stages import learn_model
+    from gp_active_sensing.learning.warm_start import as_before
 
     config, expressions, earlier = what
-    rows = gather_rows(asked, place.rows, origins_of(earlier))
+    rows = load_rows(asked, place.rows, origins_of(earlier))
     if earlier is not None:
         rows = as_before(rows, earlier)
     try:  # before the first word
@@ -141,14 +146,14 @@ def _learn(
     model = dataclasses.replace(model, settings=model.settings | told)
     write_model(file, model)
     if options.report is not None:
-        from gp_active_sensing.report.kernels import write_kernel_page
+        from gp_active_sensing.report.kernel_page import write_kernel_page
 
         write_kernel_page(model, options.report, rows)
     return model
 
 
 def _tell(
-    model: KernelModel, file: Path, asked: Asked, options: KernelOptions, *, as_json: bool
+    model: KernelModel, file: Path, asked: RowRequest, options: KernelOptions, *, as_json: bool
 ) -> None:
     """Print what was learned."""
     from gp_active_sensing.learning.kernel_lines import SHOWN, model_lines, model_mapping
@@ -188,7 +193,7 @@ def _settings(
     Those of an earlier model hold unless something else is said.
     """
     from gp_active_sensing.config import from_mapping
-    from gp_active_sensing.learning.vbks import VbksConfig
+    from gp_active_sensing.learning.kernel_selection import VbksConfig
     from gp_active_sensing.util.yaml_files import apply_overrides
 
     names = ("inducing", "batch", "iterations", "restarts", "hyperparameters", "device")
@@ -214,10 +219,10 @@ def _shares(text: str) -> list[float]:
     return found
 
 
-def _way(options: KernelOptions) -> Way:
-    from gp_active_sensing.learning.screening import Way
+def _way(options: KernelOptions) -> TwoStageSettings:
+    from gp_active_sensing.learning.two_stages import TwoStageSettings
 
-    return Way(
+    return TwoStageSettings(
         top=options.top,
         refit=options.refit,
         jobs=options.jobs or 1,
@@ -244,7 +249,7 @@ def _again(file: Path, options: KernelOptions) -> str:
 
 
 def _next(
-    file: Path, model: KernelModel, asked: Asked, *, report: bool
+    file: Path, model: KernelModel, asked: RowRequest, *, report: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield what can be done with the model now."""
     if not report:

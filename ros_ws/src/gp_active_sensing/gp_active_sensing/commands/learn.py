@@ -22,7 +22,7 @@ from gp_active_sensing.commands.kernel_options import (
 from gp_active_sensing.commands.kernels import learn_kernels
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning import Estimate, Job
+    from gp_active_sensing.learning import DataRequest, Estimate
 
 __all__ = ["learn"]
 
@@ -155,9 +155,9 @@ def learn(
     _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
     from gp_active_sensing.config import to_mapping
     from gp_active_sensing.errors import ConfigError
-    from gp_active_sensing.learning import belief_section, gather, section_text
+    from gp_active_sensing.learning import belief_section, load_readings, section_text
     from gp_active_sensing.learning import learn as search
-    from gp_active_sensing.learning.read_bag import is_bag
+    from gp_active_sensing.learning.data.bag import is_bag
     from gp_active_sensing.util.files import write_whole
 
     if is_bag(data):
@@ -166,7 +166,7 @@ def learn(
             "leaves of it, or kernels, with --kernels"
         )
         raise ConfigError(msg)
-    job = gather(
+    job = load_readings(
         data,
         scenario=scenario,
         map_file=map_file,
@@ -211,7 +211,7 @@ def _refuse(names: Sequence[str], why: str) -> None:
             raise click.UsageError(msg)
 
 
-def _remarks(job: Job, estimate: Estimate, overrides: tuple[str, ...]) -> dict[str, str]:
+def _remarks(job: DataRequest, estimate: Estimate, overrides: tuple[str, ...]) -> dict[str, str]:
     """Return what the section was learned from, and how sure it is."""
     from gp_active_sensing.kernels import graph_kernels
 

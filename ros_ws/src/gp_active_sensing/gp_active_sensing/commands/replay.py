@@ -76,12 +76,12 @@ def replay(
     from rich.console import Console
 
     from gp_active_sensing.commands.replay_console import Showing, end_lines
+    from gp_active_sensing.replay.options import ReplayOptions
     from gp_active_sensing.replay.run import replay_bag
-    from gp_active_sensing.replay.settings import Given
     from gp_active_sensing.report import write_report
     from gp_active_sensing.util.files import unused
 
-    given = Given(
+    given = ReplayOptions(
         scenario=scenario,
         params=params,
         map_file=map_file,

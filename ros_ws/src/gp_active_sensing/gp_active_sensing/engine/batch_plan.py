@@ -8,12 +8,12 @@ from typing import Any
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.types import Cost, Plan
 
-__all__ = ["Joint"]
+__all__ = ["BatchPlan"]
 
 _KEY = "joint"
 
 
-class Joint:
+class BatchPlan:
     """Plans that were chosen together, as part of the policy's state: a journal keeps them.
 
     They hold as long as no visit was made since: each probe takes its own when it is asked for.

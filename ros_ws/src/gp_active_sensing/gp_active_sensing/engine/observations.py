@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.engine.reservations import Promises
+from gp_active_sensing.engine.reservations import BudgetReservations
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.snapping import place_of
 from gp_active_sensing.types import Budget, Reading, Rejection, TellReport
 
-__all__ = ["Evidence"]
+__all__ = ["Observations"]
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ AHEAD = 60.0
 """How far ahead of the driver's clock a stamp may be, where the field changes [s]."""
 
 
-class Evidence:
+class Observations:
     """Takes readings into a belief and off a budget; a `SensingLoop` decides by it.
 
     Args:
@@ -57,7 +57,7 @@ class Evidence:
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
         """Places that gave no reading."""
-        self.promises = Promises()
+        self.promises = BudgetReservations()
         self.clock_ns: int | None = None
         """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
         self._misses: Counter[int] = Counter()
@@ -251,7 +251,7 @@ class Evidence:
         if not again:
             self.set_aside.add(location)
 
-    def _copy_into(self, other: Evidence) -> None:
+    def _copy_into(self, other: Observations) -> None:
         """Make a shallow copy independent: what this one takes from now on does not reach it."""
         other.belief = self.belief.copy()
         other.counts = self.counts.copy()

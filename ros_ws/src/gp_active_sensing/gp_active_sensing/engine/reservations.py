@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from gp_active_sensing.types import BoolArray
 
-__all__ = ["Promises"]
+__all__ = ["BudgetReservations"]
 
 
-class Promises:
+class BudgetReservations:
     """The ways of the last plans, and which of their goals are to be read once more.
 
     A place that is not observed costs a reading of the budget when it is read. So does a goal that
@@ -22,9 +22,9 @@ class Promises:
         self._due: dict[str, int] = {}
         """Goals that were observed when they were chosen, until they are read again; by probe."""
 
-    def copy(self) -> Promises:
+    def copy(self) -> BudgetReservations:
         """Return an independent copy."""
-        other = Promises()
+        other = BudgetReservations()
         other._ways, other._due = dict(self._ways), dict(self._due)
         return other
 
@@ -41,7 +41,7 @@ class Promises:
         if again:
             self._due[probe] = way[-1]
 
-    def take_over(self, other: Promises, probe: str) -> None:
+    def take_over(self, other: BudgetReservations, probe: str) -> None:
         """Take what another one keeps for a probe."""
         self._ways[probe] = other._ways.get(probe, ())
         self._due.pop(probe, None)

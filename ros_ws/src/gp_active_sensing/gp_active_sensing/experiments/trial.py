@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.sim import Scenario, build_loop, build_world
-from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.sim.mission import EventMission
 from gp_active_sensing.sim.rounds import Rounds
 from gp_active_sensing.types import Clock
 
@@ -56,7 +56,7 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
     if scenario.probes > 1:
         rounds = Rounds(scenario, world, loop)
         return Trial(scenario, tuple(rounds.play()), rounds.reason)
-    mission = Mission(scenario, world, loop)
+    mission = EventMission(scenario, world, loop)
     records = []
     while not mission.ended:
         mission.step()

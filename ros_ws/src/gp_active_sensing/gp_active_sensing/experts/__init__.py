@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.base import SOURCE, Expert, Field
     from gp_active_sensing.experts.build import build_expert, station_places
     from gp_active_sensing.experts.config import AnswersConfig, ExpertConfig
-    from gp_active_sensing.experts.consultation import Consultation
     from gp_active_sensing.experts.model import ModelExpert
-    from gp_active_sensing.experts.revisit import RevisitExpert
+    from gp_active_sensing.experts.query_log import QueryLog
+    from gp_active_sensing.experts.second_probe import RevisitExpert
     from gp_active_sensing.experts.simulated import Faults, SimulatedExpert, of_map
     from gp_active_sensing.experts.stations import StationsExpert
 
 __all__ = [
     "SOURCE",
     "AnswersConfig",
-    "Consultation",
     "Expert",
     "ExpertConfig",
     "Faults",
     "Field",
     "ModelExpert",
+    "QueryLog",
     "RevisitExpert",
     "SimulatedExpert",
     "StationsExpert",
@@ -49,9 +49,9 @@ __getattr__, __dir__ = lazy_names(
             "AnswersConfig",
             "ExpertConfig",
         ),
-        "consultation": ("Consultation",),
+        "query_log": ("QueryLog",),
         "model": ("ModelExpert",),
-        "revisit": ("RevisitExpert",),
+        "second_probe": ("RevisitExpert",),
         "simulated": (
             "Faults",
             "SimulatedExpert",

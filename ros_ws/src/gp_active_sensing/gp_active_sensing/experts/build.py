@@ -54,7 +54,7 @@ def build_expert(
     if config.kind == "none":
         return None
     from gp_active_sensing.experts.model import ModelExpert
-    from gp_active_sensing.experts.revisit import RevisitExpert
+    from gp_active_sensing.experts.second_probe import RevisitExpert
     from gp_active_sensing.experts.simulated import Faults
     from gp_active_sensing.experts.stations import StationsExpert
 

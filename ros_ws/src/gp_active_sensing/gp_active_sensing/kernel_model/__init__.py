@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from gp_active_sensing.kernel_model.model import (
         JITTER,
         History,
-        KernelBelief,
         KernelFit,
         KernelModel,
+        KernelPosterior,
         Scaling,
     )
     from gp_active_sensing.kernel_model.model_file import model_mark, read_model, write_model
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = [
     "JITTER",
     "History",
-    "KernelBelief",
     "KernelFit",
     "KernelModel",
+    "KernelPosterior",
     "Scaling",
     "kernel_belief",
     "model_mark",
@@ -38,7 +38,7 @@ __getattr__, __dir__ = lazy_names(
         "model": (
             "JITTER",
             "History",
-            "KernelBelief",
+            "KernelPosterior",
             "KernelFit",
             "KernelModel",
             "Scaling",

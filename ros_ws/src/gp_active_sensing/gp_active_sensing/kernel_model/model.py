@@ -14,7 +14,7 @@ import numpy as np
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["JITTER", "History", "KernelBelief", "KernelFit", "KernelModel", "Scaling"]
+__all__ = ["JITTER", "History", "KernelFit", "KernelModel", "KernelPosterior", "Scaling"]
 
 JITTER = 1e-6
 """K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
@@ -95,7 +95,7 @@ class KernelFit:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelBelief:
+class KernelPosterior:
     """q(g) = N(mean, root rootᵀ), and what it says of the kernels. [Teng2020, Eq. 13].
 
     Args:
@@ -116,7 +116,7 @@ class KernelBelief:
     softmax: FloatArray
     elbo: float
 
-    def ordered(self, order: IntArray) -> KernelBelief:
+    def ordered(self, order: IntArray) -> KernelPosterior:
         """Return the belief over the same kernels in another order (K,)."""
         # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
         triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
@@ -177,7 +177,7 @@ class KernelModel:
     """
 
     fits: tuple[KernelFit, ...]
-    belief: KernelBelief
+    belief: KernelPosterior
     dropped: tuple[tuple[str, str], ...]
     scaling: Scaling
     input_names: tuple[str, ...]

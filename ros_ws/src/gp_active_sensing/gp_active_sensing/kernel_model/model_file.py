@@ -17,15 +17,15 @@ import numpy as np
 
 from gp_active_sensing import __version__
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model.archive import HEADER, first_look, pack, unpack
-from gp_active_sensing.kernel_model.checks import Damaged, Entries, check_plain
 from gp_active_sensing.kernel_model.model import (
     History,
-    KernelBelief,
     KernelFit,
     KernelModel,
+    KernelPosterior,
     Scaling,
 )
+from gp_active_sensing.kernel_model.safe_npz import HEADER, first_look, pack, unpack
+from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReader, check_plain
 from gp_active_sensing.kernel_model.settings import check_settings
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MOST, parse
@@ -98,10 +98,10 @@ def model_from(data: bytes, source: str = "the model") -> KernelModel:
         header = _parsed(arrays.pop(HEADER, np.empty(0, np.uint8)).tobytes())
         if header.get("digest") != _digest(header, arrays):
             msg = "its digest is not that of its contents"
-            raise Damaged(msg)
+            raise CorruptModelError(msg)
         check_plain(header, "header")
-        return _model(Entries(header, "header"), arrays).ordered()
-    except Damaged as error:
+        return _model(HeaderReader(header, "header"), arrays).ordered()
+    except CorruptModelError as error:
         raise _damaged(source, error) from error
 
 
@@ -117,7 +117,7 @@ def _check_version(raw: bytes, source: str) -> None:
     version = header.get("version")
     if version is None or (isinstance(version, int | float) and version < VERSION):
         msg = f"format {version!r}, expected {VERSION}"
-        raise Damaged(msg)
+        raise CorruptModelError(msg)
     if version != VERSION:
         by = ascii(header.get("written_by"))[:40].strip("'")
         msg = (
@@ -191,7 +191,7 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
         found = hashlib.sha256(json.dumps(rest, sort_keys=True).encode("utf-8"))
     except (TypeError, ValueError, RecursionError) as error:
         msg = f"settings are no plain data: {error}"
-        raise Damaged(msg) from error
+        raise CorruptModelError(msg) from error
     for key in sorted(arrays):
         found.update(f"{key} {arrays[key].shape}".encode())
         found.update(arrays[key].tobytes())
@@ -206,27 +206,27 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         header = json.loads(raw)
     except (ValueError, RecursionError) as error:
         msg = f"header: {error}"
-        raise Damaged(msg) from error
+        raise CorruptModelError(msg) from error
     if not isinstance(header, dict):
         msg = f"header: expected an object, got {type(header).__name__}"
-        raise Damaged(msg)
+        raise CorruptModelError(msg)
     return header
 
 
-def _model(header: Entries, arrays: dict[str, FloatArray]) -> KernelModel:
+def _model(header: HeaderReader, arrays: dict[str, FloatArray]) -> KernelModel:
     """Return the model; every number is checked."""
-    found = Entries(arrays, "")
+    found = HeaderReader(arrays, "")
     names = tuple(header.texts("input_names", least=1))
     d = len(names)
     fits = tuple(
-        _fit(Entries(entry, f"kernels[{k}]"), found, k, d)
+        _fit(HeaderReader(entry, f"kernels[{k}]"), found, k, d)
         for k, entry in enumerate(header.items("kernels", least=1))
     )
     K = len(fits)
     if len({fit.name for fit in fits}) != K:
         msg = "kernels: one comes twice"
-        raise Damaged(msg)
-    belief = KernelBelief(
+        raise CorruptModelError(msg)
+    belief = KernelPosterior(
         mean=found.array("belief.mean", (K,)),
         root=found.array("belief.root", (K, K)),
         prior_std=header.number("prior_std", above=0.0),
@@ -238,10 +238,10 @@ def _model(header: Entries, arrays: dict[str, FloatArray]) -> KernelModel:
     for key in ("probabilities", "softmax"):
         if abs(float(getattr(belief, key).sum()) - 1.0) > 1e-6:
             msg = f"belief.{key}: expected them to sum to 1"
-            raise Damaged(msg)
+            raise CorruptModelError(msg)
     if not (belief.root.diagonal() > 0.0).all() or np.triu(belief.root, 1).any():
         msg = "belief.root: expected a Cholesky factor"
-        raise Damaged(msg)
+        raise CorruptModelError(msg)
     took_part = tuple(header.texts("history_names"))
     T = found.length("history.rows")
     shape = (T, len(took_part))
@@ -260,7 +260,7 @@ def _model(header: Entries, arrays: dict[str, FloatArray]) -> KernelModel:
     )
     found.all_used()
     settings = header.mapping("settings")
-    check_settings(Entries(settings, "settings"))
+    check_settings(HeaderReader(settings, "settings"))
     return KernelModel(
         fits=fits,
         belief=belief,
@@ -275,20 +275,20 @@ def _model(header: Entries, arrays: dict[str, FloatArray]) -> KernelModel:
     )
 
 
-def _fit(entry: Entries, found: Entries, k: int, d: int) -> KernelFit:
+def _fit(entry: HeaderReader, found: HeaderReader, k: int, d: int) -> KernelFit:
     try:
         composite = Composite(parse(entry.text("name", most=_NAME)), d)
     except ConfigError as error:
-        raise Damaged(str(error)) from error
+        raise CorruptModelError(str(error)) from error
     P, M = composite.size, found.length(f"fit{k}.mean")
     if not M:
         msg = f"fit{k}: expected at least one inducing variable"
-        raise Damaged(msg)
+        raise CorruptModelError(msg)
     theta_mean = found.array(f"fit{k}.theta_mean", (P,), low=-_LOG, high=_LOG)
     theta_root = found.triangle(f"fit{k}.theta_root", P, _DOUBT)
     if (theta_root**2).sum(axis=1).max() > _DOUBT**2:
         msg = f"fit{k}.theta_root: expected standard deviations of {_DOUBT:g} at most"
-        raise Damaged(msg)
+        raise CorruptModelError(msg)
     return KernelFit(
         composite=composite,
         bound=entry.number("bound"),

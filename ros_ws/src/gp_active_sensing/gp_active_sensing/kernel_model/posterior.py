@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import log_softmax, ndtri, softmax
 
-from gp_active_sensing.kernel_model.model import KernelBelief
+from gp_active_sensing.kernel_model.model import KernelPosterior
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["SAMPLES", "kernel_belief"]
@@ -64,7 +64,7 @@ def kernel_belief(
     prior_std: float = 1.0,
     samples: int = SAMPLES,
     seed: int = 0,
-) -> KernelBelief:
+) -> KernelPosterior:
     r"""Return the Gaussian q(g) of largest ELBO, and the belief over kernels that follows.
 
     The gradients of an expectation under a Gaussian by its mean and covariance are those of
@@ -100,7 +100,7 @@ def kernel_belief(
     if L.size == 1:
         one = np.ones(1)
         root = np.array([[float(prior_std)]])
-        return KernelBelief(0.0 * one, root, float(prior_std), one, 0.0 * one, one, float(L[0]))
+        return KernelPosterior(0.0 * one, root, float(prior_std), one, 0.0 * one, one, float(L[0]))
     # In the order of the bounds, so that the order they came in has no consequence.
     order = np.argsort(-L, kind="stable")
     highest = float(L[order[0]])
@@ -113,7 +113,7 @@ def kernel_belief(
     p = softmax(mean + rng.standard_normal((samples, L.size)) @ root.T, axis=1)
     back = np.argsort(order, kind="stable")
     covariance = (root @ root.T)[np.ix_(back, back)]
-    return KernelBelief(
+    return KernelPosterior(
         mean=mean[back],
         root=np.linalg.cholesky(covariance),
         prior_std=float(prior_std),

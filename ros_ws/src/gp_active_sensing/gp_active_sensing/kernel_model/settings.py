@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gp_active_sensing.kernel_model.checks import Damaged, Entries
+from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReader
 
 __all__ = ["TRANSFORMS", "check_settings"]
 
@@ -12,7 +12,7 @@ TRANSFORMS = ("identity", "log")
 """Of the outputs, as a belief has them."""
 
 
-def check_settings(settings: Entries) -> None:
+def check_settings(settings: HeaderReader) -> None:
     """Refuse settings that cannot be used as they are meant to be.
 
     Raises:
@@ -26,7 +26,7 @@ def check_settings(settings: Entries) -> None:
         transforms = {s.text("transform") for s in (settings, recipe) if s.has("transform")}
         if len(transforms) > 1:
             msg = f"settings: expected one transform, got {' and '.join(sorted(transforms))}"
-            raise Damaged(msg)
+            raise CorruptModelError(msg)
     if settings.has("vbks"):
         _check_vbks(settings.inside("vbks"))
     if settings.has("screening"):
@@ -44,7 +44,7 @@ def check_settings(settings: Entries) -> None:
             versions.text(key)
 
 
-def _check_recipe(recipe: Entries) -> None:
+def _check_recipe(recipe: HeaderReader) -> None:
     """Check how rows were read; what it takes to read others in the same way."""
     for key in ("kind", "map", "scenario"):
         if recipe.has(key):
@@ -53,7 +53,7 @@ def _check_recipe(recipe: Entries) -> None:
         recipe.one_of("transform", *TRANSFORMS)
     if recipe.has("scale") and recipe.number("scale") == 0.0:
         msg = "settings.recipe.scale: expected a number other than 0"
-        raise Damaged(msg)
+        raise CorruptModelError(msg)
     if not recipe.has("times"):
         return
     times = recipe.inside("times")
@@ -66,10 +66,10 @@ def _check_recipe(recipe: Entries) -> None:
                 f"settings.recipe.times.{name}: expected a time such as 2024-03-01T06:30:00+00:00, "
                 f"got {stamp[:40]!r}"
             )
-            raise Damaged(msg) from error
+            raise CorruptModelError(msg) from error
 
 
-def _check_vbks(vbks: Entries) -> None:
+def _check_vbks(vbks: HeaderReader) -> None:
     """Check the settings that a model is pruned, shown and continued with."""
     for key, low in (("inducing", 1), ("batch", 1), ("iterations", 1), ("samples", 2), ("seed", 0)):
         if vbks.has(key):
@@ -84,7 +84,7 @@ def _check_vbks(vbks: Entries) -> None:
         vbks.one_of("hyperparameters", "full", "point")
 
 
-def _check_screening(screening: Entries) -> None:
+def _check_screening(screening: HeaderReader) -> None:
     """Check what is known of kernels that were fitted twice."""
     screening.whole("inducing", 1)
     count = len(screening.texts("kernels", least=1))
@@ -93,4 +93,4 @@ def _check_screening(screening: Entries) -> None:
             continue
         if len(screening.numbers(key)) != count:
             msg = f"settings.screening.{key}: expected {count} numbers, one a kernel"
-            raise Damaged(msg)
+            raise CorruptModelError(msg)

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning.fit import Estimate, learn
-    from gp_active_sensing.learning.job import Job, gather
-    from gp_active_sensing.learning.readings import (
+    from gp_active_sensing.learning.data.dataset import Dataset
+    from gp_active_sensing.learning.data.readings import (
         PriorReadings,
         read_csv,
         read_run,
         read_scenario,
     )
-    from gp_active_sensing.learning.rows import Rows
-    from gp_active_sensing.learning.section import belief_section, section_text
+    from gp_active_sensing.learning.data.request import DataRequest, load_readings
+    from gp_active_sensing.learning.export_config import belief_section, section_text
+    from gp_active_sensing.learning.fit import Estimate, learn
 
 __all__ = [
+    "DataRequest",
+    "Dataset",
     "Estimate",
-    "Job",
     "PriorReadings",
-    "Rows",
     "belief_section",
-    "gather",
     "learn",
+    "load_readings",
     "read_csv",
     "read_run",
     "read_scenario",
@@ -42,18 +42,18 @@ __getattr__, __dir__ = lazy_names(
             "Estimate",
             "learn",
         ),
-        "job": (
-            "Job",
-            "gather",
+        "data.request": (
+            "DataRequest",
+            "load_readings",
         ),
-        "readings": (
+        "data.readings": (
             "PriorReadings",
             "read_csv",
             "read_run",
             "read_scenario",
         ),
-        "rows": ("Rows",),
-        "section": (
+        "data.dataset": ("Dataset",),
+        "export_config": (
             "belief_section",
             "section_text",
         ),

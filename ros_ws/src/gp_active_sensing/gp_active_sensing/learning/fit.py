@@ -11,8 +11,8 @@ import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.errors import BeliefError, ConfigError, MissingDependencyError
-from gp_active_sensing.learning.problem import pose
-from gp_active_sensing.learning.readings import PriorReadings
+from gp_active_sensing.learning.data.readings import PriorReadings
+from gp_active_sensing.learning.problem import build_problem
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 
@@ -98,7 +98,7 @@ def learn(
     of the length-scale the one that a belief without length-scales has on this map, of signal,
     noise and place part about 1, 0.3 and 0.3 standard deviations of the readings, each within a
     factor e. The optimum is searched from several starts with L-BFGS. The place part is learned
-    where the noise is known or places were read again, see `pose`.
+    where the noise is known or places were read again, see `build_problem`.
 
     Args:
         config: kernel, mean and transform; its lists of candidates do not matter.
@@ -133,7 +133,7 @@ def learn(
         logger.info(
             "%s: %d of %d places used", readings.source, subset, len(np.unique(readings.places))
         )
-    problem = pose(config, topology, used, per_feature=per_feature, noise=noise)
+    problem = build_problem(config, topology, used, per_feature=per_feature, noise=noise)
     model = Model(problem)
     found = [_search(model, start) for start in problem.starts(starts)]
     good = sorted((f for f in found if math.isfinite(f[0])), key=lambda f: f[0])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.learning.vbks.config import Progress
+from gp_active_sensing.learning.kernel_selection.config import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,13 @@ import numpy as np
 import torch
 
 from gp_active_sensing.errors import BeliefError
-from gp_active_sensing.learning.problem import NOISE_SHARE, PLACE_SHARE, SPREAD, VAGUE, Problem
+from gp_active_sensing.learning.problem import (
+    NOISE_SHARE,
+    PLACE_SHARE,
+    SPREAD,
+    VAGUE,
+    MarginalLikelihoodProblem,
+)
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["Model"]
@@ -26,7 +32,7 @@ class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
     has_lengthscale = True
 
-    def __init__(self, problem: Problem, **options: Any) -> None:
+    def __init__(self, problem: MarginalLikelihoodProblem, **options: Any) -> None:
         super().__init__(**options)
         assert problem.spectrum is not None
         self._nu = problem.smoothness
@@ -54,7 +60,7 @@ class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
         return torch.where(same, torch.ones_like(correlation), correlation)
 
 
-def _correlation(problem: Problem) -> Any:
+def _correlation(problem: MarginalLikelihoodProblem) -> Any:
     """Return the kernel without its variance, its length-scale by its logarithm."""
     options: dict[str, Any] = {
         "lengthscale_constraint": gpytorch.constraints.Positive(
@@ -73,7 +79,7 @@ def _correlation(problem: Problem) -> Any:
 
 
 class Model:
-    """Log posterior density of the parameters of `Problem.stds`, with its gradient.
+    """Log posterior density of `MarginalLikelihoodProblem.stds`, with its gradient.
 
     With n_i readings of place i, of mean z̄_i, and W the sum of their squares about these means:
 
@@ -86,7 +92,7 @@ class Model:
         problem: what is learned.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: MarginalLikelihoodProblem) -> None:
         self.problem = problem
         self._x = torch.from_numpy(problem.inputs)
         self._y = torch.from_numpy(problem.values)

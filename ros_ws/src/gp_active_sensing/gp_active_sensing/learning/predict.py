@@ -14,9 +14,9 @@ import numpy as np
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, suggest
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.learning.columns import check_column, listed
-from gp_active_sensing.learning.table import Table
-from gp_active_sensing.learning.times import check_stamps, origins_of
+from gp_active_sensing.learning.data.columns import check_column, listed
+from gp_active_sensing.learning.data.table import Table
+from gp_active_sensing.learning.data.times import check_stamps, origins_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, making_whole

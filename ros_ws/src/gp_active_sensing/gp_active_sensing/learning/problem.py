@@ -14,11 +14,11 @@ from gp_active_sensing.belief.spectrum import Spectrum, laplacian_spectrum
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import graph_kernels
-from gp_active_sensing.learning.readings import PriorReadings
+from gp_active_sensing.learning.data.readings import PriorReadings
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["LEARNABLE", "NOISE_SHARE", "REPEATS", "Problem", "pose"]
+__all__ = ["LEARNABLE", "NOISE_SHARE", "REPEATS", "MarginalLikelihoodProblem", "build_problem"]
 
 LEARNABLE = ("se", "matern12", "matern32", "matern52", "graph_matern")
 """Kernels whose length-scale can be learned: those that there are derivatives of."""
@@ -36,7 +36,7 @@ VAGUE = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class MarginalLikelihoodProblem:
     """Readings as the Gaussian process sees them, with everything in units of order one.
 
     Readings of one place are kept as their number, their mean and, of all places together, the sum
@@ -126,14 +126,14 @@ class Problem:
         return np.array(points)
 
 
-def pose(
+def build_problem(
     config: BeliefConfig,
     topology: Topology,
     readings: PriorReadings,
     *,
     per_feature: bool = False,
     noise: float | None = None,
-) -> Problem:
+) -> MarginalLikelihoodProblem:
     """Return the problem of learning a belief's length-scale, signal, noise and place part.
 
     Args:
@@ -188,7 +188,7 @@ def pose(
         mean = PriorMean.linear(topology.columns(config.mean_features)[0], 0.0, 1.0)
     else:
         mean = PriorMean.constant(topology.n, 0.0, 1.0)
-    return Problem(
+    return MarginalLikelihoodProblem(
         kernel,
         config.smoothness,
         inputs,

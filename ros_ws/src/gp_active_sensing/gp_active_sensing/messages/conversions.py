@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.messages.fields import FieldPath, MessageTypes
+from gp_active_sensing.messages.field_path import FieldPath, MessageTypes
 from gp_active_sensing.mission.poses import Pose
 
 __all__ = [

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.records.events import blocked_event
 
-__all__ = ["Blocked"]
+__all__ = ["BlockedPlaces"]
 
 logger = logging.getLogger(__name__)
 
 
-class Blocked:
+class BlockedPlaces:
     """Keeps `SensingLoop.blocked`; used under the mission's lock.
 
     A place that was blocked more often than a visit is repeated (`mission.retries`) is set aside:
@@ -42,7 +42,7 @@ class Blocked:
         self._journal = journal
         self._times: Counter[int] = Counter()
 
-    def watch(self, probe: Probe, now_ns: int) -> None:
+    def watch(self, probe: ProbeState, now_ns: int) -> None:
         """Give the waypoint of a probe up that does not get on with its drive."""
         config = self.config
         plan = probe.plan or probe.stages.home
@@ -65,7 +65,7 @@ class Blocked:
             patience,
         )
 
-    def give_up(self, probe: Probe, now_ns: int, why: str) -> None:
+    def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
         """Drop the decision that a probe carries out, and block its place.
 
         A place that has been read (`mission.arrival: radius`) is done without being reached.

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from gp_active_sensing.types import Clock
 
-__all__ = ["ClockWatch"]
+__all__ = ["ClockMonitor"]
 
 
-class ClockWatch:
+class ClockMonitor:
     """Compares two clocks each time the mission looks at one of them.
 
     The node's clock is read between two readings of the monotonic one, so that it is known between

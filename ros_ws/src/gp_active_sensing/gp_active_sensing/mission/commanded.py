@@ -18,17 +18,17 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.blocked import Blocked
+from gp_active_sensing.mission.blocked import BlockedPlaces
 from gp_active_sensing.mission.command_words import budget_words, loudness
-from gp_active_sensing.mission.consulting import Consulting
+from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
+from gp_active_sensing.mission.expert_queries import ExpertQueries
+from gp_active_sensing.mission.fleet import OFF_LIST, Fleet
 from gp_active_sensing.mission.inbox import Inbox
+from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.latency import Latency
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.roster import OFF_LIST, Roster
-from gp_active_sensing.mission.settings import MissionConfig
+from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.step_clock import StepClock
-from gp_active_sensing.mission.trace import Trace
 from gp_active_sensing.records.events import budget_event, state_event
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan
 
@@ -53,21 +53,21 @@ class Commanded:
     def __init__(
         self,
         loop: SensingLoop,
-        probes: Sequence[Probe],
+        probes: Sequence[ProbeState],
         inbox: Inbox,
         config: MissionConfig,
         *,
         clock: Clock,
         journal: Callable[[dict[str, Any]], None] = lambda event: None,
-        make_probe: Callable[[str], Probe] | None = None,
+        make_probe: Callable[[str], ProbeState] | None = None,
         step_clock: StepClock | None = None,
     ) -> None:
         self.loop = loop
         self._make_probe = make_probe
-        self.roster = Roster(probes, config, journal)
+        self.roster = Fleet(probes, config, journal)
         self.inbox = inbox
         self.config = config
-        self.blocked = Blocked(loop, config, journal)
+        self.blocked = BlockedPlaces(loop, config, journal)
         self.budget = replace(probes[0].purse, readings=loop.remaining.readings)
         """What may be spent in all: readings of the mission, metres and seconds of each probe."""
         self.lock = threading.RLock()
@@ -85,7 +85,7 @@ class Commanded:
         """Number of the job whose answer was the end."""
         self._last_words = False
         """The mission ended without a job, and what is known is still to be shown."""
-        self.trace: Trace | None = None
+        self.trace: InputLog | None = None
         """Hears which messages were used when, beside the events."""
         self.strangers: Counter[str] = Counter()
         """Messages of probes that are not in the mission."""
@@ -101,17 +101,17 @@ class Commanded:
         self._journal = journal
 
     @property
-    def probes(self) -> dict[str, Probe]:
+    def probes(self) -> dict[str, ProbeState]:
         """Every probe by its name, gone ones too."""
         return self.roster.probes
 
     @property
-    def probe(self) -> Probe:
+    def probe(self) -> ProbeState:
         """The probe of a mission of one, the first of several."""
         return next(iter(self.probes.values()))
 
     @property
-    def consulting(self) -> Consulting | None:
+    def consulting(self) -> ExpertQueries | None:
         """Asks an expert before a decision, where there is one that the policy wants to ask."""
         return self.decisions.consulting
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.consulting import Consulting
+from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.first_leg import first_leg_refusal
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob
+from gp_active_sensing.mission.fleet import Fleet
 from gp_active_sensing.mission.latency import Latency
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.roster import Roster
+from gp_active_sensing.mission.probe import ProbeState
+from gp_active_sensing.mission.requests import PlanAheadRequest, PlanRequest
 from gp_active_sensing.records.events import asked_event, decision_event, left_words
 from gp_active_sensing.types import Clock, Plan
 
@@ -34,7 +34,7 @@ class Decisions:
     def __init__(
         self,
         loop: SensingLoop,
-        roster: Roster,
+        roster: Fleet,
         clock: Clock,
         journal: Callable[[dict[str, Any]], None],
     ) -> None:
@@ -49,7 +49,7 @@ class Decisions:
         """Of the newest job; an answer to an older one is not used."""
         self.whom = ""
         """Name of the probe that the newest job is for."""
-        self.open: PlanJob | None = None
+        self.open: PlanRequest | None = None
         """A decision that was being computed when the process was killed, to be computed first."""
         self.latency = Latency()
         """From the message that completed a place to the next waypoint."""
@@ -59,7 +59,7 @@ class Decisions:
         """Probes that are to be asked for in this round, where they are decided for together."""
         self.refusal = ""
         """Why the newest answer is not given out, and the mission has to pause."""
-        self.consulting: Consulting | None = None
+        self.consulting: ExpertQueries | None = None
         """Asks an expert before a decision; None = nobody does."""
         self._clock = clock
         self._journal = journal
@@ -75,7 +75,7 @@ class Decisions:
         for probe in self.roster.probes.values():
             probe.ahead.drop()
 
-    def forget(self, probe: Probe) -> None:
+    def forget(self, probe: ProbeState) -> None:
         """Use no answer that is under way for a probe: it has gone."""
         if self.running and self.whom == probe.name:
             self.number += 1
@@ -87,7 +87,7 @@ class Decisions:
 
     # -- handed out ----------------------------------------------------------------------------
 
-    def next_job(self, now_ns: int) -> PlanJob | None:
+    def next_job(self, now_ns: int) -> PlanRequest | None:
         """Return the next decision to be taken, None when there is none or one is under way."""
         if self.running:
             return None
@@ -112,7 +112,7 @@ class Decisions:
             return self.job_for(probe, pending, waiting, now_ns)
         return None
 
-    def _asked_for(self, now_ns: int) -> list[Probe]:
+    def _asked_for(self, now_ns: int) -> list[ProbeState]:
         """Return the probes to be decided for now: those that wait, or those of this round."""
         waiting = [probe for probe in self.roster.waiting if not probe.needs_reading]
         if not self.roster.config.together:
@@ -124,28 +124,28 @@ class Decisions:
             self.round = {probe.name for probe in waiting}
         return [probe for probe in waiting if probe.name in self.round]
 
-    def _has_consulted(self, probe: Probe, now_ns: int) -> bool:
+    def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
         """Say whether the expert has answered, if there is one, or was waited for long enough."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.roster.pending(probe))
         return self.consulting.ready(now_ns, left)
 
-    def _others_waiting(self, probe: Probe, now_ns: int) -> dict[str, int | None]:
+    def _others_waiting(self, probe: ProbeState, now_ns: int) -> dict[str, int | None]:
         """Return which other probes wait for a decision, and where each of them stands."""
         others = [other for other in self._asked_for(now_ns) if other is not probe]
         return {other.name: other.at for other in others if self._knows_where(other)}
 
     def job_for(
         self,
-        probe: Probe,
+        probe: ProbeState,
         pending: tuple[int, ...],
         waiting: Mapping[str, int | None],
         now_ns: int,
-    ) -> PlanJob:
+    ) -> PlanRequest:
         """Return the job to decide for a probe from what is known now."""
         self.whom = probe.name
-        return PlanJob(
+        return PlanRequest(
             probe.homeward.snapshot(probe.at),
             probe.at,
             self.number,
@@ -157,7 +157,7 @@ class Decisions:
             now_ns=now_ns,
         )
 
-    def _knows_where(self, probe: Probe) -> bool:
+    def _knows_where(self, probe: ProbeState) -> bool:
         """Say whether a decision can be taken from where a probe is; note where that is."""
         probe.ahead.drop()
         if probe.at is not None:
@@ -180,7 +180,7 @@ class Decisions:
         )  # fmt: skip
         return True
 
-    def next_ahead(self) -> AheadJob | None:
+    def next_ahead(self) -> PlanAheadRequest | None:
         """Return the decision to be foreseen, None when there is none or it is under way."""
         # Another probe's decision or reading would make what was foreseen worthless.
         if self.running or len(self.roster.probes) > 1:
@@ -196,7 +196,7 @@ class Decisions:
 
     # -- taken ---------------------------------------------------------------------------------
 
-    def take(self, job: PlanJob, plan: Plan, now_ns: int) -> bool:
+    def take(self, job: PlanRequest, plan: Plan, now_ns: int) -> bool:
         """Take the answer to a job; say whether it is used."""
         self.running = False
         probe = self.roster.probes[job.probe]
@@ -225,7 +225,7 @@ class Decisions:
             probe.resting = plan.reason or "nothing is left to observe"
         return True
 
-    def _still_holds(self, probe: Probe, waypoint: int, asked: SensingLoop) -> bool:
+    def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
         """Say whether a place may still be chosen for a probe, as it was on a copy of the loop."""
         pending = self.roster.pending(probe)
         read = self.loop.belief.observed[waypoint] and not asked.promises.is_due(waypoint)
@@ -234,7 +234,7 @@ class Decisions:
         left = self.loop.readings_for(probe.name, pending)
         return left is None or left > 0
 
-    def take_foreseen(self, probe: Probe, now_ns: int) -> PlanJob | None:
+    def take_foreseen(self, probe: ProbeState, now_ns: int) -> PlanRequest | None:
         """Go on as foreseen, if that fits; return a job that records the stage that ended."""
         finished = probe.finished
         if finished is None or self.running:
@@ -244,13 +244,13 @@ class Decisions:
         if found is None:
             return None
         plan, value = found
-        report = PlanJob(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
+        report = PlanRequest(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
         self._carry_out(probe, plan, probe.since, now_ns, foreseen_for=value)
         return report
 
     def _carry_out(
         self,
-        probe: Probe,
+        probe: ProbeState,
         plan: Plan,
         since: float,
         now_ns: int,

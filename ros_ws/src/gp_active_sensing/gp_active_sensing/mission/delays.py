@@ -6,7 +6,12 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from gp_active_sensing.mission.lag import CANDIDATES, LEAST, DelayEstimate, LagWatch
+from gp_active_sensing.mission.ingestion.delay_estimate import (
+    CANDIDATES,
+    LEAST,
+    DelayEstimate,
+    DelayMonitor,
+)
 
 __all__ = ["advice", "as_mapping", "delays_of", "say_delay"]
 
@@ -58,7 +63,7 @@ def as_mapping(estimate: DelayEstimate, delay: float) -> dict[str, Any]:
     }
 
 
-def say_delay(watch: LagWatch, name: str, delay: float) -> None:
+def say_delay(watch: DelayMonitor, name: str, delay: float) -> None:
     """Say of a probe that its readings are better explained by other stamps, when that is new."""
     if watch.estimate is None:
         return
@@ -75,7 +80,7 @@ def say_delay(watch: LagWatch, name: str, delay: float) -> None:
     )
 
 
-def delays_of(probes: Iterable[tuple[str, LagWatch, float]]) -> list[dict[str, Any]]:
+def delays_of(probes: Iterable[tuple[str, DelayMonitor, float]]) -> list[dict[str, Any]]:
     """Return the delays that were found, as plain data.
 
     Args:

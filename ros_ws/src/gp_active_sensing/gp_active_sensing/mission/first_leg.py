@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.types import Plan
 
 __all__ = ["first_leg_refusal"]
 
 
-def first_leg_refusal(probe: Probe, plan: Plan) -> str:
+def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
     """Return why a probe must not set out on its first leg, "" when it may, or has before.
 
     Args:

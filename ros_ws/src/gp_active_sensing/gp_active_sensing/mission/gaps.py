@@ -13,16 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.records.events import budget_of
 from gp_active_sensing.types import Cost
 
-__all__ = ["Gaps"]
+__all__ = ["JournalGaps"]
 
 logger = logging.getLogger(__name__)
 
 
-class Gaps:
+class JournalGaps:
     """Keeps the books of a mission that is restored from a journal with gaps.
 
     Args:
@@ -51,7 +51,7 @@ class Gaps:
             "damaged" if event.get("damaged") else "they could not be written: a full disk?",
         )
 
-    def settle(self, probe: Probe, event: Mapping[str, Any]) -> None:
+    def settle(self, probe: ProbeState, event: Mapping[str, Any]) -> None:
         """Take note of what a decision says was left when it was taken, and that it was taken."""
         mission, loop = self._mission, self._mission.loop
         stage = int(event["stage"])
@@ -75,7 +75,7 @@ class Gaps:
         self._readings = 0
         self._unsettled.discard(probe.name)
 
-    def cost(self, probe: Probe, cost: Cost, now_ns: int) -> Cost:
+    def cost(self, probe: ProbeState, cost: Cost, now_ns: int) -> Cost:
         """Return what a drive may have cost at most, with those before it that are not known."""
         if probe.name not in self._unsettled:
             return cost

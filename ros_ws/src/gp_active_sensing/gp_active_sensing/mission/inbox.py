@@ -15,7 +15,7 @@ from gp_active_sensing.mission.step_clock import noted
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
-__all__ = ["BATCH", "Arrival", "Inbox", "RawAnswer", "RawReading", "raw_answer"]
+__all__ = ["BATCH", "Envelope", "Inbox", "RawAnswer", "RawReading", "raw_answer"]
 
 BATCH = 200
 """Most entries used before a command (pause, finish) may come in between."""
@@ -59,7 +59,7 @@ def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
     return RawAnswer(reading.stamp_ns, topology.frame, x, y, reading.value, variance)
 
 
-class Arrival(NamedTuple):
+class Envelope(NamedTuple):
     """What came, when it did (monotonic seconds), and of which probe it is; answers are of none."""
 
     what: Pose | RawReading | RawAnswer
@@ -69,7 +69,7 @@ class Arrival(NamedTuple):
 
 class _Entry(NamedTuple):
     number: int
-    arrival: Arrival
+    arrival: Envelope
 
 
 class Inbox:
@@ -86,7 +86,7 @@ class Inbox:
     def __init__(self, capacity: int = 20_000) -> None:
         self.capacity = capacity
         self._streams: dict[tuple[str, str], deque[_Entry]] = {}
-        self._back: deque[Arrival] = deque()
+        self._back: deque[Envelope] = deque()
         self._number = itertools.count()
         self._condition = threading.Condition()
         self._awake = False
@@ -107,7 +107,7 @@ class Inbox:
             if len(stream) >= self.capacity:
                 stream.popleft()
                 self.dropped[kind] += 1
-            stream.append(_Entry(next(self._number), Arrival(what, noted(received), probe)))
+            stream.append(_Entry(next(self._number), Envelope(what, noted(received), probe)))
             self._condition.notify()
 
     def refuse(self, kind: str, reason: str, probe: str = "") -> int:
@@ -147,13 +147,13 @@ class Inbox:
             self._condition.wait_for(lambda: len(self) or self._awake, timeout=seconds)
             self._awake = False
 
-    def take(self, most: int | None = None) -> list[Arrival]:
+    def take(self, most: int | None = None) -> list[Envelope]:
         """Take what came, the oldest first; `most` of it."""
         with self._condition:
             taken = list(itertools.islice(iter(self._pop, None), most))
         return taken
 
-    def _pop(self) -> Arrival | None:
+    def _pop(self) -> Envelope | None:
         if self._back:
             return self._back.popleft()
         first = min(
@@ -163,7 +163,7 @@ class Inbox:
         )
         return None if first is None else first.popleft().arrival
 
-    def put_back(self, entries: Sequence[Arrival]) -> None:
+    def put_back(self, entries: Sequence[Envelope]) -> None:
         """Leave what was taken too early, ahead of everything else."""
         with self._condition:
             self._back.extendleft(reversed(entries))

@@ -12,14 +12,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gp_active_sensing.mission.delays import say_delay
-from gp_active_sensing.mission.inbox import BATCH, Arrival, RawAnswer
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Stage, Step
-from gp_active_sensing.mission.noticing import Noticing
-from gp_active_sensing.mission.plan_ahead import Foresight
+from gp_active_sensing.mission.fleet import LEFT, OFF_LIST
+from gp_active_sensing.mission.inbox import BATCH, Envelope, RawAnswer
+from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.roster import LEFT, OFF_LIST
+from gp_active_sensing.mission.probe import ProbeState
+from gp_active_sensing.mission.requests import (
+    ExpertRequest,
+    MissionOutput,
+    PlanAheadRequest,
+    PlanRequest,
+    Stage,
+)
 from gp_active_sensing.mission.sensor import speaks
+from gp_active_sensing.mission.watch import MissionWatch
 from gp_active_sensing.planning.base import READINGS_SPENT
 from gp_active_sensing.records.events import (
     end_event,
@@ -40,12 +46,12 @@ AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
 
 
-class Mission(Noticing):
+class Mission(MissionWatch):
     """One mission; `step` and the commands may be called from different threads."""
 
     # -- every message, and every so often -------------------------------------------------------
 
-    def step(self, now_ns: int) -> list[Step]:
+    def step(self, now_ns: int) -> list[MissionOutput]:
         """Use what came, message by message, and see what is to be done.
 
         Args:
@@ -61,12 +67,12 @@ class Mission(Noticing):
             finally:
                 self.trace.end(quiet=quiet)
 
-    def _step(self, now_ns: int) -> list[Step]:
+    def _step(self, now_ns: int) -> list[MissionOutput]:
         self._ticking = now_ns > 0
         if self._ticking:
             self._watch_clock(now_ns)
             self.loop.clock_ns = now_ns
-        steps: list[Step] = []
+        steps: list[MissionOutput] = []
         messages = iter(() if self._holds() else self.inbox.take(BATCH))
         try:
             for message in messages:
@@ -78,9 +84,9 @@ class Mission(Noticing):
         steps += self._every_so_often()
         if self.consulting is not None:
             if (job := self.consulting.next_job()) is not None:
-                steps.append(Step(job))
+                steps.append(MissionOutput(job))
             if places := self.consulting.outgoing():
-                steps.append(Step(query=places))
+                steps.append(MissionOutput(query=places))
         return steps
 
     def _holds(self) -> bool:
@@ -88,7 +94,7 @@ class Mission(Noticing):
         return self.config.wait_for_plan and self.decisions.running
 
     @property
-    def _catching_up(self) -> list[Probe]:
+    def _catching_up(self) -> list[ProbeState]:
         """Those of whom messages are kept until all that was missed has come."""
         return [probe for probe in self.probes.values() if probe.intake.catch_up.waiting]
 
@@ -96,7 +102,7 @@ class Mission(Noticing):
     def _decides(self) -> bool:
         return self.state == "running" and self._ticking
 
-    def _use(self, message: Arrival) -> Iterator[Step]:
+    def _use(self, message: Envelope) -> Iterator[MissionOutput]:
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):
@@ -114,14 +120,14 @@ class Mission(Noticing):
         if self._decides:
             yield from self._look_at(probe, message.received)
 
-    def _use_answer(self, answer: RawAnswer) -> Iterator[Step]:
+    def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:
         if self.consulting is None:
             self.strangers["expert"] += 1
         elif self.consulting.take(answer, self._now_ns) and self._decides:
             if job := self._next_job():
-                yield Step(job)
+                yield MissionOutput(job)
 
-    def _every_so_often(self) -> Iterator[Step]:
+    def _every_so_often(self) -> Iterator[MissionOutput]:
         most = max(1, BATCH // max(1, len(self._catching_up)))
         for probe in self.probes.values():
             probe.take([], most)
@@ -136,14 +142,14 @@ class Mission(Noticing):
         self._note_status()
         if self._last_words:
             self._last_words = False
-            yield Step(replace(self.look(), last=True))
+            yield MissionOutput(replace(self.look(), last=True))
         elif not self._decides:
             if job := self._show():
-                yield Step(job)
+                yield MissionOutput(job)
         else:
             yield from self._go_about()
 
-    def _go_about(self) -> Iterator[Step]:
+    def _go_about(self) -> Iterator[MissionOutput]:
         """See what the time that passes makes necessary."""
         if self.blocked.expire(self._now_ns):
             self._choose_again()
@@ -160,17 +166,17 @@ class Mission(Noticing):
             if probe.send_again:
                 probe.send_again = False
                 if probe.target is not None:
-                    yield Step(again=probe.target, probe=probe.name)
+                    yield MissionOutput(again=probe.target, probe=probe.name)
         if job := self._next_job():
-            yield Step(job)
+            yield MissionOutput(job)
         elif self.config.follow == "waypoint" and (ahead := self.decisions.next_ahead()):
-            yield Step(ahead)
+            yield MissionOutput(ahead)
         elif job := self._show():
-            yield Step(job)
+            yield MissionOutput(job)
         if self._end_if_done():  # of those that are left after others have gone
             self._last_words = True
 
-    def _look_at(self, probe: Probe, received: float | None) -> Iterator[Step]:
+    def _look_at(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
         """See what a probe has come to, once what was missed is known."""
         if probe.gone or probe.intake.catch_up.going_on:
             return
@@ -189,11 +195,11 @@ class Mission(Noticing):
                 self._rest_no_more()  # what was kept for it is free for others
             if (report := self.decisions.take_foreseen(probe, self._now_ns)) is not None:
                 self._note_shown()
-                yield Step(report, plan=probe.plan, probe=probe.name)
+                yield MissionOutput(report, plan=probe.plan, probe=probe.name)
         if again is not None:
-            yield Step(again=again, probe=probe.name)
+            yield MissionOutput(again=again, probe=probe.name)
         if self._decides and (job := self._next_job()):
-            yield Step(job)
+            yield MissionOutput(job)
 
     def _end_if_done(self) -> bool:
         """End the mission when there is nothing left to do for any probe; say whether it did."""
@@ -212,7 +218,7 @@ class Mission(Noticing):
         self._end(present[-1].resting)
         return True
 
-    def _has_more(self, probe: Probe) -> bool:
+    def _has_more(self, probe: ProbeState) -> bool:
         """Say whether readings that were kept for others are now left for a probe."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
@@ -220,13 +226,13 @@ class Mission(Noticing):
         left = self.loop.readings_for(probe.name, self.roster.pending(probe))
         return left is None or left > 0
 
-    def _next_job(self) -> PlanJob | None:
+    def _next_job(self) -> PlanRequest | None:
         job = self.decisions.next_job(self._now_ns)
         if job is not None:
             self._note_shown()
         return job
 
-    def _show(self) -> PlanJob | None:
+    def _show(self) -> PlanRequest | None:
         """Return a job that shows what is known, when there is news and none was shown lately."""
         accepted, now = self.loop.counts["accepted"], self._clock()
         recently = now - self._shown_at < SHOW_SECONDS
@@ -238,15 +244,15 @@ class Mission(Noticing):
     def _note_shown(self) -> None:
         self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
 
-    def look(self) -> PlanJob:
+    def look(self) -> PlanRequest:
         """Return a job that only shows what is known now."""
         with self.lock:
             self._note_shown()
-            return PlanJob(self.loop.snapshot(), None, 0, None, self._shown_at, decide=False)
+            return PlanRequest(self.loop.snapshot(), None, 0, None, self._shown_at, decide=False)
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def decided(self, job: PlanJob, plan: Plan) -> bool:
+    def decided(self, job: PlanRequest, plan: Plan) -> bool:
         """Take the answer to a job; say whether it is used (also when it is the last one)."""
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
@@ -265,19 +271,19 @@ class Mission(Noticing):
                     self.last_job = job.number
             return used
 
-    def queried(self, job: QueryJob, places: Sequence[int]) -> None:
+    def queried(self, job: ExpertRequest, places: Sequence[int]) -> None:
         """Ask an expert where the policy wants to; () = nowhere."""
         with self.lock:
             if self.consulting is not None and self.state == "running":
                 self.consulting.ask(job, places, self._now_ns)
             self.inbox.wake()
 
-    def foreseen(self, job: AheadJob, foresight: Foresight) -> None:
+    def foreseen(self, job: PlanAheadRequest, foresight: ContingentPlans) -> None:
         """Take note of what has been foreseen so far."""
         with self.lock:
             self.probes[job.probe].ahead.offer(job, foresight)
 
-    def failed(self, job: PlanJob, error: BaseException) -> None:
+    def failed(self, job: PlanRequest, error: BaseException) -> None:
         """Take note that a job could not be done."""
         with self.lock:
             if job.number == self.decisions.number:

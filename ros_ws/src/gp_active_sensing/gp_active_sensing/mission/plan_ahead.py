@@ -21,7 +21,14 @@ from gp_active_sensing.planning.bal.discretise import by_cells
 from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit
 from gp_active_sensing.util.ties import RELATIVE
 
-__all__ = ["Foreseen", "Foresight", "KeepBack", "foresee", "foresee_by_cell", "take"]
+__all__ = [
+    "ContingentPlan",
+    "ContingentPlans",
+    "DeferredLogs",
+    "foresee",
+    "foresee_by_cell",
+    "take",
+]
 
 _EXPECTED = 3.0
 """A reading this many standard deviations off was not foreseen."""
@@ -31,7 +38,7 @@ interrupted."""
 _kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=None)
 
 
-class KeepBack(logging.Filter):
+class DeferredLogs(logging.Filter):
     """For the handlers of a driver: keeps back what is said of readings that are only supposed.
 
     What belongs to the plan that is taken is said when it is taken.
@@ -48,7 +55,7 @@ class KeepBack(logging.Filter):
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class ContingentPlan:
     """What to do after one reading.
 
     Args:
@@ -63,7 +70,7 @@ class Foreseen:
 
 
 @dataclass(frozen=True)
-class Foresight:
+class ContingentPlans:
     """What to do next, for every reading that the goal may give.
 
     Args:
@@ -82,7 +89,7 @@ class Foresight:
     medians: tuple[float, ...]
     cuts: tuple[float, ...]
     expected: tuple[float, float]
-    cells: tuple[Foreseen | None, ...]
+    cells: tuple[ContingentPlan | None, ...]
 
     def cell(self, value: float) -> int:
         """Return the number of the cell that a reading falls into."""
@@ -112,7 +119,7 @@ def foresee(
     noise_variance: float | None = None,
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-) -> Foresight | None:
+) -> ContingentPlans | None:
     """Plan the decision after the next reading, while the probe is under way to it.
 
     Args:
@@ -127,7 +134,7 @@ def foresee(
     Returns:
         The plans, or None when cancelled.
     """
-    found: Foresight | None = None
+    found: ContingentPlans | None = None
     for grown in foresee_by_cell(
         loop,
         goal,
@@ -151,7 +158,7 @@ def foresee_by_cell(
     limit: PlanLimit | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     only: float | None = None,
-) -> Iterator[Foresight]:
+) -> Iterator[ContingentPlans]:
     """Do what `foresee` does, and yield what there is after each cell; ends when cancelled.
 
     Where `only` is given, cells stay empty whose median is another reading, rounding aside.
@@ -177,7 +184,7 @@ def foresee_by_cell(
 
 def take(
     loop: SensingLoop,
-    foresight: Foresight,
+    foresight: ContingentPlans,
     value: float,
     *,
     rest: Cost = Cost(0.0, 0.0),
@@ -221,7 +228,7 @@ def take(
     return cell.plan
 
 
-def _cells(loop: SensingLoop, goal: int, samples: int) -> Foresight:
+def _cells(loop: SensingLoop, goal: int, samples: int) -> ContingentPlans:
     """Return a foresight without plans: cells of the next reading at the goal, by their medians.
 
     In the sensor's unit; a transform keeps the order, so cells stay cells.
@@ -237,7 +244,7 @@ def _cells(loop: SensingLoop, goal: int, samples: int) -> Foresight:
     inverse = belief.transform.inverse
     medians = np.asarray(inverse(found.values[0]))
     low, high = np.asarray(inverse(ends)).tolist()
-    return Foresight(
+    return ContingentPlans(
         goal,
         loop.decisions,
         int(belief.observed.sum()),
@@ -256,7 +263,7 @@ def _plan_for(
     noise_variance: float | None,
     limit: PlanLimit,
     cancelled: Callable[[], bool],
-) -> Foreseen | None:
+) -> ContingentPlan | None:
     """Return the decision after a reading; None when no sensor can give such a reading."""
 
     def clock() -> float:
@@ -279,4 +286,4 @@ def _plan_for(
     finally:
         _kept.reset(token)
     trial.belief = loop.belief  # its copy is not needed any more, and large
-    return Foreseen(plan, trial, tuple(kept))
+    return ContingentPlan(plan, trial, tuple(kept))

@@ -11,28 +11,28 @@ from dataclasses import replace
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.ahead import Ahead
-from gp_active_sensing.mission.arrival import Arrival
-from gp_active_sensing.mission.homeward import Homeward
+from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.goal_checker import GoalChecker
 from gp_active_sensing.mission.inbox import BATCH
-from gp_active_sensing.mission.inbox import Arrival as Message
-from gp_active_sensing.mission.intake import Intake
-from gp_active_sensing.mission.jobs import Stage
-from gp_active_sensing.mission.progress import Progress
-from gp_active_sensing.mission.sensor import Sensor
-from gp_active_sensing.mission.settings import MissionConfig
-from gp_active_sensing.mission.stages import Stages
+from gp_active_sensing.mission.inbox import Envelope as Message
+from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.mission.planned_ahead import PlannedAhead
+from gp_active_sensing.mission.progress_checker import ProgressChecker
+from gp_active_sensing.mission.requests import Stage
+from gp_active_sensing.mission.return_home import ReturnHome
+from gp_active_sensing.mission.sensor import SensorMonitor
+from gp_active_sensing.mission.stage_log import StageLog
 from gp_active_sensing.records.events import miss_event, moved_event
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
 
-__all__ = ["NO_POSE", "Probe"]
+__all__ = ["NO_POSE", "ProbeState"]
 
 NO_POSE = "no pose yet"
 """Why a probe takes no part that has not been heard."""
 Journal = Callable[[dict[str, Any]], None]
 
 
-class Probe:
+class ProbeState:
     """One probe.
 
     Args:
@@ -52,7 +52,7 @@ class Probe:
         self,
         name: str,
         loop: SensingLoop,
-        intake: Intake,
+        intake: Ingestion,
         config: MissionConfig,
         *,
         arrival_radius: float,
@@ -67,15 +67,15 @@ class Probe:
         self.intake = intake
         self.config = config
         self.purse = purse
-        self.arrival = Arrival(
+        self.arrival = GoalChecker(
             loop.topology, intake.track, radius=arrival_radius, timeout=config.reading_timeout
         )
         self.set_config(config)
-        self.progress = Progress(loop.topology, intake)
-        self.stages = Stages()
-        self.sensor = Sensor()
-        self.homeward = Homeward(self, journal, from_start=back_to_start)
-        self.ahead = Ahead(ahead)
+        self.progress = ProgressChecker(loop.topology, intake)
+        self.stages = StageLog()
+        self.sensor = SensorMonitor()
+        self.homeward = ReturnHome(self, journal, from_start=back_to_start)
+        self.ahead = PlannedAhead(ahead)
         self.last_plan: Plan | None = None
         self.at: int | None = None
         """Where the next decision is taken from, when that is known."""

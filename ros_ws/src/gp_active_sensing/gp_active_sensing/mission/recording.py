@@ -19,12 +19,12 @@ from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.mission.delays import delays_of
-from gp_active_sensing.mission.jobs import Stage
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.stage_records import StageRecords
 from gp_active_sensing.records.events import gap_event, resumed_event, stage_record, start_event
-from gp_active_sensing.records.ground_truth import NOTHING, Known
+from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.scores import NO_SCORES, Scorer, Scores
@@ -60,7 +60,7 @@ class Recorder:
         config: Mapping[str, Any],
         topology: Topology,
         *,
-        known: Known = NOTHING,
+        known: FieldKnowledge = NOTHING,
         unit: str = "",
         driver: str = "ros",
     ) -> None:

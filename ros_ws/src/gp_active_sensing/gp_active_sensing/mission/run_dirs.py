@@ -14,7 +14,7 @@ from typing import Any
 from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.resume import is_over, stopped_in_order
+from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
 from gp_active_sensing.records.sealed import unseal
 from gp_active_sensing.util.files import differences, open_file, unused

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from gp_active_sensing.mission.inbox import Arrival, RawReading
+from gp_active_sensing.mission.inbox import Envelope, RawReading
 from gp_active_sensing.types import Reading
 
-__all__ = ["MUTE", "Sensor", "speaks"]
+__all__ = ["MUTE", "SensorMonitor", "speaks"]
 
 MUTE = "no reading"
 """How the reason begins of a pause, or of a probe that takes no part: its sensor is silent."""
@@ -16,12 +16,12 @@ SHOWN = 5
 """Places that are named."""
 
 
-def speaks(message: Arrival) -> bool:
+def speaks(message: Envelope) -> bool:
     """Return whether a message is a reading with a value, wherever it was taken."""
     return isinstance(message.what, RawReading) and math.isfinite(message.what.value)
 
 
-class Sensor:
+class SensorMonitor:
     """Counts silent places; used under the mission's lock."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Sensor:
         """A reading has come since then."""
         self._used_ns: int | None = None
 
-    def hear(self, messages: Collection[Arrival]) -> None:
+    def hear(self, messages: Collection[Envelope]) -> None:
         """Take note of what came."""
         if any(speaks(message) for message in messages):
             self.heard = self._heard_since = True

@@ -38,11 +38,11 @@ policies.add("est_dpp_sample", "gp_active_sensing.planning.batches.dpp_sample:Es
 policies.add("external", "gp_active_sensing.planning.external:External")
 policies.add("gp_bucb", "gp_active_sensing.planning.batches.hallucination:GpBucb")
 policies.add("gp_ucb", "gp_active_sensing.planning.bandits.gp_ucb:GpUcb")
-policies.add("ie", "gp_active_sensing.planning.implicit_exploration:ImplicitExploration")
+policies.add("ie", "gp_active_sensing.planning.ie:ImplicitExploration")
 policies.add(
     "integrated_variance", "gp_active_sensing.planning.integrated_variance:IntegratedVariance"
 )
-policies.add("ite", "gp_active_sensing.planning.explicit_exploration:ExplicitExploration")
+policies.add("ite", "gp_active_sensing.planning.ite:ExplicitExploration")
 policies.add("lawnmower", "gp_active_sensing.planning.lawnmower:Lawnmower")
 policies.add("lp_ucb", "gp_active_sensing.planning.batches.lp_ucb:LpUcb")
 policies.add("max_entropy", "gp_active_sensing.planning.greedy:MaxEntropy")
@@ -51,19 +51,19 @@ policies.add(
     "mutual_information", "gp_active_sensing.planning.mutual_information:MutualInformation"
 )
 policies.add("pi", "gp_active_sensing.planning.bandits.pi:ProbabilityOfImprovement")
-policies.add("r_gp_ucb", "gp_active_sensing.planning.changing.r_gp_ucb:RGpUcb")
+policies.add("r_gp_ucb", "gp_active_sensing.planning.nonstationary.r_gp_ucb:RGpUcb")
 policies.add("random", "gp_active_sensing.planning.random:RandomChoice")
-policies.add("sparq_gp_ucb", "gp_active_sensing.planning.changing.sparq_gp_ucb:SparqGpUcb")
+policies.add("sparq_gp_ucb", "gp_active_sensing.planning.nonstationary.sparq_gp_ucb:SparqGpUcb")
 policies.add("spread", "gp_active_sensing.planning.spread:Spread")
-policies.add("sw_gp_ucb", "gp_active_sensing.planning.changing.sw_gp_ucb:SwGpUcb")
+policies.add("sw_gp_ucb", "gp_active_sensing.planning.nonstationary.sw_gp_ucb:SwGpUcb")
 policies.add("thompson", "gp_active_sensing.planning.bandits.thompson:Thompson")
 policies.add("tour", "gp_active_sensing.planning.tour:Tour")
-policies.add("tv_gp_ucb", "gp_active_sensing.planning.changing.tv_gp_ucb:TvGpUcb")
+policies.add("tv_gp_ucb", "gp_active_sensing.planning.nonstationary.tv_gp_ucb:TvGpUcb")
 policies.add("ucb_dpp_max", "gp_active_sensing.planning.batches.dpp_max:UcbDppMax")
 policies.add("ucb_dpp_sample", "gp_active_sensing.planning.batches.dpp_sample:UcbDppSample")
 policies.add("ucb_pe", "gp_active_sensing.planning.batches.dpp_max:UcbDppMax")
 policies.add("variance_only", "gp_active_sensing.planning.bandits.variance_only:VarianceOnly")
-policies.add("w_gp_ucb", "gp_active_sensing.planning.changing.w_gp_ucb:WGpUcb")
+policies.add("w_gp_ucb", "gp_active_sensing.planning.nonstationary.w_gp_ucb:WGpUcb")
 
 
 def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.planning.base import Choices
+from gp_active_sensing.planning.base import Candidates
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
     gaussian_entropy,
@@ -34,7 +34,7 @@ def advantage_over_apgd(
     belief: Belief,
     topology: Topology,
     at: int | None,
-    options: Choices,
+    options: Candidates,
     pending: Collection[int],
     unavailable: Collection[int],
     remaining: Budget,
@@ -137,7 +137,7 @@ class _Walk:
 
     topology: Topology
     at: int | None
-    options: Choices
+    options: Candidates
     unavailable: Collection[int]
     remaining: Budget
 
@@ -177,7 +177,7 @@ class _Walk:
         self, here: int | None, seen: BoolArray, budget: Budget
     ) -> tuple[IntArray, Callable[[int], Budget]]:
         """Return what may be next, and what is left of the budget after each."""
-        allowance = Allowance(self.topology, budget)
+        allowance = BudgetConstraint(self.topology, budget)
         if not allowance.restricts:
             return self.topology.candidates(here, seen, self.unavailable), lambda _: budget
         drives = allowance.drives(here, seen, self.unavailable)

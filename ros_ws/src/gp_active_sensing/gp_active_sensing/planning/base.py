@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.types import (
     BoolArray,
     Budget,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "READINGS_SPENT",
-    "Choices",
+    "Candidates",
     "Policy",
     "PolicyState",
     "check_fit",
@@ -79,7 +79,7 @@ class Policy(Protocol):
             rng: source of randomness of this decision.
             state: what the previous call returned; None at the first.
             remaining: what is left of the mission's budget, and where it has to end; the horizon is
-                clipped to it. `choices` and `Allowance` keep it.
+                clipped to it. `choices` and `BudgetConstraint` keep it.
             unavailable: places not to be chosen but not observed either (set aside).
             clock: monotonic seconds, for `limit.seconds`.
         """
@@ -135,7 +135,7 @@ def crosses(policy: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Choices:
+class Candidates:
     """What a probe may do next: candidates within the budget, and how to get there.
 
     Args:
@@ -164,22 +164,22 @@ def choices(
     pending: Collection[int],
     unavailable: Collection[int],
     remaining: Budget,
-) -> Choices:
-    """Find the candidates a probe can afford, with their routes; see `Allowance`."""
+) -> Candidates:
+    """Find the candidates a probe can afford, with their routes; see `BudgetConstraint`."""
     observed = belief.observed.copy()
     observed[list(pending)] = True
     nothing = np.empty(0, dtype=np.int64)
     if remaining.readings is not None and remaining.readings <= 0:
-        return Choices(nothing, (), observed, READINGS_SPENT)
-    allowance = Allowance(topology, remaining)
+        return Candidates(nothing, (), observed, READINGS_SPENT)
+    allowance = BudgetConstraint(topology, remaining)
     drives = allowance.drives(at, observed, unavailable)
     if drives:
         locations = np.array([drive.place for drive in drives], dtype=np.int64)
-        return Choices(locations, tuple(drive.route for drive in drives), observed)
+        return Candidates(locations, tuple(drive.route for drive in drives), observed)
     if topology.candidates(at, observed, unavailable).size:
-        return Choices(nothing, (), observed, allowance.why_none())
+        return Candidates(nothing, (), observed, allowance.why_none())
     reason = "every reachable place is observed, on its way to be, or set aside"
-    return Choices(nothing, (), observed, reason)
+    return Candidates(nothing, (), observed, reason)
 
 
 def no_plan(reason: str) -> Plan:

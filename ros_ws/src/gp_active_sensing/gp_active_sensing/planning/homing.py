@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Cost, Plan
 
@@ -33,7 +33,7 @@ def check_end(
     """
     if budget.end is None:
         return
-    allowance = Allowance(topology, in_metres(budget, speed))
+    allowance = BudgetConstraint(topology, in_metres(budget, speed))
     name, where = topology.names[budget.end], f"map {topology.name!r}"
     if at is None:
         nothing = np.zeros(topology.n, dtype=np.bool_)
@@ -75,7 +75,7 @@ def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) ->
     if remaining.end is None:
         return plan
     end = topology.names[remaining.end]
-    home = Allowance(topology, remaining).way_home(at)
+    home = BudgetConstraint(topology, remaining).way_home(at)
     if home is None:  # it was driven elsewhere than planned
         logger.warning("the end place %r cannot be reached from %r", end, topology.names[at])
         return replace(plan, reason=f"{plan.reason}; the end place {end!r} cannot be reached")

@@ -11,9 +11,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
+from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.map_error import MapError, map_error_gains, map_error_of
 from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
@@ -123,7 +123,7 @@ class IntegratedVariance:
 def _in_reach(
     topology: Topology,
     at: int | None,
-    options: Choices,
+    options: Candidates,
     unavailable: Collection[int],
     horizon: int,
 ) -> IntArray:
@@ -137,14 +137,14 @@ def _in_reach(
 
 def _moves(
     topology: Topology,
-    options: Choices,
+    options: Candidates,
     unavailable: Collection[int],
     remaining: Budget,
     noise: FloatArray,
-) -> Problem:
+) -> DecisionProblem:
     """Return where a probe may go after any visits, within the budget."""
-    allowance = Allowance(topology, remaining)
-    return Problem(
+    allowance = BudgetConstraint(topology, remaining)
+    return DecisionProblem(
         topology,
         options.observed,
         unavailable,
@@ -214,7 +214,7 @@ class _Beam:
         self._room, self._deadline, self._clock = room, deadline, clock
 
     def run(
-        self, problem: Problem, field: MapError, at: int | None, remaining: Budget
+        self, problem: DecisionProblem, field: MapError, at: int | None, remaining: Budget
     ) -> _Found | None:
         """Return the best sequence, None when there was room for none."""
         beam = [_State(field, 0.0, at, frozenset(), remaining, ())]
@@ -246,7 +246,9 @@ class _Beam:
             return None
         return _Found(best[1], best[0], expanded, cut)
 
-    def _continued(self, problem: Problem, steps: list[tuple[float, _State, int]]) -> list[_State]:
+    def _continued(
+        self, problem: DecisionProblem, steps: list[tuple[float, _State, int]]
+    ) -> list[_State]:
         kept: dict[tuple[int, frozenset[int]], _State] = {}
         for index in by_size(np.array([s[0] for s in steps])).tolist():
             value, before, x = steps[index]

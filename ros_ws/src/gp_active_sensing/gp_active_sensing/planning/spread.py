@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
 from gp_active_sensing.planning.routes.distances import distances_of, mean_distance, unit_of
 from gp_active_sensing.planning.routes.far_points import FarPoints
@@ -72,7 +72,7 @@ class _Laying:
         self.ask = ask
         self.by = unit_of(ask.remaining)
         self.expanded = 0
-        self.allowance = Allowance(ask.topology, ask.remaining)
+        self.allowance = BudgetConstraint(ask.topology, ask.remaining)
         self.distances = distances_of(ask.topology, self.by)
         ways, remaining = ask.reach.ways, ask.remaining
         self.first: FloatArray = ways.metres if self.by == "metres" else ways.seconds

@@ -14,7 +14,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.planning.map_error import map_error_of, thinned
-from gp_active_sensing.planning.reach import reach_of
+from gp_active_sensing.planning.reachability import reachable_goals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.driven import Driven, Driver
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
@@ -106,7 +106,7 @@ class Tour:
     ) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. An expansion is a route that is driven."""
         started = clock()
-        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         unread = unread_of(belief, pending, unavailable)
         routes = _Routes.of(state, pending)
         given: dict[str, Any] = {

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["NOTHING", "Known", "SensorLaw", "Truth"]
+__all__ = ["NOTHING", "FieldKnowledge", "GroundTruth", "SensorLaw"]
 
 
-class Truth:
+class GroundTruth:
     """A field as it is, known in simulation only; this one stands still.
 
     Args:
@@ -59,7 +59,7 @@ class SensorLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class Known:
+class FieldKnowledge:
     """What is known of the field that a mission maps; nothing, on a robot.
 
     Args:
@@ -68,10 +68,10 @@ class Known:
         unit: of the values, "" = not known.
     """
 
-    truth: Truth | None = None
+    truth: GroundTruth | None = None
     sensor: SensorLaw | None = None
     unit: str = ""
 
 
-NOTHING = Known()
+NOTHING = FieldKnowledge()
 """On a robot, where nobody knows the field."""

@@ -17,7 +17,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.regret_bound import regret_bound
-from gp_active_sensing.records.ground_truth import Truth
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import Cost, FloatArray
 from gp_active_sensing.util.ties import first_best
 
@@ -61,7 +61,7 @@ class Regret:
 
     def __init__(
         self,
-        truth: Truth,
+        truth: GroundTruth,
         objective: str,
         bound: Callable[[int], float | None] = lambda decisions: None,
     ) -> None:
@@ -107,7 +107,7 @@ class Regret:
 
 
 def regret_of(
-    loop: SensingLoop, truth: Truth | None, seek: str | None = None, *, probes: int = 1
+    loop: SensingLoop, truth: GroundTruth | None, seek: str | None = None, *, probes: int = 1
 ) -> Regret | None:
     """Return what counts the regret of a mission that is about to begin.
 
@@ -153,7 +153,7 @@ def _seconds(cost: Cost | None) -> float:
 
 def regret_summary(
     records: Sequence[Mapping[str, Any]],
-    truth: Truth,
+    truth: GroundTruth,
     names: Sequence[str],
     objective: str,
     at_seconds: float,

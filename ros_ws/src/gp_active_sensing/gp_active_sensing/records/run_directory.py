@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from gp_active_sensing.belief.own_model import MODEL
+from gp_active_sensing.belief.run_copy import MODEL
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.events import is_stage_record
 from gp_active_sensing.records.held import HeldFiles

@@ -8,7 +8,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.records.ground_truth import SensorLaw, Truth
+from gp_active_sensing.records.ground_truth import GroundTruth, SensorLaw
 from gp_active_sensing.records.metrics import LEVELS, coverage, ends, mean_of, nlpd, rmse, rmspe
 from gp_active_sensing.types import BoolArray, FloatArray
 
@@ -63,7 +63,7 @@ class Scorer:
         sensor: which reads it; None = nothing is said of new readings.
     """
 
-    def __init__(self, truth: Truth, sensor: SensorLaw | None = None) -> None:
+    def __init__(self, truth: GroundTruth, sensor: SensorLaw | None = None) -> None:
         self.truth = truth
         self.sensor = sensor
 

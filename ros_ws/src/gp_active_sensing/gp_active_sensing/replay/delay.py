@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.mission.lag import CANDIDATES, LagWatch
+from gp_active_sensing.mission.ingestion.delay_estimate import CANDIDATES, DelayMonitor
 from gp_active_sensing.records.run_directory import RunDirectory
 
 __all__ = ["Delays", "delays_in", "watches_of"]
@@ -30,7 +30,7 @@ class Delays:
         averages: readings that are an average of several.
     """
 
-    watches: Mapping[str, LagWatch]
+    watches: Mapping[str, DelayMonitor]
     delay: float
     averages: int
 
@@ -64,7 +64,7 @@ def delays_in(run_dir: Path) -> Delays:
     return Delays(watches_of(events), delay, averages)
 
 
-def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, LagWatch]:
+def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, DelayMonitor]:
     """Return what readings and positions of a journal's events say about the delay, by probe.
 
     Positions are those of the readings, and where the probe was at each event of its status.
@@ -89,7 +89,7 @@ def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, LagWatch]:
 
 def _watched(
     track: Mapping[int, tuple[float, float]], readings: Sequence[tuple[int, float]]
-) -> LagWatch:
+) -> DelayMonitor:
     stamps = np.array(sorted(track), dtype=np.int64)
     positions = np.array([track[stamp] for stamp in stamps.tolist()])
 
@@ -104,7 +104,7 @@ def _watched(
         x, y = (positions[after - 1] + part * (positions[after] - positions[after - 1])).tolist()
         return x, y
 
-    watch = LagWatch(position_at)
+    watch = DelayMonitor(position_at)
     for stamp_ns, value in sorted(set(readings)):
         watch.read(stamp_ns, value)
         watch.moved(stamp_ns)

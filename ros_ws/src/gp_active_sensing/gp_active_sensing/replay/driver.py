@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.build import Parts
-from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.mission.requests import PlanRequest
 from gp_active_sensing.replay.bag import Bag
-from gp_active_sensing.replay.clockwork import Clockwork
-from gp_active_sensing.replay.feed import Feed
-from gp_active_sensing.replay.places import Places
-from gp_active_sensing.replay.stages import Show, Stages
+from gp_active_sensing.replay.map_only import MapOnly
+from gp_active_sensing.replay.stages import ReplayStages, Show
+from gp_active_sensing.replay.topics import TopicReader
+from gp_active_sensing.replay.virtual_clock import VirtualClock
 from gp_active_sensing.types import Clock, Cost
 
 __all__ = ["Driver"]
@@ -39,23 +39,23 @@ class Driver:
 
     def __init__(
         self,
-        parts: Parts,
-        feed: Feed,
-        clockwork: Clockwork,
+        parts: MissionComponents,
+        feed: TopicReader,
+        clockwork: VirtualClock,
         *,
         decide: bool,
         show: Show = lambda record: None,
         clock: Clock = time.monotonic,
     ) -> None:
         self.parts = parts
-        self.stages = Stages(parts, show)
+        self.stages = ReplayStages(parts, show)
         self.read = 0
         """Messages."""
         self._feed = feed
         self._clockwork = clockwork
         self._decide = decide
         self._clock = clock
-        self._places = None if decide else Places(parts, show)
+        self._places = None if decide else MapOnly(parts, show)
         self._first_ns: int | None = None
         self._now_ns = 1
 
@@ -105,11 +105,11 @@ class Driver:
         while asked:
             asked = False
             for step in self.parts.mission.step(self._now_ns):
-                if isinstance(step.job, PlanJob):
+                if isinstance(step.job, PlanRequest):
                     asked = self._do(step.job) or asked
         self._note_places()
 
-    def _do(self, job: PlanJob) -> bool:
+    def _do(self, job: PlanRequest) -> bool:
         if not job.decide:
             self.stages.show(job)
             return False

@@ -10,8 +10,8 @@ from typing import Any
 
 from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay.bag import Bag, BagMessage
-from gp_active_sensing.replay.feed import Topics
-from gp_active_sensing.replay.settings import Base, as_recorded
+from gp_active_sensing.replay.options import ReplayDefaults, as_recorded
+from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.util.wording import moment
 
 __all__ = ["Frame", "Recording", "find_recording"]
@@ -52,7 +52,7 @@ class Recording:
     """
 
     topic: str
-    base: Base
+    base: ReplayDefaults
     frames: list[Frame] = field(default_factory=list)
     lost: int = 0
 
@@ -143,13 +143,13 @@ def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
         yield None
 
 
-def _base(bag: Bag, setup: Mapping[str, Any]) -> Base:
+def _base(bag: Bag, setup: Mapping[str, Any]) -> ReplayDefaults:
     try:
         topics = {
             str(name): Topics(str(pair["reading"]), str(pair["pose"]))
             for name, pair in setup["topics"].items()
         }
-        return Base(as_recorded(setup["config"]), setup.get("scenario"), topics)
+        return ReplayDefaults(as_recorded(setup["config"]), setup.get("scenario"), topics)
     except (KeyError, TypeError, AttributeError) as error:
         msg = (
             f"bag {bag.path}: the journal's setup lacks {error}; it is of another version. Replay "

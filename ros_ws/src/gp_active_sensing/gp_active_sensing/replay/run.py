@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReplayError
-from gp_active_sensing.mission.build import Parts, build_parts
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
 from gp_active_sensing.records.sealed import seal
-from gp_active_sensing.replay.again import Again
 from gp_active_sensing.replay.bag import Bag
-from gp_active_sensing.replay.clockwork import Clockwork
 from gp_active_sensing.replay.driver import Driver
-from gp_active_sensing.replay.feed import Feed, Topics, find_topics
-from gp_active_sensing.replay.lookout import Lookout
+from gp_active_sensing.replay.message_lookup import MessageLookup
+from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
 from gp_active_sensing.replay.recorded import Recording, find_recording
-from gp_active_sensing.replay.settings import Given, check_program, settled, topics_of
 from gp_active_sensing.replay.stages import Show
+from gp_active_sensing.replay.topics import TopicReader, Topics, find_topics
+from gp_active_sensing.replay.verify import ReproducibilityCheck
+from gp_active_sensing.replay.virtual_clock import VirtualClock
 from gp_active_sensing.sim.known import known_of
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import write_whole
@@ -35,7 +35,7 @@ __all__ = ["MAP", "Replayed", "replay_bag"]
 
 logger = logging.getLogger(__name__)
 
-_NOTHING = Given()
+_NOTHING = ReplayOptions()
 MAP = "map.csv"
 """The final map, in the run directory."""
 
@@ -56,7 +56,7 @@ class Replayed:
 def replay_bag(
     path: Path | str,
     out: Path,
-    given: Given = _NOTHING,
+    given: ReplayOptions = _NOTHING,
     *,
     salvage: bool = False,
     belief_only: bool = False,
@@ -101,17 +101,17 @@ def replay_bag(
         if not count and not again:
             msg = f"bag {bag.path}: no messages on {', '.join(sorted(_names(topics)))}"
             raise ReplayError(msg)
-        clockwork = Clockwork()
+        clockwork = VirtualClock()
         config = dataclasses.replace(config, run_dir=str(out))
         built = _Builder(config, scenario, clockwork)
         parts = built()
-        feed = Feed(bag, config, topics, parts.mission.loop.topology.frame)
-        driver: Again | Driver
+        feed = TopicReader(bag, config, topics, parts.mission.loop.topology.frame)
+        driver: ReproducibilityCheck | Driver
         if again and recording is not None:
             _say_lost(recording)
             progress = begin("again", count)
-            lookout = Lookout(bag, feed)
-            driver = Again(parts, built.go_on, config, lookout, clockwork, show=show)
+            lookout = MessageLookup(bag, feed)
+            driver = ReproducibilityCheck(parts, built.go_on, config, lookout, clockwork, show=show)
             status = driver.run(recording, progress)
             read = lookout.read
         else:
@@ -135,17 +135,17 @@ class _Builder:
     """Builds the mission, and builds it again where another process went on with it."""
 
     def __init__(
-        self, config: ActiveSensingConfig, scenario: dict[str, Any] | None, clockwork: Clockwork
+        self, config: ActiveSensingConfig, scenario: dict[str, Any] | None, clockwork: VirtualClock
     ) -> None:
         self._config, self._scenario, self._clockwork = config, scenario, clockwork
 
-    def __call__(self) -> Parts:
+    def __call__(self) -> MissionComponents:
         config = dataclasses.replace(self._config, resume=False)
         return build_parts(
             config, self._scenario, clock=self._clockwork, driver="replay", known_of=known_of
         )
 
-    def go_on(self, journal: Sequence[Mapping[str, Any]]) -> Parts:
+    def go_on(self, journal: Sequence[Mapping[str, Any]]) -> MissionComponents:
         """Return the mission as another process would have gone on with it."""
         with RunDirectory.begin_again(self._config.run_dir) as run:
             lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
@@ -169,7 +169,7 @@ def _say_lost(recording: Recording) -> None:
 
 
 def _written(
-    parts: Parts, out: Path, status: str, details: dict[str, Any], driven: Cost | None
+    parts: MissionComponents, out: Path, status: str, details: dict[str, Any], driven: Cost | None
 ) -> Replayed:
     """Write summary and final map; what was driven is the mission's, where nothing else is said."""
     recorder = parts.recorder
@@ -187,7 +187,7 @@ def _written(
     return Replayed(out, summary)
 
 
-def _map_text(parts: Parts) -> str:
+def _map_text(parts: MissionComponents) -> str:
     """Return the map as a table: place, where it is, mean, standard deviation, readings."""
     loop = parts.mission.loop
     mean, variance = loop.belief.predict()

@@ -4,7 +4,7 @@ A recorder that was killed leaves an MCAP file without an end; a bad disk leaves
 anywhere. An MCAP file is read from its beginning: a chunk that cannot be unpacked is passed over,
 and the reading ends where the records themselves can no longer be told apart. Of an SQLite file
 every row is read that its pages still hold. Nothing is trusted: lengths are bounded by the file and
-by `MOST_BYTES`, and what it unpacks to by `Allowance`.
+by `MOST_BYTES`, and what it unpacks to by `UnpackingLimit`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from gp_active_sensing.errors import ReplayError
-from gp_active_sensing.replay.unpacking import MOST_BYTES, Allowance, unlz4, unzstd
+from gp_active_sensing.replay.unpacking import MOST_BYTES, UnpackingLimit, unlz4, unzstd
 
 __all__ = ["Part", "ordered", "survey"]
 
@@ -147,7 +147,7 @@ def _mcap_rows(part: Part) -> Iterator[Row]:
         return Row(stamp_ns, channel.topic, schema.name, data)
 
     size = part.path.stat().st_size
-    allowance = Allowance(part.path)
+    allowance = UnpackingLimit(part.path)
     with part.path.open("rb") as stream:
         reader: Any = StreamReader(stream, emit_chunks=True, record_size_limit=max(size, 1))
         records = iter(reader.records)
@@ -203,7 +203,7 @@ def _cut_chunk(stream: IO[bytes], begun: int) -> Any:
     )
 
 
-def _chunk(part: Part, chunk: Any, allowance: Allowance) -> Iterator[tuple[int, Any]]:
+def _chunk(part: Part, chunk: Any, allowance: UnpackingLimit) -> Iterator[tuple[int, Any]]:
     """Yield kind and content of the records of a chunk, up to where it is damaged."""
     from mcap.data_stream import ReadDataStream
     from mcap.records import Channel, Schema
@@ -236,7 +236,7 @@ def _chunk(part: Part, chunk: Any, allowance: Allowance) -> Iterator[tuple[int, 
             return
 
 
-def _unpacked(part: Part, chunk: Any, allowance: Allowance) -> bytes:
+def _unpacked(part: Part, chunk: Any, allowance: UnpackingLimit) -> bytes:
     """Return what a chunk holds, as much of it as can be unpacked."""
     if not chunk.compression:
         data = bytes(chunk.data)

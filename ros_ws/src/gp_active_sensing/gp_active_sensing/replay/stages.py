@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.build import Parts
-from gp_active_sensing.mission.jobs import PlanJob, Stage, Step
-from gp_active_sensing.replay.information import information
+from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.mission.requests import MissionOutput, PlanRequest, Stage
+from gp_active_sensing.replay.information_gain import information
 
-__all__ = ["Gained", "Stages"]
+__all__ = ["Gained", "ReplayStages"]
 
 Show = Callable[[Mapping[str, Any]], None]
 
@@ -42,7 +42,7 @@ class Gained:
         }
 
 
-class Stages:
+class ReplayStages:
     """Records each stage once it is over, as the node does, with what both places told.
 
     Args:
@@ -50,7 +50,7 @@ class Stages:
         show: takes each record.
     """
 
-    def __init__(self, parts: Parts, show: Show = lambda record: None) -> None:
+    def __init__(self, parts: MissionComponents, show: Show = lambda record: None) -> None:
         self._parts = parts
         self._show = show
         self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
@@ -61,15 +61,15 @@ class Stages:
         """Take note of what was known at the newest decision."""
         self._asked[self._parts.mission.decisions.stage] = loop, pending
 
-    def show(self, job: PlanJob) -> None:
+    def show(self, job: PlanRequest) -> None:
         """Record the stage that a job reports, if there is one."""
         self._parts.mission.showing = False
         if job.finished is not None:
             self._record(job.finished, job.loop)
 
-    def taken(self, step: Step) -> None:
+    def taken(self, step: MissionOutput) -> None:
         """Take note of a foreseen decision that was taken."""
-        if step.plan is not None and isinstance(step.job, PlanJob):
+        if step.plan is not None and isinstance(step.job, PlanRequest):
             self.decided(step.job.loop)
 
     def stop(self, reason: str, *, over: bool) -> None:

@@ -19,8 +19,8 @@ __all__ = [
     "FLOOR",
     "MOST_BYTES",
     "RATIO",
-    "Allowance",
     "TooMuchError",
+    "UnpackingLimit",
     "bound_rosbags",
     "check_chunks",
     "unlz4",
@@ -41,7 +41,7 @@ class TooMuchError(ValueError):
     """A file that unpacks to more than it may."""
 
 
-class Allowance:
+class UnpackingLimit:
     """What a file may still unpack to.
 
     Args:
@@ -131,7 +131,7 @@ def check_chunks(reader: Any) -> None:
         TooMuchError: such a file.
     """
     for storage in getattr(reader.storage, "storages", None) or [reader.storage]:
-        allowance, offsets = Allowance(Path(storage.path)), set()
+        allowance, offsets = UnpackingLimit(Path(storage.path)), set()
         for chunk in getattr(storage, "chunks", ()):
             if chunk.compression:
                 allowance.take(chunk.uncompressed_size)
@@ -154,7 +154,7 @@ def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
     """Open a compressed file for reading, as ``zstd.open`` does."""
     import zstandard
 
-    allowed = Allowance(Path(stream.name))
+    allowed = UnpackingLimit(Path(stream.name))
     with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(
         stream, read_across_frames=True
     ) as unpacked:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.report.kernels import write_kernel_page
+    from gp_active_sensing.report.kernel_page import write_kernel_page
     from gp_active_sensing.report.page import write_report
 
 __all__ = ["write_kernel_page", "write_report"]
@@ -15,7 +15,7 @@ __all__ = ["write_kernel_page", "write_report"]
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "kernels": ("write_kernel_page",),
+        "kernel_page": ("write_kernel_page",),
         "page": ("write_report",),
     },
 )

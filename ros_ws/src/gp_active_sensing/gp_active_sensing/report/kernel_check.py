@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["LEVELS", "MOST_ROWS", "Check", "Coverage", "arranged", "check"]
@@ -90,7 +90,7 @@ class Check:
 
 
 def check(
-    model: KernelModel, rows: Rows, kernels: list[int] | None = None, *, samples: int, seed: int
+    model: KernelModel, rows: Dataset, kernels: list[int] | None = None, *, samples: int, seed: int
 ) -> Check:
     """Predict rows, at most `MOST_ROWS` of them, drawn by the seed.
 
@@ -123,7 +123,7 @@ def check(
     )
 
 
-def _seen(model: KernelModel, rows: Rows, order: list[int]) -> bool:
+def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
     """Return whether the model was learned from these rows: the same numbers, from any file.
 
     Of an older model, which does not know its rows: as many, from a file of the same name.
@@ -139,7 +139,7 @@ def _seen(model: KernelModel, rows: Rows, order: list[int]) -> bool:
     return bool(rows.digest() == digest)
 
 
-def arranged(model: KernelModel, rows: Rows) -> list[int]:
+def arranged(model: KernelModel, rows: Dataset) -> list[int]:
     """Return which column of the rows is which input of the model.
 
     Raises:

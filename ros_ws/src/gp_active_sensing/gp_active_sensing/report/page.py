@@ -15,8 +15,8 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, scale_labels, scale_unit
+from gp_active_sensing.report.reconstruction import Reconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
-from gp_active_sensing.report.steps import Replay, replay
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import tells
 
@@ -54,7 +54,7 @@ def write_report(run_dir: Path | str) -> Path:
     return write_whole(data.path / PAGE, text)
 
 
-def _fill(data: RunData, done: Replay, thin: int) -> str:
+def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
     payload = build_payload(data, done, thin)
     config = yaml.safe_dump(dict(data.config), sort_keys=False, allow_unicode=True)
     name = str(data.config.get("name") or data.topology.name)
@@ -81,7 +81,7 @@ def _fill(data: RunData, done: Replay, thin: int) -> str:
     )
 
 
-def _notes(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str]:
+def _notes(data: RunData, done: Reconstruction, payload: dict[str, Any]) -> Iterator[str]:
     yield from data.notes
     if (share := _explained(data, done)) is not None:
         yield tells(share)
@@ -103,7 +103,7 @@ def _notes(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
     yield from _replay_notes(data.summary.get("replay"))
 
 
-def _explained(data: RunData, done: Replay) -> float | None:
+def _explained(data: RunData, done: Reconstruction) -> float | None:
     """Return what the readings tell of each other, as the summary says it or found again."""
     if "explained" in data.summary:
         share = data.summary["explained"]
@@ -129,7 +129,7 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         )
 
 
-def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str]:
+def _tiles(data: RunData, done: Reconstruction, payload: dict[str, Any]) -> Iterator[str]:
     unit = f" {data.unit}" if data.unit else ""
     last = done.steps[-1]
     if last.rmspe is not None and done.truth is not None:
@@ -172,7 +172,7 @@ def _tiles(data: RunData, done: Replay, payload: dict[str, Any]) -> Iterator[str
         yield tile(text, "median gap of the bounds")
 
 
-def _promise_tiles(data: RunData, done: Replay, unit: str) -> Iterator[str]:
+def _promise_tiles(data: RunData, done: Reconstruction, unit: str) -> Iterator[str]:
     """Say what the belief promises of its map, and what nobody could promise less than."""
     promised = done.steps[-1].promised
     if promised is None:
@@ -208,7 +208,7 @@ def _time(seconds: float) -> str:
     return f"{1000 * seconds:.2g} ms" if seconds < 0.01 else f"{seconds:.3f} s"
 
 
-def _belief_tiles(data: RunData, done: Replay) -> Iterator[str]:
+def _belief_tiles(data: RunData, done: Reconstruction) -> Iterator[str]:
     """Say what the console says: the most probable kernel, and its most probable length-scale."""
     candidates = zip(done.belief.hyperparameters, done.belief.weights.tolist(), strict=True)
     best = most_probable((h.kernel, h.length_scales, weight) for h, weight in candidates)

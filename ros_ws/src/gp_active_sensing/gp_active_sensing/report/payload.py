@@ -10,9 +10,9 @@ import numpy as np
 from gp_active_sensing.kernels import NONE, graph_kernels
 from gp_active_sensing.planning.explain import called, elsewhere, outcome, value_unit, why
 from gp_active_sensing.report.colours import DOUBT, VALUES
-from gp_active_sensing.report.packing import pack, pack_integers
+from gp_active_sensing.report.encoding import pack, pack_integers
+from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.report.steps import Replay, Step
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, Plan
 
@@ -29,7 +29,7 @@ SCALES = 12
 Scale: TypeAlias = tuple[float, ...]
 
 
-def build_payload(data: RunData, done: Replay, thin: int = 1) -> dict[str, Any]:
+def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
     """Return what the page's scripts draw.
 
     Args:
@@ -87,7 +87,7 @@ def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
     return [f"{' × '.join(f'{v:.4g}' for v in scale)} {unit}".rstrip() for scale in distinct]
 
 
-def _groups(done: Replay) -> list[list[Scale]]:
+def _groups(done: Reconstruction) -> list[list[Scale]]:
     """Return the length-scales that are shown as one, smallest first: each by itself if it can be.
 
     Candidates that follow the readings come and go; where a run had many, neighbours share a group.
@@ -112,7 +112,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 
 
 def _step(
-    data: RunData, step: Step, groups: Sequence[Sequence[Scale]], kept: int
+    data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "n": step.number,
@@ -169,13 +169,13 @@ def _step(
     }
 
 
-def _percent(step: Step, kind: str) -> list[float | None]:
+def _percent(step: ReportStep, kind: str) -> list[float | None]:
     """Return a coverage of the 50, 90 and 95 % intervals [%]."""
     found = (step.scores[f"{kind}_{level}"] for level in (50, 90, 95))
     return [None if share is None else round(100.0 * share, 2) for share in found]
 
 
-def _went(step: Step, plan: Plan) -> dict[str, Any]:
+def _went(step: ReportStep, plan: Plan) -> dict[str, Any]:
     """Return where the probe went instead of where the plan said; how it got there is not known."""
     went = step.record.get("went")
     if not isinstance(went, int) or went == plan.waypoint:
@@ -183,7 +183,7 @@ def _went(step: Step, plan: Plan) -> dict[str, Any]:
     return {"chosen": plan.waypoint, "place": went, "path": [went], "plan": []}
 
 
-def _way_home(data: RunData, step: Step, plan: Plan) -> dict[str, Any]:
+def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
     """Return the step that leads to the end place: no decision, no place of its own."""
     end = called(data.topology.names[plan.path[-1]])
     read = len(step.readings)
@@ -207,7 +207,7 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
     return first
 
 
-def _regret(steps: Sequence[Step]) -> dict[str, list[float | None]] | None:
+def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
     """Return what was missed at each step, None where that was not counted.
 
     ``each`` of the stage, its ``average`` so far, that of the ``recommended`` place, and the
@@ -266,7 +266,7 @@ def _side(positions: FloatArray) -> float:
     return float(np.median(np.asarray(distances)[:, 1])) or 1.0
 
 
-def _readings(steps: Sequence[Step]) -> dict[str, Any]:
+def _readings(steps: Sequence[ReportStep]) -> dict[str, Any]:
     told = [reading for step in steps for reading in step.readings]
     values = np.array([value for _, value, _ in told], dtype=np.float64)
     low, high = (float(values.min()), float(values.max())) if told else (0.0, 1.0)
@@ -277,7 +277,7 @@ def _readings(steps: Sequence[Step]) -> dict[str, Any]:
     }
 
 
-def _maps(done: Replay, thin: int) -> dict[str, Any]:
+def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
     """Return the maps and the ranges of their colours, the same for all steps."""
     last = len(done.shown) - 1
     rows = sorted({*range(0, len(done.shown), thin), last})

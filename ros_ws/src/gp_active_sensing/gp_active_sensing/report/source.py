@@ -13,13 +13,14 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim.field import FieldConfig
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.traffic import RecordedTruth
-from gp_active_sensing.sim.truth import Truth, build_truth
+from gp_active_sensing.sim.sumo import RecordedTruth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 
 __all__ = ["RunData", "load_run"]
@@ -48,7 +49,7 @@ class RunData:
     config: Mapping[str, Any]
     topology: Topology
     belief: BeliefConfig
-    truth: Truth | None
+    truth: GroundTruth | None
     events: tuple[Mapping[str, Any], ...]
     records: tuple[Mapping[str, Any], ...]
     summary: Mapping[str, Any]
@@ -146,7 +147,7 @@ def load_run(run_dir: Path) -> RunData:
     )
 
 
-def _truth(run: RunDirectory, topology: Topology) -> tuple[Truth | None, str]:
+def _truth(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:
     """Return the truth, or why there is none."""
     config = run.config
     if not isinstance(config.get("field"), Mapping):
@@ -160,7 +161,7 @@ def _truth(run: RunDirectory, topology: Topology) -> tuple[Truth | None, str]:
         return None, f"the truth is not shown: {error}"
 
 
-def _sensor(config: Mapping[str, Any], truth: Truth | None) -> SimulatedSensor | None:
+def _sensor(config: Mapping[str, Any], truth: GroundTruth | None) -> SimulatedSensor | None:
     """Return the sensor that read the truth, where the configuration says it."""
     if truth is None or not isinstance(config.get("sensor"), Mapping):
         return None

@@ -14,7 +14,7 @@ from gp_active_sensing.records.events import average_of, reading_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Reading
 
-__all__ = ["Read", "Teller"]
+__all__ = ["JournalTeller", "Read"]
 
 
 class Read(NamedTuple):
@@ -44,7 +44,7 @@ class Read(NamedTuple):
         return cls(reading, average, number, str(event.get("probe", "")))
 
 
-class Teller:
+class JournalTeller:
     """Tells a belief readings in their order.
 
     Args:

@@ -19,20 +19,20 @@ from gp_active_sensing.sim.known import known_of
 require_ros_in(__name__)
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.mission import live
-from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission import live_parameters as live
 from gp_active_sensing.mission.command_words import DEACTIVATED
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
-from gp_active_sensing.ros.commands import Commands
-from gp_active_sensing.ros.fleet import Fleet
-from gp_active_sensing.ros.inputs import Inputs
+from gp_active_sensing.ros.fleet_services import FleetServices
 from gp_active_sensing.ros.journal_topic import JournalTopic
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.publishing import Results
-from gp_active_sensing.ros.running import run_node
+from gp_active_sensing.ros.publishers import Publishers
+from gp_active_sensing.ros.services import Services
+from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.rehearsal import asking_of, visits_of
@@ -99,10 +99,10 @@ class ActiveSensingNode(GuardedNode):
         super().__init__(
             "active_sensing", automatically_declare_parameters_from_overrides=True, **options
         )
-        self._parts: Parts | None = None
+        self._parts: MissionComponents | None = None
         self._worker: Worker | None = None
-        self._results: Results | None = None
-        self._fleet: Fleet | None = None
+        self._results: Publishers | None = None
+        self._fleet: FleetServices | None = None
         self._journal: JournalTopic | None = None
         self._config: ActiveSensingConfig
         self._scenario: dict[str, Any] | None = None
@@ -119,7 +119,7 @@ class ActiveSensingNode(GuardedNode):
         return None if self._parts is None else self._parts.mission
 
     @property
-    def results(self) -> Results | None:
+    def results(self) -> Publishers | None:
         """What is published; None while the node is not configured."""
         return self._results
 
@@ -177,12 +177,12 @@ class ActiveSensingNode(GuardedNode):
         self._parts = parts = build_parts(config, self._scenario, known_of=known_of)
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
-        self._results = Results(self, parts, config)
-        inputs = Inputs(self, config, parts, self._results.health)
-        self._commands = Commands(self, parts, self._results)
+        self._results = Publishers(self, parts, config)
+        inputs = Subscriptions(self, config, parts, self._results.health)
+        self._commands = Services(self, parts, self._results)
         said = dataclasses.replace(config, belief=parts.belief)
         self._journal = JournalTopic(self, said, self._scenario, parts)
-        self._fleet = Fleet(self, parts, inputs, self._results, config.probes)
+        self._fleet = FleetServices(self, parts, inputs, self._results, config.probes)
         self.parameters.checks["probes"] = self._fleet.refusal
 
     def _check(self, mapping: dict[str, Any]) -> None:

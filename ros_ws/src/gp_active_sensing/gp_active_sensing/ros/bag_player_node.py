@@ -33,10 +33,10 @@ from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.exit_codes import FAILED
 from gp_active_sensing.ros.message_types import find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.outputs import time_of
+from gp_active_sensing.ros.node_configs import BagPlayerConfig
 from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.running import run_node
-from gp_active_sensing.ros.settings import BagPlayerConfig
+from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.to_messages import time_of
 
 __all__ = ["BagPlayer", "main"]
 

@@ -26,13 +26,14 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.replay.writing import BagWriter
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.message_types import RosTypes, find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_configs import BagRecorderConfig
 from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.running import run_node
-from gp_active_sensing.ros.settings import BagRecorderConfig
+from gp_active_sensing.ros.spin import run_node
 
 __all__ = ["BagRecorder", "main"]
 

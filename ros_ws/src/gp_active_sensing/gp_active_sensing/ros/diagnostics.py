@@ -11,22 +11,24 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 
-from gp_active_sensing.mission.build import Parts
 from gp_active_sensing.mission.delays import advice
+from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.mission.fleet import LEFT
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import latencies
-from gp_active_sensing.mission.roster import LEFT
-from gp_active_sensing.ros import outputs, qos, streams
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros import topic_monitor as streams
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.ros.probe_status import buffer_levels, probe_status, rejection_problems
-from gp_active_sensing.ros.streams import Stream, received_at
+from gp_active_sensing.ros.topic_monitor import TopicMonitor, received_at
 from gp_active_sensing.types import Budget
 from gp_active_sensing.util.wording import shown
 
-__all__ = ["MISSION_STATUS", "Health"]
+__all__ = ["MISSION_STATUS", "Diagnostics"]
 
 MISSION_STATUS = "mission"
 """The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
@@ -36,7 +38,7 @@ GRACE_SECONDS = 10.0
 its publisher may not have started, or not have been discovered."""
 
 
-class Health:
+class Diagnostics:
     """Watches the inputs and publishes ``/diagnostics`` every second.
 
     Args:
@@ -44,11 +46,11 @@ class Health:
         parts: the mission and its records.
     """
 
-    def __init__(self, node: GuardedNode, parts: Parts) -> None:
+    def __init__(self, node: GuardedNode, parts: MissionComponents) -> None:
         self._node = node
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, TopicMonitor] = {}
         """By topic, as it is named in the node's namespace."""
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
@@ -83,7 +85,7 @@ class Health:
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))
         )
-        stream = self.streams[topic] = Stream(type_name(kind), callback, float(profile.depth))
+        stream = self.streams[topic] = TopicMonitor(type_name(kind), callback, float(profile.depth))
 
         def hear(data: bytes, info: Mapping[str, Any]) -> None:
             stream.on_message(data, received_at(info))
@@ -154,7 +156,7 @@ class Health:
                 "waiting for topic /clock: use_sim_time is set and no time has come yet"
             )
 
-    def _say_what_is_missing_of(self, probe: Probe, *, late: bool) -> None:
+    def _say_what_is_missing_of(self, probe: ProbeState, *, late: bool) -> None:
         """Warn of a topic that says nothing; of one that has a wrong type at once."""
         pose, reading = (probe_topic(probe.name, topic) for topic in ("pose", "reading"))
         # Poses come all the time; how often a sensor measures is its own affair.
@@ -188,7 +190,7 @@ class Health:
         kinds = sorted({qos.words(info.qos_profile) for info in found})
         return f"{len(found)} publisher(s) ({', '.join(kinds)}), but no message comes"
 
-    def _other_types(self, stream: Stream) -> bool:
+    def _other_types(self, stream: TopicMonitor) -> bool:
         """Whether a topic has publishers, all of another type than the one expected."""
         if stream.why:
             return False

@@ -18,10 +18,10 @@ from rclpy.event_handler import PublisherEventCallbacks
 from std_msgs.msg import String
 
 from gp_active_sensing.config import to_mapping
-from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.mission.trace import Trace
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
@@ -54,7 +54,7 @@ class JournalTopic:
         node: GuardedNode,
         config: ActiveSensingConfig,
         scenario: Mapping[str, Any] | None,
-        parts: Parts,
+        parts: MissionComponents,
     ) -> None:
         self._lock = threading.Lock()
         self._waiting: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ class JournalTopic:
             node.create_publisher(String, "~/journal", profile, event_callbacks=events)
         )
         mission = parts.mission
-        trace = Trace(self._take, time.monotonic)
+        trace = InputLog(self._take, time.monotonic)
         topics = {
             name: {
                 kind: node.resolve_topic_name(probe_topic(name, kind))

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from gp_active_sensing.config import param_of
 from gp_active_sensing.errors import UnknownNameError, suggest
+from gp_active_sensing.mission.config import PoseConfig
 from gp_active_sensing.mission.names import numbered
-from gp_active_sensing.mission.settings import PoseConfig
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.launching import Argument, LaunchSpec, NodeSpec, Use
 from gp_active_sensing.util.resources import list_resources

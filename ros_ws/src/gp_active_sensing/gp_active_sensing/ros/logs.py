@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from gp_active_sensing.mission.plan_ahead import KeepBack
+from gp_active_sensing.mission.plan_ahead import DeferredLogs
 
 __all__ = ["Throttle", "forward_logs"]
 
@@ -22,7 +22,7 @@ REPEAT_SECONDS = 1.0
 class _RosHandler(logging.Handler):
     def __init__(self, target: Any, clock: Callable[[], float]) -> None:
         super().__init__()
-        self.addFilter(KeepBack())
+        self.addFilter(DeferredLogs())
         self._target = target
         self._throttle = Throttle(REPEAT_SECONDS, clock)
         self._unsaid: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from gp_active_sensing.ros.outputs import time_of
+from gp_active_sensing.ros.to_messages import time_of
 from gp_active_sensing.topology.base import Topology
 
 __all__ = ["MARKS", "ShownProbe", "map_markers", "probe_markers"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
-from gp_active_sensing.messages.fields import split_type_name
+from gp_active_sensing.messages.field_path import split_type_name
 
 __all__ = ["RosTypes", "find_message_type", "type_name"]
 

@@ -24,7 +24,7 @@ from rclpy.action import ActionClient
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.mission.probe import Probe
+from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.types import Clock
@@ -179,7 +179,7 @@ class Courier:
         self._said_far = False
 
     @property
-    def _probe(self) -> Probe:
+    def _probe(self) -> ProbeState:
         return self._mission.probes[self._name]
 
     def order(self, place: int, message: PoseStamped) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.ros.descriptors import leaves_of
-from gp_active_sensing.ros.settings import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
+from gp_active_sensing.ros.node_configs import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
 
 __all__ = ["NODES", "owner_of"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from gp_active_sensing.mission.fleet import LEFT
+from gp_active_sensing.mission.ingestion.coverage import MOST_HELD
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.mission.probe import NO_POSE, Probe
-from gp_active_sensing.mission.roster import LEFT
-from gp_active_sensing.mission.visits import MOST_HELD
-from gp_active_sensing.ros.streams import Stream
+from gp_active_sensing.mission.probe import NO_POSE, ProbeState
+from gp_active_sensing.ros.topic_monitor import TopicMonitor
 
 __all__ = ["buffer_levels", "probe_state", "probe_status", "rejection_problems"]
 
@@ -19,7 +19,7 @@ ASKED_FOR = ("settling",)
 """Reasons not to use a reading that a parameter asks for: counted, and no problem."""
 
 
-def probe_state(probe: Probe) -> str:
+def probe_state(probe: ProbeState) -> str:
     """Return in a word what a probe is about."""
     if probe.gone:
         if probe.gone.startswith(LEFT):
@@ -35,7 +35,7 @@ def probe_state(probe: Probe) -> str:
 
 
 def probe_status(
-    probe: Probe, streams: Mapping[str, Stream], refused: Counter[str]
+    probe: ProbeState, streams: Mapping[str, TopicMonitor], refused: Counter[str]
 ) -> tuple[int, str, dict[str, object]]:
     """Return level, summary and values of a probe.
 

@@ -35,20 +35,21 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.messages.conversions import heading_of
-from gp_active_sensing.messages.fields import FieldPath
+from gp_active_sensing.messages.field_path import FieldPath
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.ros import outputs, qos
-from gp_active_sensing.ros.answering import Answering
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.expert_server import ExpertServer
 from gp_active_sensing.ros.message_types import RosTypes, find_message_type
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_configs import SimulatorConfig
 from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.running import run_node
-from gp_active_sensing.ros.settings import SimulatorConfig
+from gp_active_sensing.ros.spin import run_node
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.player import Moment, Player
-from gp_active_sensing.sim.traffic_player import TrafficPlayer
+from gp_active_sensing.sim.robot import Observation, SimulatedRobot
+from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from gp_active_sensing.types import Reading
 
 __all__ = ["SimulatorNode", "main"]
@@ -63,7 +64,7 @@ class _Simulated:
     """A probe and its topics."""
 
     name: str
-    player: Player | TrafficPlayer
+    player: SimulatedRobot | TrafficRobot
     pose_out: Any
     reading_out: Any
     last_waypoint: PoseStamped | None = None
@@ -88,7 +89,7 @@ class SimulatorNode(GuardedNode):
             "simulator", automatically_declare_parameters_from_overrides=True, **options
         )
         self._probes: dict[str, _Simulated] = {}
-        self._expert: Answering | None = None
+        self._expert: ExpertServer | None = None
         self._silent: frozenset[str] = frozenset()
         self.parameters = ParameterTree(self, SimulatorConfig, live=LIVE)
         self.parameters.locked = lambda: bool(self._probes)
@@ -97,7 +98,7 @@ class SimulatorNode(GuardedNode):
         self.start_by_itself()
 
     @property
-    def players(self) -> dict[str, Player | TrafficPlayer]:
+    def players(self) -> dict[str, SimulatedRobot | TrafficRobot]:
         """The simulated probes by name."""
         return {name: probe.player for name, probe in self._probes.items()}
 
@@ -138,7 +139,7 @@ class SimulatorNode(GuardedNode):
         for name, player in players.items():
             self._connect(name, player)
         expert = expert_of(scenario, world)
-        self._expert = None if expert is None else Answering(self, expert, world.topology)
+        self._expert = None if expert is None else ExpertServer(self, expert, world.topology)
         self._on_parameters([])
         if config.exit_at_end:
             self.own(
@@ -153,7 +154,7 @@ class SimulatorNode(GuardedNode):
             f"real time{self._where_they_begin() if config.probes else ''}"
         )
 
-    def _connect(self, name: str, player: Player | TrafficPlayer) -> None:
+    def _connect(self, name: str, player: SimulatedRobot | TrafficRobot) -> None:
         """Make the topics of a probe."""
         # Nothing is lost while a subscriber is busy, or, when asked, was not there.
         profile = qos.reliable(1000, latched=self._config.keep)
@@ -271,7 +272,7 @@ class SimulatorNode(GuardedNode):
         if self._probes:
             self._clock_out.publish(ClockMessage(clock=outputs.time_of(stamp_ns)))
 
-    def _pose_message(self, moment: Moment, body: str) -> Odometry:
+    def _pose_message(self, moment: Observation, body: str) -> Odometry:
         x, y, heading = moment.pose
         message = Odometry(child_frame_id=body)
         message.header.frame_id = self._frame

@@ -15,12 +15,12 @@ from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.messages.conversions import heading_of, stamp_ns
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.streams import Stream
+from gp_active_sensing.ros.topic_monitor import TopicMonitor
 
 __all__ = ["Transforms"]
 
 
-class LookedUp(Stream):
+class LookedUp(TopicMonitor):
     """A pose that is looked up; watched like a topic.
 
     Args:
@@ -80,7 +80,7 @@ class Transforms:
         self._streams.append(stream)
         return stream
 
-    def drop(self, stream: Stream) -> None:
+    def drop(self, stream: TopicMonitor) -> None:
         """Look a frame up no more."""
         self._streams = [other for other in self._streams if other is not stream]
 

@@ -9,10 +9,11 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 from rclpy.event_handler import PublisherEventCallbacks
 
-from gp_active_sensing.mission.build import Parts
+from gp_active_sensing.mission.config import WaypointConfig
+from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.names import probe_topic
-from gp_active_sensing.mission.settings import WaypointConfig
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
 from gp_active_sensing.topology import whole_way
 from gp_active_sensing.types import Plan
@@ -45,7 +46,7 @@ class Waypoints:
     def __init__(
         self,
         node: GuardedNode,
-        parts: Parts,
+        parts: MissionComponents,
         config: WaypointConfig,
         incompatible: Callable[[str], Callable[[Any], None]],
     ) -> None:

@@ -11,10 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from gp_active_sensing.mission.clock_watch import ClockWatch
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob, QueryJob, Step
+from gp_active_sensing.mission.clock_watch import ClockMonitor
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.plan_ahead import Foresight, foresee_by_cell
+from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
+from gp_active_sensing.mission.requests import (
+    ExpertRequest,
+    MissionOutput,
+    PlanAheadRequest,
+    PlanRequest,
+)
 from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Outputs", "Worker"]
@@ -48,7 +53,7 @@ class Outputs(Protocol):
         """Ask an expert for values at some places."""
         ...
 
-    def send_results(self, job: PlanJob) -> None:
+    def send_results(self, job: PlanRequest) -> None:
         """Publish and record what the job's belief knows."""
         ...
 
@@ -78,11 +83,11 @@ class Worker:
     ) -> None:
         self._mission = mission
         self._outputs = outputs
-        self._watch = ClockWatch(now_ns, clock, simulated)
+        self._watch = ClockMonitor(now_ns, clock, simulated)
         self._stopping = threading.Event()
-        self._jobs: queue.Queue[PlanJob | AheadJob | QueryJob | threading.Event | None] = (
-            queue.Queue()
-        )
+        self._jobs: queue.Queue[
+            PlanRequest | PlanAheadRequest | ExpertRequest | threading.Event | None
+        ] = queue.Queue()
         self.errors: Counter[str] = Counter()
         self._threads = [
             threading.Thread(target=self._run_mission, name="mission", daemon=True),
@@ -129,7 +134,7 @@ class Worker:
                 self._note("mission")
                 self._stopping.wait(TICK_SECONDS)  # not as fast as it can fail
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: MissionOutput) -> None:
         if step.plan is not None:
             with self._noting("results"):
                 self._outputs.send_waypoint(step.probe, step.plan)
@@ -143,7 +148,7 @@ class Worker:
                 self._outputs.send_query(step.query)
 
     def _run_planner(self) -> None:
-        ahead: tuple[AheadJob, Iterator[Foresight]] | None = None
+        ahead: tuple[PlanAheadRequest, Iterator[ContingentPlans]] | None = None
         while True:
             if ahead is not None and self._jobs.empty():
                 if not self._look_ahead(*ahead):
@@ -154,9 +159,9 @@ class Worker:
                 return
             if isinstance(job, threading.Event):
                 job.set()
-            elif isinstance(job, AheadJob):
+            elif isinstance(job, PlanAheadRequest):
                 ahead = job, self._foresee(job)
-            elif isinstance(job, QueryJob):
+            elif isinstance(job, ExpertRequest):
                 self._query(job)
             elif job.decide:
                 self._decide(job)
@@ -168,7 +173,7 @@ class Worker:
                     with self._noting("results"):
                         self._outputs.mission_ended()
 
-    def _ask(self, job: PlanJob) -> Plan:
+    def _ask(self, job: PlanRequest) -> Plan:
         """Compute a plan; one that looks at the clock is given up as soon as the worker stops.
 
         Raises:
@@ -187,7 +192,7 @@ class Worker:
         finally:
             job.loop.clock = clock
 
-    def _decide(self, job: PlanJob) -> None:
+    def _decide(self, job: PlanRequest) -> None:
         try:
             plan = self._ask(job)
             used = self._mission.decided(job, plan)
@@ -210,13 +215,13 @@ class Worker:
             with self._noting("results"):
                 self._outputs.mission_ended()
 
-    def _query(self, job: QueryJob) -> None:
+    def _query(self, job: ExpertRequest) -> None:
         places: tuple[int, ...] = ()
         with self._noting("planner"):  # the decision then goes without
             places = job.ask()
         self._mission.queried(job, places)
 
-    def _foresee(self, job: AheadJob) -> Iterator[Foresight]:
+    def _foresee(self, job: PlanAheadRequest) -> Iterator[ContingentPlans]:
         return foresee_by_cell(
             job.loop,
             job.plan.waypoints[0],
@@ -226,7 +231,7 @@ class Worker:
             cancelled=lambda: self._stopping.is_set() or job.cancelled(),
         )
 
-    def _look_ahead(self, job: AheadJob, grown: Iterator[Foresight]) -> bool:
+    def _look_ahead(self, job: PlanAheadRequest, grown: Iterator[ContingentPlans]) -> bool:
         """Plan ahead for one more cell, while there is nothing else to do; say whether to go on."""
         foresight = None
         with self._noting("ahead"):  # the decision is then computed on arrival

@@ -8,6 +8,7 @@ from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.sim.driver import run_name, run_scenario
+    from gp_active_sensing.sim.fields.truth import build_truth
     from gp_active_sensing.sim.probe import SimulatedProbe
     from gp_active_sensing.sim.scenario import (
         BudgetConfig,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         scenario_from_mapping,
     )
     from gp_active_sensing.sim.sensor import SimulatedSensor
-    from gp_active_sensing.sim.truth import Truth, build_truth
     from gp_active_sensing.sim.world import World, build_loop, build_world
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "SensorConfig",
     "SimulatedProbe",
     "SimulatedSensor",
-    "Truth",
     "World",
     "build_loop",
     "build_truth",
@@ -62,10 +61,7 @@ __getattr__, __dir__ = lazy_names(
             "scenario_from_mapping",
         ),
         "sensor": ("SimulatedSensor",),
-        "truth": (
-            "Truth",
-            "build_truth",
-        ),
+        "fields.truth": ("build_truth",),
         "world": (
             "World",
             "build_loop",

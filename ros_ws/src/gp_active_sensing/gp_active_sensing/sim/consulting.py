@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.experts import Consultation, SimulatedExpert, build_expert
+from gp_active_sensing.experts import QueryLog, SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.records.events import expert_event, finite, reading_event, reading_of
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, FloatArray, IntArray, Reading
 
-__all__ = ["Consulting", "expert_of"]
+__all__ = ["SimulatedQueries", "expert_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
     return build_expert(scenario.expert, world.topology, field, scenario.seed)
 
 
-class Consulting:
+class SimulatedQueries:
     """Asks an expert before each decision of a simulated mission.
 
     Args:
@@ -48,7 +48,7 @@ class Consulting:
     """
 
     def __init__(self, expert: SimulatedExpert, scenario: Scenario, loop: SensingLoop) -> None:
-        self.books = Consultation(loop.topology, scenario.expert)
+        self.books = QueryLog(loop.topology, scenario.expert)
         self.waited = 0.0
         """In all [s]."""
         self._expert = expert
@@ -180,7 +180,7 @@ def _spare(loop: SensingLoop, at: int | None) -> float:
         return math.inf
     if at is None or loop.remaining.end is None:
         return max(0.0, left)
-    home = Allowance(loop.topology, in_metres(loop.remaining, loop.speed)).way_home(at)
+    home = BudgetConstraint(loop.topology, in_metres(loop.remaining, loop.speed)).way_home(at)
     if home is None:
         return max(0.0, left)
     taken = home.cost.seconds if loop.speed is None else home.cost.metres / loop.speed

@@ -17,7 +17,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.events import start_event
 from gp_active_sensing.records.run_directory import CONFIG, RunDirectory
 from gp_active_sensing.records.summary import RunSummary, summarise
-from gp_active_sensing.sim.mission import Mission
+from gp_active_sensing.sim.mission import EventMission
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import Clock
@@ -94,7 +94,7 @@ def run_scenario(
             clock=clock,
             run_dir=out_dir if resume else None,
         )
-        mission = stack.enter_context(closing(Mission(scenario, world, loop)))
+        mission = stack.enter_context(closing(EventMission(scenario, world, loop)))
         again = run is not None
         if run is not None:
             check_same(run, scenario)
@@ -119,7 +119,7 @@ def run_scenario(
 
 def _go_on(
     run: RunDirectory,
-    mission: Mission,
+    mission: EventMission,
     records: list[dict[str, Any]],
     on_stage: OnStage | None,
 ) -> None:
@@ -133,7 +133,7 @@ def _go_on(
                 on_stage(record)
 
 
-def _replay(run: RunDirectory, mission: Mission) -> list[dict[str, Any]]:
+def _replay(run: RunDirectory, mission: EventMission) -> list[dict[str, Any]]:
     """Bring a fresh mission to where the journal ends, and write the records again."""
     run.mend(until_damage=True)  # what was simulated after it is simulated again
     events = run.events()
@@ -151,7 +151,7 @@ def _replay(run: RunDirectory, mission: Mission) -> list[dict[str, Any]]:
     return records
 
 
-def _keep(run: RunDirectory, mission: Mission, record: Mapping[str, Any]) -> None:
+def _keep(run: RunDirectory, mission: EventMission, record: Mapping[str, Any]) -> None:
     """Write the record of a stage; with live traffic also the truth, which no file knows."""
     if mission.world.traffic is not None:
         seconds = float(record["truth_seconds"])
@@ -205,7 +205,7 @@ def check_same(run: RunDirectory, scenario: Scenario) -> None:
 
 def _last_words(
     run: RunDirectory,
-    mission: Mission,
+    mission: EventMission,
     records: list[dict[str, Any]],
     status: str,
     error: BaseException,
@@ -221,7 +221,7 @@ def _last_words(
 
 def _summary(
     run: RunDirectory,
-    mission: Mission,
+    mission: EventMission,
     records: list[dict[str, Any]],
     status: str,
     reason: str = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.allowance import Allowance, in_metres
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import BoolArray, Route
 
@@ -32,7 +32,7 @@ def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route 
     if at is not None and goal == world.budget.end:
         speed = None if isinstance(world.speed, str) else world.speed
         budget = in_metres(world.budget, speed)
-        home = Allowance(world.topology, budget).way_home(at)
+        home = BudgetConstraint(world.topology, budget).way_home(at)
         by = 0 if _by_metres(world) else 1
         if home is not None and home.path:
             return known if known is not None and known.cost[by] <= home.cost[by] else home

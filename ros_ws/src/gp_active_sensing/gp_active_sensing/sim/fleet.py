@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.names import probe_names
-from gp_active_sensing.sim.player import Player, Traces
+from gp_active_sensing.sim.robot import SharedWorld, SimulatedRobot
 from gp_active_sensing.sim.scenario import Scenario
-from gp_active_sensing.sim.traffic_player import TrafficPlayer
+from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from gp_active_sensing.sim.world import RANDOM, World, begun_elsewhere
 
 __all__ = ["build_players"]
@@ -19,7 +19,7 @@ def build_players(
     world: World,
     names: Sequence[str] | None = None,
     starts: Sequence[str] = (),
-) -> dict[str, Player | TrafficPlayer]:
+) -> dict[str, SimulatedRobot | TrafficRobot]:
     """Return the probes of a world by their names, each where it begins.
 
     The first begins where the scenario says, the others at places that the seed chooses; a reading
@@ -46,9 +46,9 @@ def build_players(
                 "probes and starts of their own need a field that is known (a table or a draw)"
             )
             raise ConfigError(msg)
-        return {names[0]: TrafficPlayer(world, readings=readings, on_the_way=on_the_way)}
-    traces = Traces.on(world.topology)
-    players: dict[str, Player | TrafficPlayer] = {}
+        return {names[0]: TrafficRobot(world, readings=readings, on_the_way=on_the_way)}
+    traces = SharedWorld.on(world.topology)
+    players: dict[str, SimulatedRobot | TrafficRobot] = {}
     taken: list[int] = []
     for number, name in enumerate(names):
         if number < len(starts):
@@ -59,7 +59,7 @@ def build_players(
             own = world
         if own.start is not None:
             taken.append(own.start)
-        players[name] = Player(
+        players[name] = SimulatedRobot(
             own,
             readings=readings,
             on_the_way=on_the_way,

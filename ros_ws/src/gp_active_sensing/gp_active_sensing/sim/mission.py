@@ -32,21 +32,21 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.scores import Scorer
-from gp_active_sensing.sim.consulting import Consulting, expert_of
+from gp_active_sensing.sim.consulting import SimulatedQueries, expert_of
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Cost, Plan, Reading, Route
 from gp_active_sensing.util.versions import versions
 
 if TYPE_CHECKING:
-    from gp_active_sensing.sim.traffic import Trip
+    from gp_active_sensing.sim.sumo import Trip
 
-__all__ = ["Mission"]
+__all__ = ["EventMission"]
 
 logger = logging.getLogger(__name__)
 
 
-class Mission:
+class EventMission:
     """Ask, drive, read, tell: one event at a time.
 
     Args:
@@ -70,7 +70,7 @@ class Mission:
         self.scorer = Scorer(world.truth, world.sensor)
         self.regret = regret_of(loop, world.truth, scenario.seek)
         expert = expert_of(scenario, world)
-        self.consulting = None if expert is None else Consulting(expert, scenario, loop)
+        self.consulting = None if expert is None else SimulatedQueries(expert, scenario, loop)
         self._explained = Explained()
         self._started = False
         """Of a mission from a journal: its first event was taken."""

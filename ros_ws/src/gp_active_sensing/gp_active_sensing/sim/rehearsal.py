@@ -13,19 +13,19 @@ from typing import Any
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.experts import AnswersConfig
-from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading, raw_answer
-from gp_active_sensing.mission.jobs import PlanJob, QueryJob, Step
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.requests import ExpertRequest, MissionOutput, PlanRequest
 from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.known import known_of
-from gp_active_sensing.sim.player import EPOCH_NS
+from gp_active_sensing.sim.robot import EPOCH_NS
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world, check_end_comes
 
-__all__ = ["Rehearsal", "asking_of", "parameters_of", "visits_of"]
+__all__ = ["SimulationRunner", "asking_of", "parameters_of", "visits_of"]
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed")
 _LEFT_OUT = ("start",)
@@ -58,7 +58,7 @@ def asking_of(scenario: Scenario) -> dict[str, Any]:
     return {**found, "ask": scenario.expert.kind != "none"}
 
 
-class Rehearsal:
+class SimulationRunner:
     """Plays a mission step by step.
 
     Args:
@@ -104,7 +104,7 @@ class Rehearsal:
             both = isinstance(own, dict) and isinstance(value, Mapping)
             mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         config = from_mapping(ActiveSensingConfig, mapping)
-        self.parts: Parts = build_parts(
+        self.parts: MissionComponents = build_parts(
             config, scenario.to_mapping(), clock=self.clock, driver=driver, known_of=known_of
         )
         self.mission = self.parts.mission
@@ -125,7 +125,7 @@ class Rehearsal:
             self.step()
         return self.mission.state == "ended"
 
-    def step(self) -> list[Step]:
+    def step(self) -> list[MissionOutput]:
         """Let a period pass; return what the mission asked for in it."""
         if self.mission.state == "idle":
             self.mission.start()
@@ -155,26 +155,26 @@ class Rehearsal:
             answer = raw_answer(reading, topology)
             self.mission.inbox.put(answer, self.clock())
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: MissionOutput) -> None:
         if step.query and self.expert is not None:
             self.expert.ask(step.query, self.clock())
         if step.plan is not None:
             self._send(step.probe, step.plan.path[-1])
         if step.again is not None:
             self._send(step.probe, step.again)
-        if isinstance(step.job, QueryJob):
+        if isinstance(step.job, ExpertRequest):
             self.mission.queried(step.job, step.job.ask())
-        elif isinstance(step.job, PlanJob) and step.job.decide:
+        elif isinstance(step.job, PlanRequest) and step.job.decide:
             plan = step.job.ask()
             if self.mission.decided(step.job, plan):
                 if plan.path:
                     self._send(step.job.probe, plan.path[-1])
                 self._record(step.job)
-        elif isinstance(step.job, PlanJob):
+        elif isinstance(step.job, PlanRequest):
             self._record(step.job)
             self.mission.showing = False
 
-    def _record(self, job: PlanJob) -> None:
+    def _record(self, job: PlanRequest) -> None:
         """Write the record of the stage that ended, where records are kept."""
         stage, recorder = job.finished, self.parts.recorder
         if stage is None or recorder.run is None or not self.mission.claim(stage):

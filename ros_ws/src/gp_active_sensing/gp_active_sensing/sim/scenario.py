@@ -23,8 +23,8 @@ from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.records.regret import OBJECTIVES, objective_of
-from gp_active_sensing.sim.field import HUGE, FieldConfig
-from gp_active_sensing.sim.traffic.config import TrafficConfig
+from gp_active_sensing.sim.fields.config import HUGE, FieldConfig
+from gp_active_sensing.sim.sumo.config import TrafficConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr
 
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.scenario import SensorConfig
-from gp_active_sensing.sim.truth import Truth
 from gp_active_sensing.types import FloatArray, Reading
 
 __all__ = ["SimulatedSensor"]
@@ -31,7 +31,7 @@ class SimulatedSensor:
     """
 
     def __init__(
-        self, truth: Truth, config: SensorConfig, seed: int, names: Sequence[str] = ()
+        self, truth: GroundTruth, config: SensorConfig, seed: int, names: Sequence[str] = ()
     ) -> None:
         self.truth = truth
         self.config = config

@@ -1,7 +1,7 @@
 """A scenario of several probes without ROS: the mission of the nodes, in virtual time.
 
 Every probe drives and reads for itself, so decisions come when a probe arrives, as on robots; see
-`Rehearsal`. The run directory is that of any other run.
+`SimulationRunner`. The run directory is that of any other run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.sim.driver import check_same, with_model_of
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import Clock
@@ -90,7 +90,7 @@ def run_team(
     if resume and (ended := _left_behind(scenario, out_dir)) is not None:
         return ended
     scenario = with_model_of(scenario, out_dir if resume else None)
-    team = Rehearsal(scenario, parameters=_RUN | {"run_dir": str(out_dir)}, driver="sim")
+    team = SimulationRunner(scenario, parameters=_RUN | {"run_dir": str(out_dir)}, driver="sim")
     team.period = period_of(team.world)
     # Decisions take no simulated time, but their limits and records are in real seconds.
     team.mission.loop.clock = clock
@@ -114,7 +114,7 @@ def run_team(
         team.close()
 
 
-def _play(team: Rehearsal, scenario: Scenario) -> None:
+def _play(team: SimulationRunner, scenario: Scenario) -> None:
     waits = scenario.sensor.seconds + scenario.expert.timeout + scenario.expert.delay
     patience = PATIENCE * STEPS * team.period + 100.0 * (waits + 60.0)
     decided, since = 0, team.seconds

@@ -15,19 +15,20 @@ from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
-from gp_active_sensing.planning.allowance import Allowance, in_metres
 from gp_active_sensing.planning.base import drift_of, revisits
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.planning.homing import check_end
+from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.truth import Truth, build_truth
 from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock
 
 if TYPE_CHECKING:
-    from gp_active_sensing.sim.traffic import LiveTraffic
+    from gp_active_sensing.sim.sumo import LiveTraffic
 
 __all__ = ["World", "begun_elsewhere", "build_loop", "build_world"]
 
@@ -56,7 +57,7 @@ class World:
     """
 
     topology: Topology
-    truth: Truth
+    truth: GroundTruth
     sensor: SimulatedSensor
     start: int | None
     speed: float | str = "limit"
@@ -78,13 +79,13 @@ def build_world(scenario: Scenario) -> World:
     topology = _under("map", lambda: build_topology(scenario.map))
     traffic: LiveTraffic | None = None
     if scenario.field.kind == "sumo":
-        from gp_active_sensing.sim.traffic import build_traffic
+        from gp_active_sensing.sim.sumo import build_traffic
 
         traffic = _under(
             "traffic",
             lambda: build_traffic(scenario.traffic, scenario.field, topology, scenario.seed),
         )
-        truth: Truth = traffic.truth
+        truth: GroundTruth = traffic.truth
     else:
         truth = build_truth(scenario.field, topology, scenario.seed)
     sensor = SimulatedSensor(truth, scenario.sensor, scenario.seed)
@@ -163,7 +164,7 @@ def _trip(
     def usable(place: int) -> bool:
         if not topology.candidates(place, nothing).size:
             return False
-        allowance = Allowance(topology, in_metres(ending(place), speed))
+        allowance = BudgetConstraint(topology, in_metres(ending(place), speed))
         return end is None or bool(allowance.drives(place, nothing))
 
     start = next(filter(usable, order), order[0])

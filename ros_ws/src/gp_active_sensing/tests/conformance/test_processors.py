@@ -74,7 +74,7 @@ def test_every_policy_goes_to_the_same_places_on_two_processors() -> None:
 
 
 FIELD = """
-from gp_active_sensing.sim.truth import _Root
+from gp_active_sensing.sim.fields.truth import _Root
 
 x = numpy.arange(14.0)
 square = (x[:, None] - x) ** 2

@@ -17,7 +17,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import (
     FreeTopology,
@@ -94,7 +94,7 @@ class Moves:
 def mission(moves: Moves, rng: np.random.Generator, budget: Budget, most: int) -> int:
     """Drive at random until nothing more is allowed, then home; return the number of decisions."""
     topology = moves.topology
-    allowance = Allowance(topology, budget)
+    allowance = BudgetConstraint(topology, budget)
     at: int | None = int(rng.integers(topology.n))
     if rng.random() < 0.1:
         at = None

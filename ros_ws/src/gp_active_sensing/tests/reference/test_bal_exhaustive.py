@@ -11,10 +11,10 @@ import pytest
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree
-from gp_active_sensing.planning.bal.values import Cells
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.graph import Move
@@ -281,10 +281,14 @@ def test_initial_bounds_are_the_chain_rule(seed: int) -> None:
     where = np.flatnonzero(~belief.observed)
     joint = belief.joint(where)
     for cap in (2000, 1):
-        problem = Problem(topology, belief.observed, (), noise, reference, cap, lambda: None)
+        problem = DecisionProblem(
+            topology, belief.observed, (), noise, reference, cap, lambda: None
+        )
         every, count = np.arange(len(where)), problem.free_sequences(len(where), horizon)
-        sequence = Sequence(problem, horizon, frozenset(), where, every, count, joint.covariance)
-        root = Tree(Cells(3, reference), sequence, joint.mean, belief.weights)
+        sequence = CovarianceState(
+            problem, horizon, frozenset(), where, every, count, joint.covariance
+        )
+        root = Tree(EqualProbabilityCells(3, reference), sequence, joint.mean, belief.weights)
         if cap == 2000:
             assert root.lower == pytest.approx(lower, abs=1e-9)
             assert root.upper == pytest.approx(upper, abs=1e-9)

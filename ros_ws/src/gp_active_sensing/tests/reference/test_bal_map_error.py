@@ -13,7 +13,7 @@ from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.map_bounds import best_sets
 from gp_active_sensing.planning.bal.map_start import map_start
-from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tail import AlongRoute
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import FreeTopology
@@ -92,7 +92,7 @@ def test_the_first_bounds_are_those_of_the_formula(seed: int) -> None:
     exhaustive = ExhaustiveMapError(belief, topology, samples)
     least, most = exhaustive.extremes(at, horizon)
     for cap in (1, 2000):
-        problem = Problem(
+        problem = DecisionProblem(
             topology,
             belief.observed,
             (),
@@ -203,11 +203,11 @@ def test_on_large_maps_bounds_come_another_way_and_the_value_is_the_same(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Last stages of many candidates, products of covariances that are not kept, small chunks."""
-    monkeypatch.setattr("gp_active_sensing.planning.bal.sequences.MOST_LEAVES", 0)
+    monkeypatch.setattr("gp_active_sensing.planning.bal.covariance_state.MOST_LEAVES", 0)
     monkeypatch.setattr("gp_active_sensing.planning.bal.disagreement._KEPT_PRODUCTS", 0)
     for module in ("disagreement", "map_bounds", "map_values"):
         monkeypatch.setattr(f"gp_active_sensing.planning.bal.{module}._CHUNK", 300)
-    monkeypatch.setattr("gp_active_sensing.planning.bal.map_values._LARGE_CHUNK", 100)
+    monkeypatch.setattr("gp_active_sensing.planning.bal.map_branching._LARGE_CHUNK", 100)
     belief, topology, at, horizon, samples = weighted_case(seed)
     truth = ExhaustiveMapError(belief, topology, samples).drops(at, horizon)
     bal = map_error(horizon, samples, seed)

@@ -14,12 +14,12 @@ import pytest
 from scipy.special import xlogy
 
 from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
+from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
 from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
-from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tree import Block, Tree
-from gp_active_sensing.planning.bal.values import Cells
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.base import Topology
@@ -126,17 +126,17 @@ class RandomState:
             q[a] += found.probability[a, i] * state.value(k - 1, samples)
         return float(q.max())
 
-    def sequence(self, k: int, cap: int) -> Sequence:
+    def sequence(self, k: int, cap: int) -> CovarianceState:
         """The planner's view of the state; bounds are greedy beyond `cap` sequences."""
         reference = noise_entropy(self.noise)
-        problem = Problem(
+        problem = DecisionProblem(
             self.topology, self.observed, (), self.noise, reference, cap, lambda: None
         )
         outlook = problem.outlook(self.at, frozenset(), k)
         where = np.array(sorted(outlook.places))
         candidates = np.searchsorted(where, self.candidates(self.at, ()))
         block = self.covariance[:, where[:, None], where[None, :]]
-        return Sequence(problem, k, frozenset(), where, candidates, outlook.sequences, block)
+        return CovarianceState(problem, k, frozenset(), where, candidates, outlook.sequences, block)
 
     def drawn_value(self, k: int, samples: int, rng: np.random.Generator) -> float:
         """V of Eq. 8 less the noise's entropy, by recursion over the published random draws."""
@@ -197,7 +197,7 @@ def random_state(seed: int, *, free: bool | None = None, harsh: bool = True) -> 
     )
 
 
-def bounds_on(state: RandomState, k: int, cap: int) -> tuple[float, float, Sequence]:
+def bounds_on(state: RandomState, k: int, cap: int) -> tuple[float, float, CovarianceState]:
     sequence = state.sequence(k, cap)
     fixed, best = chain_rule(sequence)
     lower, upper = initial_bounds(fixed[None], best[None], state.weights[None, None])
@@ -228,7 +228,7 @@ def problems_of(state: RandomState, k: int, cap: int) -> list[str]:
     return wrong
 
 
-def problems_of_children(state: RandomState, k: int, sequence: Sequence) -> list[str]:
+def problems_of_children(state: RandomState, k: int, sequence: CovarianceState) -> list[str]:
     """What is wrong with the bounds of the states that the branches lead to."""
     wrong = []
     sequence.prepare()
@@ -268,11 +268,13 @@ def known(state: RandomState, key: tuple[int, ...], compute: Callable[[], float]
     return state.known[key]
 
 
-def expanded(state: RandomState, sequence: Sequence) -> tuple[Block, np.ndarray]:
+def expanded(state: RandomState, sequence: CovarianceState) -> tuple[Block, np.ndarray]:
     """The planner's root, expanded, and the entropies of the noise."""
     reference = noise_entropy(state.noise)
     mean = state.mean[:, sequence.locations]
-    return Tree(Cells(SAMPLES, reference), sequence, mean, state.weights).expand_root(), reference
+    return Tree(
+        EqualProbabilityCells(SAMPLES, reference), sequence, mean, state.weights
+    ).expand_root(), reference
 
 
 @pytest.mark.slow

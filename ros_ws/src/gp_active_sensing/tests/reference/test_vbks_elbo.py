@@ -72,8 +72,8 @@ class Engine:
     def __init__(self, of: Task, *, whitened: bool) -> None:
         import torch
 
-        from gp_active_sensing.learning.vbks import local_elbo
-        from gp_active_sensing.learning.vbks.covariances import Covariances
+        from gp_active_sensing.learning.kernel_selection import local_elbo
+        from gp_active_sensing.learning.kernel_selection.covariances import Covariances
 
         self.torch, self.elbo, self.task, self.whitened = torch, local_elbo, of, whitened
         self.covariances = Covariances([of.composite], torch.device("cpu"))

@@ -12,8 +12,8 @@ import pytest
 
 from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import K12, parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks.config import VbksConfig
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from gp_active_sensing.types import FloatArray
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Q, Task
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.heavy("learn")
 NAMES = ("SE", "PER×LIN", "LIN")
 
 
-def rows(n: int = 40, seed: int = 0) -> Rows:
+def rows(n: int = 40, seed: int = 0) -> Dataset:
     rng = np.random.default_rng([51, seed])
     X = rng.uniform(10.0, 20.0, size=(n, 1))
     y = np.sin(1.3 * X[:, 0]) + 0.2 * X[:, 0] + 0.15 * rng.normal(size=n)
-    return Rows(X, 7.0 + 3.0 * y, ("x",), "v", "made rows")
+    return Dataset(X, 7.0 + 3.0 * y, ("x",), "v", "made rows")
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def learned(
     whitened: bool, hyperparameters: str, names: tuple[str, ...], n: int, iterations: int = 160
 ) -> KernelModel:
     """Return a model of which nothing is sampled but θ."""
-    from gp_active_sensing.learning.vbks import select_kernels
+    from gp_active_sensing.learning.kernel_selection import select_kernels
 
     config = VbksConfig(
         inducing=8,
@@ -127,7 +127,7 @@ def test_little_is_lost_where_one_inducing_variable_says_all() -> None:
 @pytest.mark.slow
 def test_it_is_below_the_evidence_for_all_of_k12() -> None:
     """p(y) of ten readings by importance sampling, from q(θ) widened, with its standard error."""
-    from gp_active_sensing.learning.vbks import select_kernels
+    from gp_active_sensing.learning.kernel_selection import select_kernels
 
     given = rows(10)
     config = VbksConfig(inducing=10, batch=10, iterations=300, restarts=1, theta_samples=64)
@@ -210,7 +210,7 @@ def test_no_narrow_q_of_theta_is_better(name: str, whitened: bool) -> None:
 
 def test_other_units_give_the_same_belief() -> None:
     """Wildly different scales are scaled away: the same bounds, predictions in the other units."""
-    from gp_active_sensing.learning.vbks import select_kernels
+    from gp_active_sensing.learning.kernel_selection import select_kernels
 
     config = VbksConfig(inducing=6, batch=40, iterations=60, restarts=1)
     kernels = [parse("SE"), parse("LIN×PER")]

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import from_mapping, to_mapping
-from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob
-from gp_active_sensing.mission.live import adjust
+from gp_active_sensing.mission.input_log import InputLog
+from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.mission.trace import Trace
+from gp_active_sensing.mission.requests import PlanAheadRequest, PlanRequest
 from gp_active_sensing.records.run_directory import json_ready
 from tests.replay.bags import header, message, write_bag
 
@@ -124,13 +124,13 @@ class Recorder:
         self._rng = np.random.default_rng([self.seed, 77])
         self._time = 100.0
         self._coming: list[tuple[float, int, str, Any]] = []
-        self._answers: list[tuple[float, PlanJob]] = []
-        self._foresight: list[tuple[float, AheadJob, Any]] = []
+        self._answers: list[tuple[float, PlanRequest]] = []
+        self._foresight: list[tuple[float, PlanAheadRequest, Any]] = []
         self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
         self.settings = from_mapping(ActiveSensingConfig, self.whole)
         self.parts = build_parts(self.settings, None, clock=self._clock)
         self.mission = self.parts.mission
-        trace = Trace(self._publish, self._clock)
+        trace = InputLog(self._publish, self._clock)
         self.mission.trace = trace
         self.parts.recorder.listener = trace.event
         names = self.probes or ("",)
@@ -193,7 +193,7 @@ class Recorder:
             if step.again is not None:
                 self._send(step.probe, step.again)
                 self._bodies[step.probe].read_at = None
-            if isinstance(step.job, AheadJob):
+            if isinstance(step.job, PlanAheadRequest):
                 grown = foresee_by_cell(
                     step.job.loop,
                     step.job.plan.waypoints[0],

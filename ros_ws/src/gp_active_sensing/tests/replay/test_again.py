@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given
 from gp_active_sensing.util.resources import find_resource
 from tests.replay.bags import message, write_bag
 from tests.replay.missions import CONFIG, Recorder
@@ -247,7 +247,7 @@ def test_parts_of_the_journal_that_are_lost_are_counted(tmp_path: Path) -> None:
 
 def test_with_another_policy_it_is_followed_instead(tmp_path: Path) -> None:
     bag = Recorder(8).run().bag(tmp_path / "bag")
-    done = replay_bag(bag, tmp_path / "run", Given(policy="random", seed=3))
+    done = replay_bag(bag, tmp_path / "run", ReplayOptions(policy="random", seed=3))
     assert done.summary["replay"]["mode"] == "decisions"
     told = done.summary["replay"]["information"]
     assert told["stages"] == done.summary["observed"] == 20
@@ -282,7 +282,7 @@ def test_the_shipped_bag_gives_the_same_decisions(tmp_path: Path) -> None:
 
 def test_the_shipped_bag_as_anybody_s_bag(tmp_path: Path) -> None:
     """Without its journal, the readings alone: the same map."""
-    given = Given(
+    given = ReplayOptions(
         scenario="town",
         reading_variance_field="variance",
         policy="random",

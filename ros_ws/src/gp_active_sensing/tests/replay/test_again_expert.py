@@ -13,10 +13,10 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.experts import Faults, ModelExpert
 from gp_active_sensing.mission.inbox import raw_answer
-from gp_active_sensing.mission.jobs import QueryJob
+from gp_active_sensing.mission.requests import ExpertRequest
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.replay.missions import Recorder
 from tests.replay.test_again import check_equal, compared
@@ -44,7 +44,7 @@ class Asked(Recorder):
             **self.config,
         }
         super().__post_init__()
-        self._wanted: list[tuple[float, QueryJob]] = []
+        self._wanted: list[tuple[float, ExpertRequest]] = []
         faults = Faults(dropout=0.1, nan=0.1, wrong=0.1)
         self.expert = ModelExpert(slope, 20, noise_std=0.2, delay=0.5, faults=faults)
 
@@ -52,9 +52,9 @@ class Asked(Recorder):
         for step in steps:
             if step.query:
                 self.expert.ask(step.query, self._time + self._some(0.6))
-            if isinstance(step.job, QueryJob):
+            if isinstance(step.job, ExpertRequest):
                 self._wanted.append((self._time + self._some(0.3), step.job))
-        super()._do([step for step in steps if not isinstance(step.job, QueryJob)])
+        super()._do([step for step in steps if not isinstance(step.job, ExpertRequest)])
 
     def _deliver(self) -> None:
         for at, job in list(self._wanted):
@@ -105,6 +105,6 @@ def test_along_a_bag_without_a_journal_nobody_is_asked(tmp_path: Path) -> None:
         "policy: {name: asking}}}\n"
     )
     bag = played.bag(tmp_path / "bag")
-    replayed = replay_bag(bag, tmp_path / "run", Given(params=params))
+    replayed = replay_bag(bag, tmp_path / "run", ReplayOptions(params=params))
     assert replayed.summary["expert"] == {}
     assert replayed.summary["stages"] > 5

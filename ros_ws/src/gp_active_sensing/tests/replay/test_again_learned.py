@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
-from gp_active_sensing.belief.learned import OWN_SHARES
+from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import write_model
 from gp_active_sensing.records.run_directory import MODEL
+from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given
 from tests.kernel_models import make_model, rows
 from tests.replay.missions import Recorder
 
@@ -70,6 +70,6 @@ def test_another_model_in_its_place_is_refused(
 
 def test_only_learning_shows_the_kernels(model: Path, tmp_path: Path) -> None:
     bag = recorded(model, tmp_path)
-    replay_bag(bag, tmp_path / "learnt", Given(), belief_only=True)
+    replay_bag(bag, tmp_path / "learnt", ReplayOptions(), belief_only=True)
     record = records_of(tmp_path / "learnt")[-1]
     assert len(record["kernels"]) == len(record["weights"]) == 7 * len(OWN_SHARES)

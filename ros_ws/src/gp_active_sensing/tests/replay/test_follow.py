@@ -15,9 +15,9 @@ from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.replay.information import information
+from gp_active_sensing.replay.information_gain import information
+from gp_active_sensing.replay.options import ReplayOptions, settled
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given, settled
 from gp_active_sensing.report import write_report
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing.types import PlanLimit, Reading
@@ -36,7 +36,7 @@ GRID = (
     "belief.noise_std=[0.2]",
     "belief.mean_std=20",
 )
-GIVEN = Given(
+GIVEN = ReplayOptions(
     overrides=(*GRID, "policy.name=ie", "reading.window=0"),
     reading_topic="/boat/temp",
     pose_topic="/boat/odom",
@@ -191,7 +191,7 @@ def test_a_type_without_a_header_gets_the_time_of_its_arrival(tmp_path: Path) ->
         if i in (5, 25):
             messages.append(("/depth", stamp + 1, number))
     bag = write_bag(tmp_path / "bag", messages)
-    given = Given(overrides=GRID, reading_topic="/depth", reading_field="data")
+    given = ReplayOptions(overrides=GRID, reading_topic="/depth", reading_field="data")
     replay_bag(bag, tmp_path / "run", given, belief_only=True)
     records = RunDirectory.open(tmp_path / "run").records()
     assert [record["location"] for record in records] == [0, 2]

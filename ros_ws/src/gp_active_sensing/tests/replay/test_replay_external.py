@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given
 from tests.chooser import CHOOSER
 from tests.replay.missions import Recorder
 
@@ -40,7 +40,7 @@ def bag(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def replayed(bag: Path, out: Path, **given: Any) -> Any:
-    return replay_bag(bag, out, given=Given(**given)).summary
+    return replay_bag(bag, out, given=ReplayOptions(**given)).summary
 
 
 @pytest.mark.parametrize(

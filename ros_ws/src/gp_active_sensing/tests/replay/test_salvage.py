@@ -17,14 +17,14 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from gp_active_sensing.errors import ActiveSensingError, ReplayError
 from gp_active_sensing.replay import Bag
+from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given
 from gp_active_sensing.replay.writing import BagWriter
 from tests.replay.bags import STORE, write_bag
 from tests.replay.missions import Recorder, odometry, temperature
 
 START = 1_700_000_000_000_000_000
-GIVEN = Given(
+GIVEN = ReplayOptions(
     overrides=(
         "map.kind=grid",
         "map.columns=5",

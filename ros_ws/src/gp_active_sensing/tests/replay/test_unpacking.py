@@ -15,7 +15,7 @@ from rosbags.rosbag2.metadata import dump_qos_v8
 from gp_active_sensing.errors import ReplayError
 from gp_active_sensing.replay import salvage, unpacking
 from gp_active_sensing.replay.bag import Bag, _is_latched
-from gp_active_sensing.replay.unpacking import Allowance, unlz4, unzstd
+from gp_active_sensing.replay.unpacking import UnpackingLimit, unlz4, unzstd
 from tests.page_names import REPOSITORY
 from tests.replay.bags import LATCHED, write_bag
 from tests.replay.test_salvage import drive
@@ -176,7 +176,7 @@ def test_metadata_are_bounded(tmp_path: Path) -> None:
 
 def test_an_allowance_is_for_the_file_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(100))
-    allowance = Allowance(tmp_path / "a")
+    allowance = UnpackingLimit(tmp_path / "a")
     allowance.take(SIZE)
     allowance.take(1100)
     with pytest.raises(unpacking.TooMuchError, match="unpacks to more than"):

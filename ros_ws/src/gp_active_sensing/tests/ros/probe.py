@@ -18,7 +18,8 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_until
 

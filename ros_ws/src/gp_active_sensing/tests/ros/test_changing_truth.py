@@ -12,7 +12,7 @@ from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
-from gp_active_sensing.sim.player import EPOCH_NS, Player
+from gp_active_sensing.sim.robot import EPOCH_NS, SimulatedRobot
 from gp_active_sensing.topology import Topology
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
@@ -26,7 +26,7 @@ def world_of(topology: Topology) -> World:
 
 def test_the_simulator_reads_the_field_of_its_clock() -> None:
     world = world_of(grid(5))
-    player = Player(world)
+    player = SimulatedRobot(world)
     player.step(40.0)
     player.go_to(2)
     readings = [r for _ in range(40) for r in player.step(1.0).readings]

@@ -22,8 +22,9 @@ from gp_active_sensing.messages.conversions import (
     heading_of,
     pose_reader,
 )
-from gp_active_sensing.messages.fields import FieldPath
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.messages.field_path import FieldPath
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.message_types import RosTypes, find_message_type, type_name
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, build_topology
 

@@ -23,9 +23,10 @@ from sensor_msgs.msg import Temperature
 from std_msgs.msg import Float64MultiArray
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.streams import received_at
+from gp_active_sensing.ros.topic_monitor import received_at
 from gp_active_sensing.ros.transforms import Transforms
 from tests.fuzzing import NUMBERS, sums
 from tests.ros.conftest import Ros, wait_active, wait_until
@@ -194,7 +195,7 @@ def test_a_clock_that_was_set_or_says_nothing_is_not_believed(
 ) -> None:
     day, now = 10**18, 500.0
     clocks = SimpleNamespace(time_ns=lambda: day, monotonic=lambda: now)
-    monkeypatch.setattr("gp_active_sensing.ros.streams.time", clocks)
+    monkeypatch.setattr("gp_active_sensing.ros.topic_monitor.time", clocks)
     assert received_at({}) == now
     for what, stamp in {"none": 0, "ahead": day + 10**10, "long ago": day - 10**11}.items():
         assert received_at({"received_timestamp": stamp}) == now, what

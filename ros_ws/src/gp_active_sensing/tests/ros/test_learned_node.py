@@ -12,7 +12,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from lifecycle_msgs.msg import Transition
 from std_msgs.msg import String
 
-from gp_active_sensing.belief.learned import OWN_SHARES
+from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.kernel_model import model_mark, write_model
 from gp_active_sensing.records.run_directory import MODEL
 from gp_active_sensing.ros import qos

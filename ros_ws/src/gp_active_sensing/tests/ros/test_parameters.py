@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from gp_active_sensing.ros.probe_status import probe_state, probe_status
-from gp_active_sensing.ros.streams import Stream
+from gp_active_sensing.ros.topic_monitor import TopicMonitor
 from tests.unit.mission.teams import Team
 
 OK, WARN = 0, 1
 
 
-def streams(*heard: str) -> dict[str, Stream]:
+def streams(*heard: str) -> dict[str, TopicMonitor]:
     """Return the topics of probe a; those that were heard have had a message."""
     found = {}
     for topic in ("pose", "reading"):
-        stream = Stream("a type", lambda message, received: None)
+        stream = TopicMonitor("a type", lambda message, received: None)
         stream.subscription = SimpleNamespace(topic_name=f"/a/{topic}")
         if topic in heard:
             stream.on_message(None)

@@ -21,9 +21,9 @@ from sensor_msgs.msg import PointCloud2
 from gp_active_sensing.records.events import reading_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay import Bag
+from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.settings import Given
-from gp_active_sensing.report.told import Read, Teller
+from gp_active_sensing.report.told import JournalTeller, Read
 from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
@@ -161,7 +161,9 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
 
     run = RunDirectory.open(tmp_path / "run")
     events = [event for event in run.events() if event["event"] == "reading"]
-    used = list(Teller(offline.belief, world.topology).tell([Read.of(event) for event in events]))
+    used = list(
+        JournalTeller(offline.belief, world.topology).tell([Read.of(event) for event in events])
+    )
     assert len(used) == len(drive.readings) == 36
     told = [reading_of(event) for event in events]
     told.sort(key=lambda reading: reading.stamp_ns)
@@ -196,7 +198,7 @@ def test_decisions_are_taken_for_the_way_the_probe_went(tmp_path: Path, drive: D
     words = ("decisions:=true", "policy:=ie")
     done = replay(drive, tmp_path / "run", "rate:=0", *words)
     assert done.returncode == 0, done.stdout
-    given = Given(
+    given = ReplayOptions(
         scenario=str(drive.scenario),
         policy="ie",
         reading_topic="/car/temperature",

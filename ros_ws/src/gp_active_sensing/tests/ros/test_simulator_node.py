@@ -11,7 +11,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from geometry_msgs.msg import PoseStamped
 
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.simulator_node import ALONE_SECONDS, SimulatorNode
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import write_scenario

@@ -11,7 +11,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from nav_msgs.msg import Odometry
 
-from gp_active_sensing.ros import outputs, qos
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
 

@@ -16,7 +16,7 @@ from gp_active_sensing.commands.main import cli
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.kernels.grammar import sentences
-from gp_active_sensing.learning import table as table_module
+from gp_active_sensing.learning.data import table as table_module
 from gp_active_sensing.learning.kernel_lines import lengths_of, model_lines, noise_of
 from gp_active_sensing.learning.predict import predict_table
 from gp_active_sensing.sim import load_scenario, run_scenario

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.plan_ahead import KeepBack, foresee, foresee_by_cell, take
+from gp_active_sensing.mission.plan_ahead import DeferredLogs, foresee, foresee_by_cell, take
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Cost, PlanLimit, Reading
 
@@ -201,7 +201,7 @@ def test_what_is_said_of_supposed_readings_waits_until_one_of_them_is_true() -> 
     level = source.level
     source.setLevel(logging.INFO)
     for handler in handlers:
-        handler.addFilter(KeepBack())
+        handler.addFilter(DeferredLogs())
         source.addHandler(handler)
     try:
         seen = foresee(loop, plan.waypoint, limit=LIMIT)

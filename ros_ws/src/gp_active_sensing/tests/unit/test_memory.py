@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission import build
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission import factory as build
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.util import memory
 
 PIECES = """

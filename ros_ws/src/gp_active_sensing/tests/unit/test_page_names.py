@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.config import param_of
-from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.mission.stream_settings import ReadingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.stream_config import ReadingConfig
 from tests.page_names import NOTATION, pages_with_names, wrong_names
 from tests.pages import PACKAGE, REPOSITORY
 

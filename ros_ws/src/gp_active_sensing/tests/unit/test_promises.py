@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gp_active_sensing.engine.reservations import Promises
+from gp_active_sensing.engine.reservations import BudgetReservations
 
 
 def observed(*places: int) -> np.ndarray:
@@ -14,7 +14,7 @@ def observed(*places: int) -> np.ndarray:
 
 
 def test_readings_are_kept_for_what_lies_on_the_way_and_for_visits_to_come() -> None:
-    promises = Promises()
+    promises = BudgetReservations()
     promises.make("a", (1, 2, 3))
     promises.make("b", (4, 5), again=True)
     assert promises.kept(observed(2, 5), ()) == {1, 3, 4, 5}
@@ -26,7 +26,7 @@ def test_readings_are_kept_for_what_lies_on_the_way_and_for_visits_to_come() -> 
 
 
 def test_a_new_plan_replaces_the_last_one() -> None:
-    promises = Promises()
+    promises = BudgetReservations()
     promises.make("a", (5,), again=True)
     promises.make("a", (6,))
     assert not promises.is_due(5)
@@ -36,7 +36,7 @@ def test_a_new_plan_replaces_the_last_one() -> None:
 
 
 def test_a_visit_is_paid_for_by_whoever_reads_the_place() -> None:
-    promises = Promises()
+    promises = BudgetReservations()
     promises.make("a", (5,), again=True)
     promises.make("b", (5,), again=True)
     promises.pay(5)
@@ -45,7 +45,7 @@ def test_a_visit_is_paid_for_by_whoever_reads_the_place() -> None:
 
 
 def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
-    promises = Promises()
+    promises = BudgetReservations()
     promises.make("a", (1, 2))
     promises.make("b", (5,), again=True)
     promises.make("c", (7, 8))
@@ -58,7 +58,7 @@ def test_what_is_kept_from_a_probe_is_what_the_others_were_promised() -> None:
 
 
 def test_a_copy_is_independent_and_a_decision_is_taken_over() -> None:
-    promises = Promises()
+    promises = BudgetReservations()
     promises.make("a", (5,), again=True)
     other = promises.copy()
     other.pay(5)

@@ -16,7 +16,7 @@ from gp_active_sensing.experiments.loading import load_experiment
 from gp_active_sensing.mission.run_dirs import AUTO, choose_run, runs_folder
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.replay.settings import parameters_of
+from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.util import yaml_files
 from gp_active_sensing.util.yaml_files import (

@@ -9,7 +9,7 @@ import numpy as np
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import LocationCovariance
 from gp_active_sensing.belief.drift.ageing import Ageing
-from gp_active_sensing.belief.drift.history import History
+from gp_active_sensing.belief.drift.history import DatedReadings
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
@@ -69,7 +69,7 @@ class AgedConditioning(Conditioning):
     ) -> None:
         super().__init__(covariance, mean, scale_known=scale_known)
         self.ageing = ageing
-        self.history = History(covariance.n, ageing)
+        self.history = DatedReadings(covariance.n, ageing)
         self.now = -np.inf
         self._fresh = True
         """Up to date with readings and time."""

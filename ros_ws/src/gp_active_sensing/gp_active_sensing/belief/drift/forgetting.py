@@ -12,10 +12,10 @@ import numpy as np
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
 from gp_active_sensing.belief.drift.ageing import Ageing
-from gp_active_sensing.belief.drift.history import History
+from gp_active_sensing.belief.drift.history import DatedReadings
 from gp_active_sensing.belief.factor import Factor
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.projection import Projection
+from gp_active_sensing.belief.prediction_cache import PredictionCache
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["ForgettingConditioning", "SlotCovariance"]
@@ -30,7 +30,9 @@ class SlotCovariance:
         time_scale: τ [s].
     """
 
-    def __init__(self, space: LocationCovariance, history: History, time_scale: float) -> None:
+    def __init__(
+        self, space: LocationCovariance, history: DatedReadings, time_scale: float
+    ) -> None:
         self.space = space
         self.history = history
         self.time_scale = time_scale
@@ -70,7 +72,7 @@ class SlotCovariance:
         return self.space.between(self.history.place[rows], places) * faded[:, None]
 
 
-class _Faded(Projection):
+class _Faded(PredictionCache):
     """``C⁻¹ K_D*`` of the present: as time goes by, it only fades by a common factor."""
 
     def __init__(self, n: int) -> None:
@@ -114,7 +116,7 @@ class ForgettingConditioning(Conditioning):
         ageing: Ageing,
     ) -> None:
         self.ageing = ageing
-        self.history = History(covariance.n, ageing)
+        self.history = DatedReadings(covariance.n, ageing)
         self.now = -math.inf
         self._latest: IntArray = np.full(covariance.n, -1, dtype=np.int64)
         """(n,) slot of each place's latest reading."""

@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 
+from gp_active_sensing.belief.collapsed import CollapsedReadings
 from gp_active_sensing.belief.drift.ageing import FRACTION, Ageing
-from gp_active_sensing.belief.places import Places
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["History"]
+__all__ = ["DatedReadings"]
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _EXACT = 2.0**52
 """Slot numbers beyond this are not whole any more: such a time is a slot of its own."""
 
 
-class History:
+class DatedReadings:
     """Slots of readings: those of one place within ``ageing.slot`` seconds are one slot.
 
     A slot has the time of its first reading. Memory stays bounded however fast and long a sensor
@@ -42,7 +42,7 @@ class History:
         """(n,) readings of each place, those dropped since included."""
         self.first, self.newest, self.newest_probe = math.inf, -math.inf, -math.inf
         self.slots = 0
-        self.stats = Places(16)
+        self.stats = CollapsedReadings(16)
         self._place: IntArray = np.zeros(16, dtype=np.int64)
         self._time: FloatArray = np.zeros((2, 16))
         self._index: dict[tuple[int, float], int] = {}
@@ -66,9 +66,9 @@ class History:
         """(S,) time of the latest reading of each slot [s]."""
         return self._time[1, : self.slots]
 
-    def copy(self) -> History:
+    def copy(self) -> DatedReadings:
         """Return an independent copy."""
-        other = History.__new__(History)
+        other = DatedReadings.__new__(DatedReadings)
         other.__dict__.update(self.__dict__)
         other.count, other.stats = self.count.copy(), self.stats.copy()
         other._place, other._time = self._place.copy(), self._time.copy()
@@ -115,7 +115,7 @@ class History:
             value: of the new one.
             variance: of the new one.
             seconds: its time.
-            off: see `Places.add`.
+            off: see `CollapsedReadings.add`.
 
         Returns:
             The slot; None when it is kept no more: then neither of them counts.

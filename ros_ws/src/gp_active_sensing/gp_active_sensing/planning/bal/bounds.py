@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.entropy import discrete_entropy
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best
@@ -20,7 +20,7 @@ _CHUNK = 2_000_000
 """Numbers in the largest temporary array."""
 
 
-def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     r"""Return entropies of feasible sets of visits and the most any set can have.
 
     .. math:: \max_A \sum_\lambda b(\lambda) H[Z_A | \lambda] \le V
@@ -39,7 +39,7 @@ def chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     return sequence.bounds
 
 
-def children_chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+def children_chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     """Return `chain_rule` of the state after each candidate: fixed (A, G, L) and best (A, L)."""
     if sequence.children_bounds is None:
         if sequence.problem.free and sequence.sequences is None:
@@ -74,7 +74,7 @@ def initial_bounds(
 # -- all sequences ---------------------------------------------------------------------------------
 
 
-def _chain_rule(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     if not len(sequence.candidates):
         L = len(sequence.problem.noise)
         return np.zeros((1, L)), np.zeros(L)
@@ -109,7 +109,7 @@ def _thinned(fixed: FloatArray) -> FloatArray:
 # -- too many sequences: greedy walks --------------------------------------------------------------
 
 
-def _greedy(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     """Walks greedy under each λ and under their average."""
     problem, C = sequence.problem, sequence.covariance
     m = C.shape[1]
@@ -134,7 +134,7 @@ def _greedy(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     return fixed[0], best[0]
 
 
-def _free_children(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     """Walks from the state after each candidate of a free choice, all side by side."""
     problem = sequence.problem
     sequence.prepare()
@@ -163,7 +163,7 @@ def _free_children(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
     return fixed, best
 
 
-def _free_last(sequence: Sequence) -> tuple[FloatArray, FloatArray]:
+def _free_last(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     """As `_free_children` with one reading to come: needs variances, and few logarithms."""
     problem, A = sequence.problem, len(sequence.candidates)
     L = len(problem.noise)
@@ -193,7 +193,7 @@ def _all_others(picks: IntArray, allowed: BoolArray) -> BoolArray:
 
 
 def _walks(
-    problem: Problem,
+    problem: DecisionProblem,
     k: int,
     variance: FloatArray,
     column: Callable[[IntArray], FloatArray],

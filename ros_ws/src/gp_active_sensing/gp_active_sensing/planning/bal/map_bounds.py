@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 from gp_active_sensing.planning.bal.disagreement import disagreement
-from gp_active_sensing.planning.bal.map_sequences import MapSequence
+from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import NAT, first_best
 
@@ -24,7 +24,7 @@ _MOST_INSIDE = 100
 Sets = list[tuple[int, ...]]
 
 
-def best_sets(sequence: MapSequence) -> tuple[FloatArray, Sets, FloatArray]:
+def best_sets(sequence: MapCovarianceState) -> tuple[FloatArray, Sets, FloatArray]:
     r"""Return what feasible sets of visits take off under each λ, and the most any set can.
 
     Where visiting sequences are few all are enumerated, and `best` is exact. A drop of the error
@@ -41,7 +41,7 @@ def best_sets(sequence: MapSequence) -> tuple[FloatArray, Sets, FloatArray]:
     return sequence.map_bounds
 
 
-def children_best_sets(sequence: MapSequence) -> tuple[FloatArray, FloatArray, FloatArray]:
+def children_best_sets(sequence: MapCovarianceState) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return `best_sets` of the state after each candidate, with what is disagreed about then.
 
     Returns:
@@ -96,7 +96,7 @@ def bounds_of(
     return lower, np.maximum(lower, upper)
 
 
-def _best_sets(sequence: MapSequence) -> tuple[FloatArray, Sets, FloatArray]:
+def _best_sets(sequence: MapCovarianceState) -> tuple[FloatArray, Sets, FloatArray]:
     L = len(sequence.problem.noise)
     if not len(sequence.candidates):
         return np.zeros((1, L)), [sequence.read], np.zeros(L)
@@ -142,7 +142,7 @@ def _thinned(fixed: FloatArray, sets: Sets, weights: FloatArray) -> tuple[FloatA
     return np.asarray(fixed[rows]), [sets[i] for i in rows]
 
 
-def _ceiling(sequence: MapSequence) -> FloatArray:
+def _ceiling(sequence: MapCovarianceState) -> FloatArray:
     """(L,) more than this no set of k places takes off, whatever the moves."""
     best: FloatArray = sequence.ceiling.copy()
     k = sequence.k
@@ -178,7 +178,7 @@ def _ceiling(sequence: MapSequence) -> FloatArray:
     return np.asarray(best)
 
 
-def _greedy(sequence: MapSequence) -> tuple[FloatArray, Sets, FloatArray]:
+def _greedy(sequence: MapCovarianceState) -> tuple[FloatArray, Sets, FloatArray]:
     """Walks greedy on average over the belief, and under the most probable λ."""
     of = sequence.of
     L = len(of.weights)
@@ -203,7 +203,7 @@ def _greedy(sequence: MapSequence) -> tuple[FloatArray, Sets, FloatArray]:
     return np.stack(fixed), sets, np.maximum(sequence.ceiling, np.max(fixed, axis=0))
 
 
-def _free_children(sequence: MapSequence) -> list[tuple[FloatArray, Sets, FloatArray]]:
+def _free_children(sequence: MapCovarianceState) -> list[tuple[FloatArray, Sets, FloatArray]]:
     """As `best_sets` of each child of a free choice: one greedy walk, all side by side."""
     of, A = sequence.of, len(sequence.candidates)
     C, S = sequence.covariance, sequence.shared

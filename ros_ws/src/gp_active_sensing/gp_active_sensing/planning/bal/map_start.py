@@ -8,9 +8,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal.disagreement import Disagreement
-from gp_active_sensing.planning.bal.map_sequences import MapProblem, MapSequence
+from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState, MapProblem
 from gp_active_sensing.planning.bal.merge import representatives
-from gp_active_sensing.planning.bal.problem import DELICATE, Problem
+from gp_active_sensing.planning.bal.problem import DELICATE, DecisionProblem
 from gp_active_sensing.planning.bal.tail import AlongRoute, Tails
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.planning.map_error import MapError, targets_of
@@ -26,7 +26,7 @@ _ELSEWHERE = 250
 
 def map_start(
     belief: Belief,
-    problem: Problem,
+    problem: DecisionProblem,
     locations: IntArray,
     first: IntArray,
     pending: Collection[int],
@@ -39,7 +39,7 @@ def map_start(
     left: Budget,
     route: Sequence[int] = (),
     unavailable: Collection[int] = (),
-) -> tuple[MapSequence, FloatArray, FloatArray]:
+) -> tuple[MapCovarianceState, FloatArray, FloatArray]:
     """Return the root's sequence, means (L, m) and belief (L,); the problem gets its noise.
 
     The map is all places in reach and at most so many that stand for the others, see
@@ -110,7 +110,7 @@ def map_start(
         continuation = AlongRoute(problem.topology, route, fresh, left)
         tails = Tails(problem, field, horizon, at, left, continuation, scale)
         of.tails = tails if tails.known else None
-    sequence = MapSequence(
+    sequence = MapCovarianceState(
         of,
         problem,
         horizon,

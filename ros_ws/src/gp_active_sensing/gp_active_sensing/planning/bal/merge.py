@@ -10,13 +10,13 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, by_size, first_best
 
-__all__ = ["Candidates", "joined", "representatives"]
+__all__ = ["MergedCandidates", "joined", "representatives"]
 
 _PLACES = 48
 """Places at most whose correlations are compared."""
 
 
-class Candidates(NamedTuple):
+class MergedCandidates(NamedTuple):
     """What is predicted at m places under each of L candidates λ.
 
     Args:
@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
     reference: FloatArray
 
 
-def joined(candidates: Candidates, most: int) -> Candidates:
+def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
     r"""Return no more than so many candidates, those that predict the same taken together.
 
     One after the other the two are joined that cost most to keep apart: with the least
@@ -66,7 +66,7 @@ def joined(candidates: Candidates, most: int) -> Candidates:
     for g in range(len(total)):
         mine = np.flatnonzero(group == g)
         covariance[g] += (apart[mine].T * share[g, mine]) @ apart[mine]
-    return Candidates(
+    return MergedCandidates(
         total, mean, covariance, share @ candidates.noise, share @ candidates.reference
     )
 
@@ -91,7 +91,7 @@ def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntA
     some = np.unique(np.linspace(0, belief.n - 1, min(belief.n, _PLACES)).round().astype(np.int64))
     mean, _ = belief.marginals_under(some, kept)
     covariance, noise = belief.between(some, some, kept), belief.noise_variance[kept]
-    group = _groups(share, _features(Candidates(share, mean, covariance, noise, noise)), most)
+    group = _groups(share, _features(MergedCandidates(share, mean, covariance, noise, noise)), most)
     total = np.bincount(group, weights=share).astype(np.float64)
     first = [
         int(np.flatnonzero(group == g)[first_best(share[group == g])]) for g in range(len(total))
@@ -100,7 +100,7 @@ def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntA
     return kept[first][order], total[order]
 
 
-def _features(candidates: Candidates) -> FloatArray:
+def _features(candidates: MergedCandidates) -> FloatArray:
     """Return (L, F) numbers whose squared distances are those of `joined`."""
     weights, mean = candidates.weights, candidates.mean
     L, m = mean.shape

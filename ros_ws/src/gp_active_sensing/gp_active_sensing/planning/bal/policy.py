@@ -12,17 +12,17 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.planning.bal.map_sequences import MapSequence
+from gp_active_sensing.planning.bal.branching import Branching, EqualProbabilityCells, RandomDraws
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.map_branching import MapCells
+from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState
 from gp_active_sensing.planning.bal.map_start import map_start
-from gp_active_sensing.planning.bal.map_values import MapCells
-from gp_active_sensing.planning.bal.merge import Candidates, joined
-from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, Problem
+from gp_active_sensing.planning.bal.merge import MergedCandidates, joined
+from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, DecisionProblem
 from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.tree import Block, Tree
-from gp_active_sensing.planning.bal.values import Cells, Draws, Values
-from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
     noise_entropy,
@@ -203,7 +203,7 @@ class Bal:
         mass = self.mass if self.discretisation == "cells" else 1.0
         kept = _most_probable(belief.weights, mass)
         noise = belief.noise_variance[kept]
-        problem = Problem(
+        problem = DecisionProblem(
             topology,
             options.observed,
             unavailable,
@@ -242,7 +242,7 @@ class Bal:
                 return plan, route.state(plan)
             return _myopic(belief, options, pending, clock() - started), state
         offset, scale = reported_offset(noise, tree.sequence.k), 1.0
-        if isinstance(tree.sequence, MapSequence):
+        if isinstance(tree.sequence, MapCovarianceState):
             offset, scale = 0.0, tree.sequence.of.scale
         plan = _answer(tree, options, alpha, offset, scale, clock() - started)
         return plan, route.state(plan)
@@ -251,13 +251,13 @@ class Bal:
         self,
         belief: Belief,
         kept: IntArray,
-        problem: Problem,
+        problem: DecisionProblem,
         at: int | None,
-        options: Choices,
+        options: Candidates,
         pending: Collection[int],
         remaining: Budget,
         route: tuple[int, ...],
-    ) -> tuple[Sequence, FloatArray, FloatArray]:
+    ) -> tuple[CovarianceState, FloatArray, FloatArray]:
         """Return the state of the map before the first visit, means (L, m) there and the belief.
 
         The problem gets the noise of the candidates that are planned with.
@@ -289,7 +289,7 @@ class Bal:
             )
         posterior = joint_given_pending(belief, locations, pending)
         weights = belief.weights[kept]
-        found = Candidates(
+        found = MergedCandidates(
             weights / weights.sum(),
             posterior.mean[kept],
             posterior.covariance[kept],
@@ -301,7 +301,7 @@ class Bal:
         problem.noise, problem.reference = found.noise, found.reference
         largest = np.diagonal(found.covariance, axis1=1, axis2=2).max(axis=1)
         problem.delicate = bool((problem.noise < DELICATE * largest).any())
-        sequence = Sequence(
+        sequence = CovarianceState(
             problem,
             horizon,
             frozenset(),
@@ -315,22 +315,22 @@ class Bal:
         return sequence, found.mean, found.weights
 
     def _values(
-        self, key: int, sequence: Sequence, mean: FloatArray, weights: FloatArray
-    ) -> Values:
+        self, key: int, sequence: CovarianceState, mean: FloatArray, weights: FloatArray
+    ) -> Branching:
         if self.objective == "map_error":
             return MapCells(self.samples)
         reference = sequence.problem.reference
         if self.discretisation == "cells":
-            return Cells(self.samples, reference, self.bounds)
+            return EqualProbabilityCells(self.samples, reference, self.bounds)
         variance = np.diagonal(sequence.covariance, axis1=1, axis2=2)
         noise = sequence.problem.noise[:, None]
         tau = 5.0 * float(np.sqrt((variance + noise).max())) if self.tau is None else self.tau
         centre = float((weights @ mean).mean())
-        return Draws(self.samples, reference, key, tau, centre, self.common)
+        return RandomDraws(self.samples, reference, key, tau, centre, self.common)
 
     def _alpha(self, tree: Tree) -> float:
         """Return the gap at which the search of this tree ends."""
-        if not isinstance(tree.sequence, MapSequence):
+        if not isinstance(tree.sequence, MapCovarianceState):
             return self.alpha
         of = tree.sequence.of
         later = 0.0 if of.tails is None else of.tails.least(of.weights)
@@ -340,7 +340,7 @@ class Bal:
         self,
         belief: Belief,
         topology: Topology,
-        options: Choices,
+        options: Candidates,
         pending: Collection[int],
         seconds: float,
     ) -> Plan:
@@ -436,9 +436,9 @@ class _Route:
         }
 
 
-def _allowance(topology: Topology, remaining: Budget, horizon: int) -> Allowance | None:
+def _allowance(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:
     """Return what the tree has to obey besides the moves; None where that is nothing."""
-    allowance = Allowance(topology, remaining)
+    allowance = BudgetConstraint(topology, remaining)
     if not allowance.restricts or allowance.leaves_room(horizon):
         return None
     return allowance
@@ -453,7 +453,7 @@ def _most_probable(weights: FloatArray, mass: float) -> IntArray:
 
 
 def _answer(
-    tree: Tree, options: Choices, alpha: float, offset: float, scale: float, seconds: float
+    tree: Tree, options: Candidates, alpha: float, offset: float, scale: float, seconds: float
 ) -> Plan:
     """Return the plan of a searched tree: the first move with the largest lower bound.
 
@@ -501,14 +501,14 @@ def _preview(root: Block, best: int) -> tuple[int, ...]:
         if block.successors is not None:
             found = block.child(row, choice, block.branch_lower.shape[2] // 2)
         if found is None or not len(found[0].sequence.candidates):
-            if isinstance(sequence, MapSequence):
+            if isinstance(sequence, MapCovarianceState):
                 waypoints += _then(sequence, choice)
             break
         choice = int(first_best(found[0].q_lower[found[1]], floor=NAT))
     return tuple(waypoints)
 
 
-def _then(sequence: MapSequence, choice: int) -> list[int]:
+def _then(sequence: MapCovarianceState, choice: int) -> list[int]:
     """Return what follows a candidate of the last state searched, where a route follows the tree.
 
     Up to the end of the tree, the place whose reading is expected to take off most, then the route.
@@ -531,7 +531,7 @@ def _then(sequence: MapSequence, choice: int) -> list[int]:
     return waypoints + list(of.tails.route(*sequence.end(choice))[:_MOST_SHOWN])
 
 
-def _myopic(belief: Belief, options: Choices, pending: Collection[int], seconds: float) -> Plan:
+def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
     """Return the largest expected entropy: the answer when there was no time for a tree.
 
     Its bounds are those of one reading ahead, ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.planning.allowance import Allowance, Drive
+from gp_active_sensing.planning.budget import BudgetConstraint, FeasibleMove
 from gp_active_sensing.planning.entropy import gaussian_entropy
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 
-__all__ = ["DELICATE", "Deadline", "Outlook", "Problem"]
+__all__ = ["DELICATE", "Deadline", "DecisionProblem", "ReachableSet"]
 
 
 DELICATE = 1e-8
@@ -24,7 +24,7 @@ class Deadline(Exception):
     """The time for planning is over."""
 
 
-class Outlook(NamedTuple):
+class ReachableSet(NamedTuple):
     """What can follow a state.
 
     Args:
@@ -42,7 +42,7 @@ class _TooManyError(Exception):
     """More visiting sequences than the cap."""
 
 
-class Problem:
+class DecisionProblem:
     """One decision: the places within reach, and what is noise.
 
     Args:
@@ -67,7 +67,7 @@ class Problem:
         reference: FloatArray,
         cap: int,
         check: Callable[[], None],
-        allowance: Allowance | None = None,
+        allowance: BudgetConstraint | None = None,
     ) -> None:
         self.topology = topology
         self.allowance = allowance
@@ -83,8 +83,8 @@ class Problem:
         """Memory that the sequences' covariances take, about."""
         self.delicate = False
         """Noise is near rounding: covariances are then kept from exceeding what variances allow."""
-        self._enumerated: dict[Hashable, Outlook] = {}
-        self._drives: dict[Hashable, dict[int, Drive]] = {}
+        self._enumerated: dict[Hashable, ReachableSet] = {}
+        self._drives: dict[Hashable, dict[int, FeasibleMove]] = {}
         self._hopeless = math.inf
         self._asked = 0
 
@@ -129,7 +129,7 @@ class Problem:
 
     def _affordable(
         self, at: int | None, visited: frozenset[int], left: Budget | None
-    ) -> dict[int, Drive]:
+    ) -> dict[int, FeasibleMove]:
         key = self.state(at, visited, left)
         known = self._drives.get(key)
         if known is not None or self.allowance is None:
@@ -151,7 +151,7 @@ class Problem:
 
     def outlook(
         self, at: int | None, visited: frozenset[int], k: int, left: Budget | None = None
-    ) -> Outlook:
+    ) -> ReachableSet:
         """Return what can follow `visited` with k readings to come.
 
         Sequences are enumerated up to the cap. That keeps the places few: on a map whose
@@ -166,7 +166,7 @@ class Problem:
             except _TooManyError:
                 self._hopeless = k
         reach = self._reachable(at, visited, k)
-        return Outlook(reach, self.free_sequences(len(reach), k) if self.free else None)
+        return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
         """Return how many sequences a free choice among so many places has, None beyond the cap."""
@@ -175,7 +175,7 @@ class Problem:
 
     def _enumerate(
         self, at: int | None, visited: frozenset[int], k: int, left: Budget | None
-    ) -> Outlook:
+    ) -> ReachableSet:
         key = (k, self.state(at, visited, left))
         known = self._enumerated.get(key)
         if known is not None:
@@ -195,7 +195,7 @@ class Problem:
                 longest = max(longest, 1 + (inner.longest or 0))
         if sequences > self.cap:
             raise _TooManyError
-        self._enumerated[key] = outlook = Outlook(frozenset(places), sequences, longest)
+        self._enumerated[key] = outlook = ReachableSet(frozenset(places), sequences, longest)
         return outlook
 
     def _reachable(self, at: int | None, visited: Collection[int], k: int) -> frozenset[int]:

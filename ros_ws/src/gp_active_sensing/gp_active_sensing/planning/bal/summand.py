@@ -8,9 +8,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal.bounds import children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.sample_size import Planning
-from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology.base import Topology
 
@@ -63,7 +63,7 @@ def measured_range(
     """
     observed = belief.observed.copy()
     noise = belief.noise_variance
-    problem = Problem(
+    problem = DecisionProblem(
         topology, observed, (), noise, noise_entropy(noise), max_sequences, lambda: None
     )
     candidates = problem.candidates(at, ())
@@ -75,7 +75,7 @@ def measured_range(
     stages = min(horizon, len(locations))
     posterior = belief.joint(locations)
     where = np.searchsorted(locations, candidates)
-    sequence = Sequence(
+    sequence = CovarianceState(
         problem, stages, frozenset(), locations, where, outlook.sequences, posterior.covariance
     )
     diagonal = np.diagonal(posterior.covariance, axis1=1, axis2=2)[:, where]

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.map_error import MapError
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.topology.base import Topology
@@ -51,7 +51,7 @@ class AlongRoute:
     ) -> None:
         self._route = [place for place in dict.fromkeys(route) if unread[place]]
         self._unread = unread
-        self._allowance = Allowance(topology, budget)
+        self._allowance = BudgetConstraint(topology, budget)
         self._distances = distances_of(topology, unit_of(budget))
 
     def __call__(self, at: int, visited: frozenset[int], left: Budget) -> tuple[int, ...]:
@@ -98,7 +98,7 @@ class _End(NamedTuple):
         read: places chosen, sorted.
         at: where the probe stands.
         visited: places visited, and crossed on the way.
-        left: of the budget, see `Problem`.
+        left: of the budget, see `DecisionProblem`.
     """
 
     read: tuple[int, ...]
@@ -125,7 +125,7 @@ class Tails:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: DecisionProblem,
         field: MapError,
         horizon: int,
         at: int | None,

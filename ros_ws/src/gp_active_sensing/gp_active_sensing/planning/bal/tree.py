@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gp_active_sensing.planning.bal.branching import Branching
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.discretise import Successors
-from gp_active_sensing.planning.bal.sequences import Sequence
-from gp_active_sensing.planning.bal.values import Values
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Block", "Tree"]
@@ -33,7 +33,7 @@ class Block:
         lower, upper: (r,) bounds on the states' values [nat].
     """
 
-    sequence: Sequence
+    sequence: CovarianceState
     parent: Block | None
     move: int
     row: IntArray
@@ -79,7 +79,7 @@ class Tree:
     """
 
     def __init__(
-        self, values: Values, sequence: Sequence, mean: FloatArray, weights: FloatArray
+        self, values: Branching, sequence: CovarianceState, mean: FloatArray, weights: FloatArray
     ) -> None:
         self.values = values
         self.sequence = sequence

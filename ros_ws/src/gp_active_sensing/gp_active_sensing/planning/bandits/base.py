@@ -14,7 +14,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.view import View, view_of
 from gp_active_sensing.planning.base import PolicyState, choices, no_plan
-from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -90,7 +90,7 @@ class Bandit(ABC):
     ) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
         started = clock()
-        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         if reach.reason:
             return no_plan(reach.reason), state
         view = self.view(belief, reach.locations, pending, stage_of(state))
@@ -114,7 +114,7 @@ class Bandit(ABC):
 
     def way(
         self,
-        reach: Reach,
+        reach: ReachableGoals,
         index: int,
         belief: Belief,
         topology: Topology,
@@ -168,7 +168,7 @@ def candidate_values(
 
 
 def way_toward(
-    reach: Reach,
+    reach: ReachableGoals,
     index: int,
     belief: Belief,
     topology: Topology,

@@ -21,7 +21,7 @@ from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.planning.base import PolicyState, no_plan
 from gp_active_sensing.planning.batches.assignment import assign
 from gp_active_sensing.planning.batches.confidence import Widths
-from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
@@ -221,8 +221,8 @@ class _Asked:
         self.values: FloatArray = np.empty(0)
         """What going there is worth, as plans tell it."""
 
-    def reach(self, at: int | None, closed: Collection[int], left: Budget) -> Reach:
-        return reach_of(self.belief, self.topology, at, closed, self.unavailable, left)
+    def reach(self, at: int | None, closed: Collection[int], left: Budget) -> ReachableGoals:
+        return reachable_goals(self.belief, self.topology, at, closed, self.unavailable, left)
 
     def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
         view = self.policy.view(self.belief, locations, (), self.stage)
@@ -316,7 +316,7 @@ def _heading(state: PolicyState, pending: Collection[int]) -> dict[str, int]:
     return {step: int(goal) for step, goal in known.items() if int(step) in pending}
 
 
-def _seconds_to(places: IntArray, reach: Reach) -> FloatArray:
+def _seconds_to(places: IntArray, reach: ReachableGoals) -> FloatArray:
     """Return the time of the way to each of `places` (g,), infinite to those out of reach."""
     seconds = np.full(places.size, np.inf)
     found = np.minimum(np.searchsorted(reach.locations, places), reach.locations.size - 1)

@@ -15,7 +15,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, PlanningError
-from gp_active_sensing.planning.base import Choices, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
 from gp_active_sensing.planning.external.process import ProgramError, line_of
 from gp_active_sensing.planning.external.running import Running, end, running_of
 from gp_active_sensing.planning.external.words import (
@@ -181,7 +181,7 @@ class External:
         return min(given, default=_UNLIMITED)
 
 
-def _least_certain(belief: Belief, options: Choices) -> int:
+def _least_certain(belief: Belief, options: Candidates) -> int:
     """Return the candidate whose value is known least; of equal ones the first."""
     _, variance = belief.predict(options.locations)
     return int(first_best(np.sqrt(variance)))

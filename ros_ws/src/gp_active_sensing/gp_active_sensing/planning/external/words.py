@@ -11,7 +11,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.transform import TRANSFORMS
-from gp_active_sensing.planning.base import Choices
+from gp_active_sensing.planning.base import Candidates
 from gp_active_sensing.planning.external.process import ProgramError
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget
@@ -51,7 +51,7 @@ def decision_words(
     belief: Belief,
     topology: Topology,
     at: int | None,
-    options: Choices,
+    options: Candidates,
     *,
     number: int,
     seed: int,
@@ -136,7 +136,7 @@ class Answer(NamedTuple):
     value: float = 0.0
 
 
-def understood(answer: Mapping[str, Any], options: Choices, topology: Topology) -> Answer:
+def understood(answer: Mapping[str, Any], options: Candidates, topology: Topology) -> Answer:
     """Return the choice that an answer stands for.
 
     Args:

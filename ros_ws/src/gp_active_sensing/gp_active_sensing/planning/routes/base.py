@@ -12,7 +12,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.base import PolicyState, check_fit
-from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, Clock, Plan, PlanLimit
@@ -39,7 +39,7 @@ class Ask:
     belief: Belief
     topology: Topology
     at: int | None
-    reach: Reach
+    reach: ReachableGoals
     unread: BoolArray
     pending: tuple[int, ...]
     remaining: Budget
@@ -95,7 +95,7 @@ class RoutePolicy(ABC):
         """Choose the next place; see `Policy.plan`."""
         started = clock()
         check_fit(self, belief, topology)
-        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         options: dict[str, Any] = {
             "pending": pending,
             "unavailable": unavailable,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.map_error import MapError
 from gp_active_sensing.planning.routes.distances import Distances
 from gp_active_sensing.topology.base import Topology
@@ -68,7 +68,7 @@ class Driver:
         self.evaluated = 0
         self._ways = ways
         self._flags = unread.tolist()
-        self._allowance = Allowance(topology, budget)
+        self._allowance = BudgetConstraint(topology, budget)
         self._number = np.full(topology.n, -1, dtype=np.int64)
         self._number[field.places] = np.arange(len(field.places))
 

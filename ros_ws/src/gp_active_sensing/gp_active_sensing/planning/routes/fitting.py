@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import unit_of
 from gp_active_sensing.planning.routes.follow import Trip, fits, trip_of
@@ -155,7 +155,7 @@ class _Layer:
         self._ground = ground
         self._at = at
         self._unread = unread
-        self._allowance = Allowance(ground.topology, remaining)
+        self._allowance = BudgetConstraint(ground.topology, remaining)
         self._ways = ground.topology.ways_from(at, self.by)
         self._limit = math.inf if limit is None else limit
         self._spent = spent

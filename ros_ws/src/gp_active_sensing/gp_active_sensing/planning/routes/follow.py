@@ -15,9 +15,9 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.allowance import Allowance
-from gp_active_sensing.planning.base import Choices, choices, no_plan
-from gp_active_sensing.planning.reach import Reach, reach_of
+from gp_active_sensing.planning.base import Candidates, choices, no_plan
+from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
@@ -92,7 +92,7 @@ def trip_of(
     return Trip(tuple(path), Cost(metres, seconds), reads)
 
 
-def fits(trip: Trip | None, allowance: Allowance) -> bool:
+def fits(trip: Trip | None, allowance: BudgetConstraint) -> bool:
     """Say whether a budget lasts for a drive, and for the way home from where it ends."""
     if trip is None:
         return False
@@ -111,7 +111,7 @@ def next_plan(
     unavailable: Collection[int] = (),
     remaining: Budget = Budget(),
     begin: int = 0,
-    reach: Reach | None = None,
+    reach: ReachableGoals | None = None,
     **fields: Any,
 ) -> Plan | None:
     """Return the plan that goes on along a route.
@@ -131,14 +131,14 @@ def next_plan(
         unavailable: places that are not to be chosen.
         remaining: of the budget.
         begin: number in the route to begin with; those before it come after the last one.
-        reach: what `reach_of` says of these arguments; None = it is asked.
+        reach: what `reachable_goals` says of these arguments; None = it is asked.
         **fields: of the plan, such as its bounds; by default 0.
 
     Returns:
         The plan; None where no place of the route can be afforded.
     """
     if reach is None:
-        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
     steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
     found = _follow(route, begin, steps)
     return None if found is None else _plan(found[0], steps.after(*found, route), **fields)
@@ -152,7 +152,7 @@ def nearest_plan(
     pending: Collection[int] = (),
     unavailable: Collection[int] = (),
     remaining: Budget = Budget(),
-    reach: Reach | None = None,
+    reach: ReachableGoals | None = None,
     **fields: Any,
 ) -> Plan:
     """Return the plan that goes to the nearest place that can be afforded; see `next_plan`.
@@ -161,7 +161,7 @@ def nearest_plan(
     is none.
     """
     if reach is None:
-        reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
     steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
     far = reach.ways.metres if unit_of(remaining) == "metres" else reach.ways.seconds
     goals = np.flatnonzero(steps.affordable)
@@ -215,7 +215,7 @@ class Course:
         pending: Collection[int] = (),
         unavailable: Collection[int] = (),
         remaining: Budget = Budget(),
-        reach: Reach | None = None,
+        reach: ReachableGoals | None = None,
         **fields: Any,
     ) -> tuple[Plan | None, Course]:
         """Return the plan that goes on along the route, and the course to go on with.
@@ -223,7 +223,7 @@ class Course:
         See the function `next_plan`.
         """
         if reach is None:
-            reach = reach_of(belief, topology, at, pending, unavailable, remaining)
+            reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
         found = _follow(self.route, self._begin(steps.unread, at, pending), steps)
         if found is None:
@@ -310,7 +310,7 @@ class _Steps:
         pending: Collection[int],
         unavailable: Collection[int],
         remaining: Budget,
-        reach: Reach,
+        reach: ReachableGoals,
     ) -> None:
         self.topology = topology
         self.at = at
@@ -324,7 +324,7 @@ class _Steps:
         self.affordable = np.zeros(topology.n, dtype=np.bool_)
         self.affordable[reach.locations] = True
         self.affordable &= self.unread
-        self.allowance = Allowance(topology, remaining)
+        self.allowance = BudgetConstraint(topology, remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
         """Return the way to the next waypoint on the way to a goal, None if it is out of reach.
@@ -410,7 +410,7 @@ class _Steps:
         return _Step(route, reads)
 
 
-def _nearest_of(options: Choices) -> _Step:
+def _nearest_of(options: Candidates) -> _Step:
     """Return the way to the candidate that is reached first."""
     seconds = np.array([route.cost.seconds for route in options.routes])
     return _Step(options.routes[int(np.argmin(np.round(seconds, 6)))], 1)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_of, belief_on, build_belief
-from gp_active_sensing.belief.learned import OWN_SHARES, candidates_of
+from gp_active_sensing.belief.from_kernel_model import OWN_SHARES, candidates_of
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel, model_mark, write_model

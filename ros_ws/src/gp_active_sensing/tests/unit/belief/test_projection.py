@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, build_belief, projection
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.belief import prediction_cache as projection
 
 
 def made(seed: int, *, scale_known: bool = True) -> Belief:

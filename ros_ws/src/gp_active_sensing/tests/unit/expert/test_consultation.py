@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.experts import AnswersConfig, Consultation
+from gp_active_sensing.experts import AnswersConfig, QueryLog
 from gp_active_sensing.topology import FreeTopology, make_grid
 from gp_active_sensing.types import Reading
 
 GRID = make_grid(5, 4, 10.0)
 
 
-def books(snap: float = 4.0, **config: object) -> Consultation:
-    return Consultation(GRID, AnswersConfig(**config), snap)  # type: ignore[arg-type]
+def books(snap: float = 4.0, **config: object) -> QueryLog:
+    return QueryLog(GRID, AnswersConfig(**config), snap)  # type: ignore[arg-type]
 
 
 def answer(
@@ -27,7 +27,7 @@ def answer(
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
-def use(one: Consultation, reading: Reading, now: float = 0.0) -> bool:
+def use(one: QueryLog, reading: Reading, now: float = 0.0) -> bool:
     return one.note(one.check(reading, now))
 
 
@@ -201,7 +201,7 @@ def test_a_position_means_the_place_nearest_to_it() -> None:
 
 def test_of_two_places_at_one_position_the_one_that_waits() -> None:
     road = FreeTopology("road", "map", ["there", "back", "on"], [[0, 0], [0, 0], [9, 0]])
-    one = Consultation(road, AnswersConfig(), 1.0)
+    one = QueryLog(road, AnswersConfig(), 1.0)
     one.begin([1, 0], 0.0)
     at_both = answer(None, position=(0.1, 0.0))
     first = one.check(at_both, 0.0)
@@ -214,7 +214,7 @@ def test_of_two_places_at_one_position_the_one_that_waits() -> None:
 
 def test_a_float32_position_of_a_map_far_from_its_origin() -> None:
     far = make_grid(3, 3, 10.0, origin=(499_999.7, 5_432_101.3))
-    one = Consultation(far, AnswersConfig(), 10.0)
+    one = QueryLog(far, AnswersConfig(), 10.0)
     one.begin(range(9), 0.0)
     for place in range(9):
         x, y = np.float32(far.positions[place])

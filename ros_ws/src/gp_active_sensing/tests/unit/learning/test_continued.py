@@ -10,9 +10,9 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.learning.continued import as_before, asked_as_before, asked_of
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.sources import Asked, gather_rows
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.data.sources import RowRequest, load_rows
+from gp_active_sensing.learning.warm_start import as_before, asked_as_before, asked_of
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 from tests.kernel_models import make_model, rows
@@ -30,9 +30,9 @@ def test_what_is_not_said_is_as_before(tmp_path: Path) -> None:
     lines = [f"{k},{k % 3},{1 + k % 5},0" for k in range(12)]
     log.write_text("\n".join(["x,y,value,other", *lines]), encoding="utf-8")
     earlier = model()
-    asked = asked_as_before(Asked(str(log)), earlier, scale_given=False)
+    asked = asked_as_before(RowRequest(str(log)), earlier, scale_given=False)
     assert asked.inputs == ("x", "y")
-    found = as_before(gather_rows(asked), earlier)
+    found = as_before(load_rows(asked), earlier)
     assert found.outputs == pytest.approx([np.log(3.6 * (1 + k % 5)) for k in range(12)])
     assert found.output_name == earlier.output_name
     assert {"kind": "table", "scale": 3.6, "transform": "log"}.items() <= found.recipe.items()
@@ -40,8 +40,8 @@ def test_what_is_not_said_is_as_before(tmp_path: Path) -> None:
 
 def test_a_scenario_takes_the_transform_of_the_model() -> None:
     earlier = model("map", scale=1.0)
-    asked = asked_as_before(Asked("town"), earlier, scale_given=False)
-    plain, found = gather_rows(Asked("town")), gather_rows(asked)
+    asked = asked_as_before(RowRequest("town"), earlier, scale_given=False)
+    plain, found = load_rows(RowRequest("town")), load_rows(asked)
     assert plain.recipe["transform"] == "identity"
     assert np.exp(found.outputs) == pytest.approx(plain.outputs)
     assert as_before(found, earlier).recipe["transform"] == "log"
@@ -58,18 +58,18 @@ def test_a_scenario_takes_the_transform_of_the_model() -> None:
 )
 def test_differences_are_refused(said: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        asked_as_before(Asked("log.csv", **said), model(), scale_given="scale" in said)
+        asked_as_before(RowRequest("log.csv", **said), model(), scale_given="scale" in said)
     same = {"overrides": ("belief.transform=log",), "scale": 3.6, "value": "value"}
-    found = asked_as_before(Asked("log.csv", **same), model(), scale_given=True)  # type: ignore[arg-type]
+    found = asked_as_before(RowRequest("log.csv", **same), model(), scale_given=True)  # type: ignore[arg-type]
     assert (found.transform, found.scale, found.value) == ("log", 3.6, "value")
 
 
 def test_rows_of_another_kind_are_refused() -> None:
     X, y = rows()
-    found = Rows(X, y, ("x", "y"), "value", "a test", recipe={"kind": "map"})
+    found = Dataset(X, y, ("x", "y"), "value", "a test", recipe={"kind": "map"})
     with pytest.raises(ConfigError, match="learned from columns of a table, a test gives places"):
         as_before(found, model())
-    bag = Rows(X, y, ("x", "y"), "temperature", "a test", recipe={"kind": "bag"})
+    bag = Dataset(X, y, ("x", "y"), "temperature", "a test", recipe={"kind": "bag"})
     with pytest.raises(ConfigError, match="has value, this says temperature"):
         as_before(bag, model("bag"))
 
@@ -77,7 +77,7 @@ def test_rows_of_another_kind_are_refused() -> None:
 def test_stamps_go_on_only_where_there_were_stamps() -> None:
     X, y = rows()
     recipe = {"kind": "table", "times": {"y": "2024-03-01T00:00:00+00:00"}}
-    found = Rows(X, y, ("x", "y"), "value", "log.csv", recipe=recipe)
+    found = Dataset(X, y, ("x", "y"), "value", "log.csv", recipe=recipe)
     with pytest.raises(ReadingError, match="y is given by time stamps, and the model was"):
         as_before(found, model())
     known = as_before(found, model(times={"y": "2024-02-01T00:00:00+00:00"}))
@@ -112,17 +112,17 @@ def test_how_far_positions_are_from_their_places_is_kept(tmp_path: Path) -> None
     log = tmp_path / "log.csv"
     log.write_text("\n".join(["x,y,value", *lines]), encoding="utf-8")
     given: dict[str, Any] = {"map_file": "town"}
-    first = gather_rows(Asked(str(log), snap=400.0, **given))
+    first = load_rows(RowRequest(str(log), snap=400.0, **given))
     earlier = model(**{**first.recipe, "kind": "map"})
     older = model("map", transform="identity")
     assert (len(first), first.recipe["snap"]) == (22, 400.0)
     for known, count in ((earlier, 22), (older, 20)):
-        again = gather_rows(asked_as_before(Asked(str(log), **given), known, scale_given=False))
+        again = load_rows(asked_as_before(RowRequest(str(log), **given), known, scale_given=False))
         assert len(as_before(again, known)) == count
-        assert len(gather_rows(asked_of(known, str(log), given))) == count
+        assert len(load_rows(asked_of(known, str(log), given))) == count
         said = asked_of(known, str(log), {**given, "snap": 1.0})
-        assert len(gather_rows(said)) == 20
+        assert len(load_rows(said)) == 20
     run = as_before(
-        gather_rows(asked_as_before(Asked("town"), earlier, scale_given=False)), earlier
+        load_rows(asked_as_before(RowRequest("town"), earlier, scale_given=False)), earlier
     )
     assert run.recipe["snap"] == 400.0

@@ -9,8 +9,8 @@ import math
 import pytest
 from rich.console import Console
 
+from gp_active_sensing.learning.kernel_selection.config import Progress
 from gp_active_sensing.learning.kernel_show import Show, progress_line, show_learning
-from gp_active_sensing.learning.vbks.config import Progress
 
 NOW = Progress(
     kernels=("SE", "PER×SE", "LIN"),

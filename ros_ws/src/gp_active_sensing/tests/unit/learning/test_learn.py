@@ -24,10 +24,10 @@ from gp_active_sensing.learning.problem import (
     REPEATS,
     SPREAD,
     VAGUE,
-    pose,
+    build_problem,
 )
-from gp_active_sensing.sim.field import FieldConfig
-from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 
 needs_gpytorch = pytest.mark.heavy("learn")
@@ -79,7 +79,7 @@ def evidence(
     noise: float | None = None,
 ) -> float:
     """Return log p(readings) + log prior by the belief that missions use, up to a constant."""
-    problem = pose(config, topology, readings, noise=noise)
+    problem = build_problem(config, topology, readings, noise=noise)
     k = problem.scales
     scales = problem.median * np.exp(at[:k]) * problem.shape
     signal, random, own = (problem.unit * std for std in problem.stds(at))
@@ -121,7 +121,7 @@ def test_the_optimum_is_that_of_the_belief_s_evidence(grid: Topology, case: dict
     config = BeliefConfig(**case)
     readings = drawn(grid, 1, kernel="matern32", length_scale=30.0)
     found = learn(config, grid, readings)
-    problem = pose(config, grid, readings)
+    problem = build_problem(config, grid, readings)
     at = np.log(
         [
             found.length_scales[0] / problem.median / problem.shape[0],
@@ -149,7 +149,7 @@ def test_the_optimum_with_a_place_part_is_that_of_the_evidence(
     config = BeliefConfig(kernel="matern32")
     readings = drawn(grid, 1, again=again, own=1.5, kernel="matern32", length_scale=30.0)
     found = learn(config, grid, readings, noise=noise)
-    problem = pose(config, grid, readings, noise=noise)
+    problem = build_problem(config, grid, readings, noise=noise)
     parts = [found.signal_std, *([found.noise_std] if noise is None else []), found.place_std]
     at = np.log([found.length_scales[0] / problem.median, *(np.array(parts) / problem.unit)])
     best = minimize(
@@ -186,7 +186,7 @@ def test_the_density_is_that_of_all_readings(grid: Topology, noise: float | None
     places = np.concatenate([readings.places, readings.places[:7]])
     values = np.concatenate([readings.values, readings.values[:7] + 0.3])
     config = BeliefConfig(kernel="matern32", mean="linear")
-    problem = pose(config, grid, PriorReadings(places, values, "more"), noise=noise)
+    problem = build_problem(config, grid, PriorReadings(places, values, "more"), noise=noise)
     at = np.array([0.2, -0.1, *([-1.2] if noise is None else []), -0.8])
     signal, random, own = problem.stds(at)
     apart = np.linalg.norm(grid.features[places][:, None] - grid.features[places], axis=2)
@@ -215,7 +215,7 @@ def test_the_gradient(grid: Topology, kernel: str, noise: float | None, again: i
     from gp_active_sensing.learning.model import Model
 
     readings = drawn(grid, 2, again=again, kernel="se", length_scale=20.0)
-    model = Model(pose(BeliefConfig(kernel=kernel), grid, readings, noise=noise))
+    model = Model(build_problem(BeliefConfig(kernel=kernel), grid, readings, noise=noise))
     at = np.array([0.3, -0.2, -1.5, -1.1])[: model.problem.size]
     value, gradient = model.negative(at)
     for k in range(len(at)):
@@ -447,11 +447,13 @@ def test_kernels_that_cannot_be_learned(grid: Topology, monkeypatch: pytest.Monk
     with pytest.raises(
         ConfigError, match="length-scale of 'own' cannot be learned; expected one of"
     ):
-        pose(BeliefConfig(kernel="own"), grid, readings)
+        build_problem(BeliefConfig(kernel="own"), grid, readings)
     with pytest.raises(ConfigError, match="needs a map with moves"):
-        pose(BeliefConfig(kernel="graph_matern"), make_grid(3, 3, 1.0, moves="free"), readings)
+        build_problem(
+            BeliefConfig(kernel="graph_matern"), make_grid(3, 3, 1.0, moves="free"), readings
+        )
     with pytest.raises(ConfigError, match="--per-feature: graph_matern is not a function"):
-        pose(BeliefConfig(kernel="graph_matern"), grid, readings, per_feature=True)
+        build_problem(BeliefConfig(kernel="graph_matern"), grid, readings, per_feature=True)
 
 
 def test_without_the_extra(grid: Topology, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import kernel_belief, read_model
-from gp_active_sensing.learning.read_table import read_table
+from gp_active_sensing.learning.data.csv_table import read_table
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 from tests.unit.learning.learn_kernels import QUICK, call, drawn, learned, log, log_of

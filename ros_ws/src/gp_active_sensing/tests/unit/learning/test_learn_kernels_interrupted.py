@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.kernel_model import read_model
-from gp_active_sensing.learning import store as store_module
-from gp_active_sensing.learning.workplace import NAME
+from gp_active_sensing.learning.checkpoint_directory import NAME
+from gp_active_sensing.learning.data import memmap_writer as store_module
 from tests.unit.learning.learn_kernels import QUICK, call, learned, log, same
 
 __all__ = ["log"]  # a fixture

@@ -98,7 +98,7 @@ def test_wildly_different_scales(log: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def diverging(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of kernels whose bound is never finite."""
-    from gp_active_sensing.learning.vbks import optimiser
+    from gp_active_sensing.learning.kernel_selection import optimiser
 
     names: set[str] = set()
     begin, bound = optimiser.Optimiser.__init__, optimiser.Optimiser.bound
@@ -207,7 +207,7 @@ def test_no_gpu(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_defect_leaves_nothing_behind(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gp_active_sensing.learning.vbks import optimiser
+    from gp_active_sensing.learning.kernel_selection import optimiser
 
     def broken(*arguments: Any) -> Any:
         raise ZeroDivisionError
@@ -220,7 +220,9 @@ def test_a_defect_leaves_nothing_behind(
 
 
 def test_without_the_extra(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [n for n in sys.modules if n.startswith("gp_active_sensing.learning.vbks.")]:
+    for name in [
+        n for n in sys.modules if n.startswith("gp_active_sensing.learning.kernel_selection.")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     done = learned(log, tmp_path / "m.npz")

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError
-from gp_active_sensing.learning import store as store_module
-from gp_active_sensing.learning import table as table_module
-from gp_active_sensing.learning.read_table import read_table
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.store import Store
-from gp_active_sensing.learning.table import Table
+from gp_active_sensing.learning.data import memmap_writer as store_module
+from gp_active_sensing.learning.data import table as table_module
+from gp_active_sensing.learning.data.csv_table import read_table
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
+from gp_active_sensing.learning.data.table import Table
 
 
-def rows(X: np.ndarray, y: np.ndarray) -> Rows:
-    return Rows(X, y, ("x", "y")[: X.shape[1]], "value", "a test")
+def rows(X: np.ndarray, y: np.ndarray) -> Dataset:
+    return Dataset(X, y, ("x", "y")[: X.shape[1]], "value", "a test")
 
 
 @pytest.fixture
-def some() -> Rows:
+def some() -> Dataset:
     rng = np.random.default_rng(0)
     return rows(rng.normal(size=(40, 2)), rng.normal(size=40))
 
@@ -40,14 +40,14 @@ def written(tmp_path: Path, text: str, name: str = "log.csv") -> Path:
 
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"inputs: expected \(n, 2\).*got \(3, 1\)"):
-        Rows(np.zeros((3, 1)), np.zeros(3), ("x", "y"), "value", "a test")
+        Dataset(np.zeros((3, 1)), np.zeros(3), ("x", "y"), "value", "a test")
     with pytest.raises(ValueError, match=r"outputs: expected \(3,\), got \(4,\)"):
-        Rows(np.zeros((3, 1)), np.zeros(4), ("x",), "value", "a test")
+        Dataset(np.zeros((3, 1)), np.zeros(4), ("x",), "value", "a test")
     with pytest.raises(ValueError, match="no names"):
-        Rows(np.zeros((3, 0)), np.zeros(3), (), "value", "a test")
+        Dataset(np.zeros((3, 0)), np.zeros(3), (), "value", "a test")
 
 
-def test_views_and_samples(some: Rows) -> None:
+def test_views_and_samples(some: Dataset) -> None:
     head = some.head(7)
     assert len(head) == 7
     assert np.shares_memory(head.inputs, some.inputs)
@@ -65,17 +65,17 @@ def test_views_and_samples(some: Rows) -> None:
     assert [len(y) for _, y in some.chunks(15)] == [15, 15, 10]
 
 
-def test_the_digest_is_made_once(some: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_is_made_once(some: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     found = some.digest()
-    monkeypatch.setattr(Rows, "take", None)  # of a long log it would be read again
+    monkeypatch.setattr(Dataset, "take", None)  # of a long log it would be read again
     assert some.digest() == found
 
 
-def test_sound_rows_are_the_same_object(some: Rows) -> None:
+def test_sound_rows_are_the_same_object(some: Dataset) -> None:
     assert some.checked() is some
 
 
-def test_rows_without_a_number_are_left_out(some: Rows) -> None:
+def test_rows_without_a_number_are_left_out(some: Dataset) -> None:
     some.inputs[3, 1] = some.inputs[5, 0] = some.outputs[5] = np.nan
     found = some.checked()
     assert len(found) == 38
@@ -84,7 +84,7 @@ def test_rows_without_a_number_are_left_out(some: Rows) -> None:
     assert len(some) == 40  # what was given stays
 
 
-def test_rows_that_nothing_can_be_learned_from(some: Rows) -> None:
+def test_rows_that_nothing_can_be_learned_from(some: Dataset) -> None:
     with pytest.raises(ReadingError, match=r"a test: value is 3 in all 40 rows"):
         rows(some.inputs, np.full(40, 3.0)).checked()
     with pytest.raises(ReadingError, match="value is 0 in all"):
@@ -107,7 +107,7 @@ def test_rows_that_nothing_can_be_learned_from(some: Rows) -> None:
         some.checked()
 
 
-def test_what_is_said_of_inputs(some: Rows) -> None:
+def test_what_is_said_of_inputs(some: Dataset) -> None:
     some.inputs[20:] = some.inputs[:20]
     some.inputs[0, 0], some.inputs[20, 0] = 0.0, -0.0  # one and the same number
     found = some.checked()
@@ -117,7 +117,7 @@ def test_what_is_said_of_inputs(some: Rows) -> None:
     assert "y is 7 in every row" in some.checked().notes[0]
 
 
-def test_wildly_different_scales(some: Rows) -> None:
+def test_wildly_different_scales(some: Dataset) -> None:
     X = some.inputs * np.array([1e-9, 1e12]) + np.array([0.0, 4e12])
     assert rows(X, 1e15 * some.outputs).checked().notes == ()
 
@@ -164,7 +164,7 @@ def test_the_files_of_a_store_are_plain_arrays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "IN_MEMORY", 10)
-    store = Store(2, tmp_path)
+    store = MemmapWriter(2, tmp_path)
     values = np.arange(36.0).reshape(12, 3)
     for part in (values[:4], values[4:4], values[4:11], values[11:]):
         store.add(part)
@@ -182,7 +182,7 @@ def test_a_store_leaves_the_files_of_others_alone(
     mine.write_text("mine", encoding="utf-8")
     stores = []
     for sign in (1.0, -1.0):
-        stores.append(Store(2, tmp_path))
+        stores.append(MemmapWriter(2, tmp_path))
         stores[-1].add(sign * np.arange(36.0).reshape(12, 3))
     assert mine.read_text(encoding="utf-8") == "mine"
     for store, sign in zip(stores, (1.0, -1.0), strict=True):
@@ -321,7 +321,7 @@ def test_a_long_log_needs_little_memory(tmp_path: Path) -> None:
     """Three times as many rows, hardly more memory: what grows is on disk."""
     code = (
         "import json, resource, sys\nfrom pathlib import Path\n"
-        "from gp_active_sensing.learning.read_table import read_table\n"
+        "from gp_active_sensing.learning.data.csv_table import read_table\n"
         "peaks = []\n"
         "for name in sys.argv[1:]:\n"
         "    path = Path(name)\n"

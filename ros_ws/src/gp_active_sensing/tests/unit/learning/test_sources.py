@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError, ReplayError
-from gp_active_sensing.learning.sources import Asked, gather_rows
+from gp_active_sensing.learning.data.sources import RowRequest, load_rows
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
 
@@ -23,10 +23,10 @@ def table(tmp_path: Path, header: str, lines: list[str]) -> str:
 
 def test_columns_of_a_table(tmp_path: Path) -> None:
     log = table(tmp_path, "x,hours,temp", [f"{k},{k / 2},{10 + k % 4}" for k in range(12)])
-    found = gather_rows(Asked(log, inputs=("x", "hours"), value="temp"))
+    found = load_rows(RowRequest(log, inputs=("x", "hours"), value="temp"))
     assert found.input_names == ("x", "hours")
-    logged = gather_rows(
-        Asked(log, inputs=("x",), overrides=("belief.transform=log",), value="temp")
+    logged = load_rows(
+        RowRequest(log, inputs=("x",), overrides=("belief.transform=log",), value="temp")
     )
     assert logged.outputs == pytest.approx(np.log(found.outputs))
 
@@ -34,21 +34,21 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
 def test_places_of_a_map(tmp_path: Path) -> None:
     town = build_topology(load_scenario("town").map)
     log = table(tmp_path, "id,speed", [f"{name},{k % 7}" for k, name in enumerate(town.names[:30])])
-    found = gather_rows(Asked(log, map_file="town", scale=3.6))
+    found = load_rows(RowRequest(log, map_file="town", scale=3.6))
     assert found.input_names == ("x", "y")
     assert (found.inputs == town.features[:30]).all()
     assert found.outputs[:3] == pytest.approx([0.0, 3.6, 7.2])
     assert found.recipe["map"] == "town"
     assert found.recipe["scale"] == 3.6
-    embedded = gather_rows(Asked(log, map_file="town", overrides=("map.features=[relational]",)))
+    embedded = load_rows(RowRequest(log, map_file="town", overrides=("map.features=[relational]",)))
     assert embedded.input_names[0] == "mds_1"
-    assert len(gather_rows(Asked("town"))) == town.n
+    assert len(load_rows(RowRequest("town"))) == town.n
 
 
 def test_a_transform_of_the_scenario() -> None:
-    plain = gather_rows(Asked("town", overrides=("sensor.noise_std=0", "sensor.dropout=0")))
-    logged = gather_rows(
-        Asked(
+    plain = load_rows(RowRequest("town", overrides=("sensor.noise_std=0", "sensor.dropout=0")))
+    logged = load_rows(
+        RowRequest(
             "town",
             overrides=("sensor.noise_std=0", "sensor.dropout=0", "belief.transform=log"),
         )
@@ -60,14 +60,14 @@ def test_a_transform_of_the_scenario() -> None:
 def test_a_run(tmp_path: Path) -> None:
     scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
     run_scenario(scenario, tmp_path / "run")
-    found = gather_rows(Asked(str(tmp_path / "run")))
+    found = load_rows(RowRequest(str(tmp_path / "run")))
     assert len(np.unique(found.inputs, axis=0)) == 12
 
 
 def test_a_run_has_its_unit(tmp_path: Path) -> None:
     for data in ("town", str(tmp_path)):
         with pytest.raises(ConfigError, match="--scale is for a table or a bag"):
-            gather_rows(Asked(data, scale=3.6))
+            load_rows(RowRequest(data, scale=3.6))
 
 
 @pytest.mark.parametrize(("option", "word"), [("value", "wind"), ("place", "id"), ("snap", 1.0)])
@@ -77,17 +77,17 @@ def test_what_only_a_table_has(
     asked: dict[str, Any] = {option: word}
     for data in ("town", str(tmp_path)):
         with pytest.raises(ConfigError, match=f"--{option} is for a table, and .* a run: leave it"):
-            gather_rows(Asked(data, **asked))
+            load_rows(RowRequest(data, **asked))
     if option != "place":
         with pytest.raises(ConfigError, match=f"--{option} is for .* a column for each place: l"):
-            gather_rows(Asked(wide[0], map_file="town", **asked))
+            load_rows(RowRequest(wide[0], map_file="town", **asked))
 
 
 def test_rows_that_are_left_out_are_said(tmp_path: Path) -> None:
     town = build_topology(load_scenario("town").map)
     lines = [f"{x};{y};{k % 7}" for k, (x, y) in enumerate(town.positions[:30].tolist())]
     log = table(tmp_path, "x;y;speed", [*lines, "0;0;NA", "1e6;1e6;3"])
-    found = gather_rows(Asked(log, map_file="town", snap=20.0))
+    found = load_rows(RowRequest(log, map_file="town", snap=20.0))
     assert len(found) == 30
     assert found.notes[:2] == (
         "1 of 32 rows lack a number and are left out: speed in line 32",
@@ -95,7 +95,7 @@ def test_rows_that_are_left_out_are_said(tmp_path: Path) -> None:
     )
     assert found.recipe["snap"] == 20.0
     named = table(tmp_path, "id,speed", [f"{name},{k}" for k, name in enumerate(town.names[:9])])
-    assert "snap" not in gather_rows(Asked(named, map_file="town")).recipe
+    assert "snap" not in load_rows(RowRequest(named, map_file="town")).recipe
 
 
 # -- a column for each place ---------------------------------------------------------------------
@@ -117,7 +117,7 @@ def wide(tmp_path: Path) -> tuple[str, Any]:
 
 def test_a_wide_table(wide: tuple[str, Any]) -> None:
     log, town = wide
-    found = gather_rows(Asked(log, map_file="town", scale=2.0))
+    found = load_rows(RowRequest(log, map_file="town", scale=2.0))
     places = [7, 3, 40, 41, 2, 9]
     cells = [(t, k) for t in range(4) for k in range(6) if (t, k) != (2, 1)]
     assert found.input_names == ("x", "y")
@@ -133,19 +133,21 @@ def test_a_wide_table(wide: tuple[str, Any]) -> None:
 
 def test_a_wide_table_with_hours(wide: tuple[str, Any], tmp_path: Path) -> None:
     log, _ = wide
-    found = gather_rows(Asked(log, scenario="town", inputs=("hours", "y")))
+    found = load_rows(RowRequest(log, scenario="town", inputs=("hours", "y")))
     assert found.input_names == ("hours", "y")
     assert found.inputs[:, 0].tolist() == [0.0] * 6 + [1.0] * 6 + [2.0] * 5 + [3.0] * 6
     origin = "2024-03-01T06:30:00+00:00"
     assert found.recipe["times"] == {"hours": origin}
     later = {"hours": "2024-03-01T00:00:00+00:00"}
-    again = gather_rows(Asked(log, scenario="town", inputs=("hours",)), None, later)
+    again = load_rows(RowRequest(log, scenario="town", inputs=("hours",)), None, later)
     assert again.inputs[0, 0] == 6.5
     text = Path(log).read_text(encoding="utf-8")
     for head, first, hours in (("time", "7200", 2.0), ("hours", "7", 7.0)):
         lines = [f"{first},{','.join(line.split(',')[1:])}" for line in text.splitlines()[1:]]
         plain = table(tmp_path, text.splitlines()[0].replace("time", head), lines)
-        assert gather_rows(Asked(plain, map_file="town", inputs=("hours",))).inputs[0, 0] == hours
+        assert (
+            load_rows(RowRequest(plain, map_file="town", inputs=("hours",))).inputs[0, 0] == hours
+        )
 
 
 def test_what_a_wide_table_has_besides(wide: tuple[str, Any], tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_what_a_wide_table_has_besides(wide: tuple[str, Any], tmp_path: Path) ->
     names = [town.names[k] for k in (50, 60, 70)]
     header = ",".join(["hours", *names, f"{town.names[80]}_", "rain", ""])
     log = table(tmp_path, header, [f"{'' if t in (2, 5) else t},1,{t},,4,5," for t in range(9)])
-    found = gather_rows(Asked(log, map_file="town", inputs=("x", "hours")))
+    found = load_rows(RowRequest(log, map_file="town", inputs=("x", "hours")))
     assert len(found) == 14
     assert found.notes[:3] == (
         "a wide table: 9 times of 3 places",
@@ -166,22 +168,22 @@ def test_what_a_wide_table_has_besides(wide: tuple[str, Any], tmp_path: Path) ->
     assert f"{town.names[80]}_: Did you mean '" in found.notes[3]
     timeless = table(tmp_path, header, [f",1,{t},3,4,5," for t in range(9)])
     with pytest.raises(ReadingError, match="column 'hours' has no number in any of its 9 rows"):
-        gather_rows(Asked(timeless, map_file="town", inputs=("x", "hours")))
+        load_rows(RowRequest(timeless, map_file="town", inputs=("x", "hours")))
 
 
 def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) -> None:
     log, town = wide
     with pytest.raises(ConfigError, match=r"have x, y, hours, not 'hour'\. Did you mean 'hours'"):
-        gather_rows(Asked(log, map_file="town", inputs=("hour",)))
+        load_rows(RowRequest(log, map_file="town", inputs=("hour",)))
     with pytest.raises(ConfigError, match="expected each once, got x,x"):
-        gather_rows(Asked(log, map_file="town", inputs=("x", "x")))
+        load_rows(RowRequest(log, map_file="town", inputs=("x", "x")))
     timeless = table(tmp_path, ",".join(town.names[:8]), [",".join("12345678")])
     with pytest.raises(ReadingError, match="expected a column hours or time"):
-        gather_rows(Asked(timeless, map_file="town", inputs=("hours",)))
-    assert len(gather_rows(Asked(timeless, map_file="town"))) == 8
+        load_rows(RowRequest(timeless, map_file="town", inputs=("hours",)))
+    assert len(load_rows(RowRequest(timeless, map_file="town"))) == 8
     bad = table(tmp_path, ",".join(town.names[:3]), ["1,2,x"])
     with pytest.raises(ReadingError, match=r"line 2: .* expected a finite number or nothing"):
-        gather_rows(Asked(bad, map_file="town"))
+        load_rows(RowRequest(bad, map_file="town"))
 
 
 @pytest.mark.parametrize(
@@ -199,12 +201,12 @@ def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) 
 def test_what_does_not_go_together(tmp_path: Path, asked: dict[str, Any], message: str) -> None:
     log = table(tmp_path, "x,temp", [f"{k},{k % 4}" for k in range(12)])
     with pytest.raises(ConfigError, match=message):
-        gather_rows(Asked(log, **asked))
+        load_rows(RowRequest(log, **asked))
 
 
 def test_inputs_of_what_is_no_table() -> None:
     with pytest.raises(ConfigError, match="--inputs are columns of a CSV file or a bag, and town"):
-        gather_rows(Asked("town", inputs=("x",)))
+        load_rows(RowRequest("town", inputs=("x",)))
 
 
 # -- bags ----------------------------------------------------------------------------------------
@@ -236,7 +238,7 @@ TOPICS = {"reading_topic": "/boat/temp", "pose_topic": "/boat/odom"}
 
 
 def test_a_bag_without_a_map(boat: str) -> None:
-    found = gather_rows(Asked(boat, inputs=("x", "hours"), scale=2.0, **TOPICS))
+    found = load_rows(RowRequest(boat, inputs=("x", "hours"), scale=2.0, **TOPICS))
     assert found.input_names == ("x", "hours")
     # Between two poses, at the reading's own time; the first hour begins with the first reading.
     assert found.inputs[:3, 0] == pytest.approx([0.25, 1.25, 2.25])
@@ -246,13 +248,13 @@ def test_a_bag_without_a_map(boat: str) -> None:
     assert found.notes[0] == "1 left out: readings that are no finite number"
     assert found.notes[1] == "1 left out: readings without a pose within 1 s (pose.max_age)"
     assert found.notes[2] == "hours are counted since 2023-11-14T22:13:20.250000+00:00"
-    later = gather_rows(Asked(boat, inputs=("hours",), **TOPICS), None, found.recipe["times"])
+    later = load_rows(RowRequest(boat, inputs=("hours",), **TOPICS), None, found.recipe["times"])
     assert later.inputs[:, 0].tolist() == found.inputs[:, 1].tolist()
 
 
 def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
     grid = ("map.kind=grid", "map.columns=20", "map.rows=3", "map.spacing=1")
-    found = gather_rows(Asked(boat, overrides=grid, **TOPICS), tmp_path)
+    found = load_rows(RowRequest(boat, overrides=grid, **TOPICS), tmp_path)
     assert found.input_names == ("x", "y")
     # Places, not positions: the reading at 0.25 m belongs to the place at 0 m.
     assert set(found.inputs[:, 0].tolist()) <= {float(k) for k in range(20)}
@@ -263,27 +265,27 @@ def test_a_bag_on_a_map(boat: str, tmp_path: Path) -> None:
 
 def test_the_shipped_bag() -> None:
     pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-    found = gather_rows(Asked("town_sample"))
+    found = load_rows(RowRequest("town_sample"))
     assert found.input_names == ("x", "y")
-    raw = gather_rows(Asked("town_sample", inputs=("x", "y")))
+    raw = load_rows(RowRequest("town_sample", inputs=("x", "y")))
     assert len(raw) == len(found) == 12
     assert sorted(raw.outputs) == pytest.approx(sorted(found.outputs))
 
 
 def test_bags_that_cannot_be_used(boat: str) -> None:
     with pytest.raises(ConfigError, match=r"a bag has x, y, hours, not 'hour'\. Did you mean"):
-        gather_rows(Asked(boat, inputs=("hour",), **TOPICS))
+        load_rows(RowRequest(boat, inputs=("hour",), **TOPICS))
     with pytest.raises(ConfigError, match=r"each once; got 'x,x'"):
-        gather_rows(Asked(boat, inputs=("x", "x"), **TOPICS))
+        load_rows(RowRequest(boat, inputs=("x", "x"), **TOPICS))
     with pytest.raises(ReplayError, match=r"has no topic /reading \(reading\).*--reading-topic"):
-        gather_rows(Asked(boat, inputs=("x",)))
+        load_rows(RowRequest(boat, inputs=("x",)))
     with pytest.raises(ConfigError, match=r"no map: .*--scenario"):
-        gather_rows(Asked(boat, **TOPICS))
+        load_rows(RowRequest(boat, **TOPICS))
     with pytest.raises(ConfigError, match=r"--value is for a table"):
-        gather_rows(Asked(boat, inputs=("x",), value="temp", **TOPICS))
+        load_rows(RowRequest(boat, inputs=("x",), value="temp", **TOPICS))
     with pytest.raises(ConfigError, match=r"--snap is for a table, and .* is a bag"):
-        gather_rows(Asked(boat, inputs=("x",), snap=5.0, **TOPICS))
+        load_rows(RowRequest(boat, inputs=("x",), snap=5.0, **TOPICS))
     with pytest.raises(ConfigError, match=r"pose.type: tf cannot be read"):
-        gather_rows(Asked(boat, inputs=("x",), overrides=("pose.type=tf",), **TOPICS))
+        load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.type=tf",), **TOPICS))
     with pytest.raises(ReadingError, match=r"expected 8 rows or more .* got 0"):
-        gather_rows(Asked(boat, inputs=("x",), overrides=("pose.max_age=1e-3",), **TOPICS))
+        load_rows(RowRequest(boat, inputs=("x",), overrides=("pose.max_age=1e-3",), **TOPICS))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.learning.workplace import NAME, claimed_name, folder_of, workplace
+from gp_active_sensing.learning.checkpoint_directory import NAME, claimed_name, folder_of, workplace
 
 
 def begun(checkpoint: Path, *, done: bool = False) -> None:
@@ -103,7 +103,7 @@ def test_another_that_is_going_on(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gp_active_sensing.learning.workplace import workplace
+from gp_active_sensing.learning.checkpoint_directory import workplace
 
 with workplace(Path(sys.argv[1]), keep=True, resume=False) as place:
     (place.rows / "rows-inputs.npy").write_bytes(b"rows")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.messages.clouds import (
+from gp_active_sensing.messages.point_cloud import (
     FIELDS,
     Points,
     answer_points,

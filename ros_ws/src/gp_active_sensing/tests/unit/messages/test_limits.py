@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from gp_active_sensing.messages.limits import RateLimit
+from gp_active_sensing.messages.rate_limit import RateLimit
 
 
 class Hands:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.build import Parts, build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading
-from gp_active_sensing.mission.jobs import PlanJob, Step
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.requests import MissionOutput, PlanRequest
 from gp_active_sensing.types import FloatArray
 
 SECOND = 1_000_000_000
@@ -59,10 +59,10 @@ class Drive:
         self.decided: list[int] = []
         self.die_at: int | None = None
         """Number of the decision that is being computed when the process is killed."""
-        self.parts: Parts | None = None
+        self.parts: MissionComponents | None = None
 
     @property
-    def built(self) -> Parts:
+    def built(self) -> MissionComponents:
         assert self.parts is not None
         return self.parts
 
@@ -94,9 +94,9 @@ class Drive:
         for step in self.built.mission.step(self.now_ns):
             self._do(step)
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: MissionOutput) -> None:
         mission = self.built.mission
-        if isinstance(step.job, PlanJob) and step.job.decide:
+        if isinstance(step.job, PlanRequest) and step.job.decide:
             if len(self.decided) == self.die_at:
                 self.die_at = None
                 raise Killed

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
-from gp_active_sensing.mission.jobs import PlanJob, Step
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.probe import ProbeState
+from gp_active_sensing.mission.requests import MissionOutput, PlanRequest
 
 SECOND = 1_000_000_000
 CONFIG: dict[str, Any] = {
@@ -46,7 +46,7 @@ class Team:
             self.config[key] = {**own, **value} if isinstance(own, dict) else value
         self.t = 1.0
         self.sent: dict[str, list[int]] = {}
-        self.asked: PlanJob | None = None
+        self.asked: PlanRequest | None = None
         self.begin()
 
     def begin(self) -> None:
@@ -58,7 +58,7 @@ class Team:
         if self.mission.state == "idle":
             self.mission.start()
 
-    def probe(self, name: str) -> Probe:
+    def probe(self, name: str) -> ProbeState:
         return self.mission.probes[name]
 
     def target(self, name: str) -> int:
@@ -99,10 +99,10 @@ class Team:
     def now_ns(self) -> int:
         return round(self.t * SECOND)
 
-    def _do(self, step: Step, *, plan: bool) -> bool:
+    def _do(self, step: MissionOutput, *, plan: bool) -> bool:
         if step.again is not None:
             self.sent.setdefault(step.probe, []).append(step.again)
-        if not isinstance(step.job, PlanJob):
+        if not isinstance(step.job, PlanRequest):
             return False
         if step.job.decide:
             self.asked = step.job

@@ -7,9 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission import agreement
-from gp_active_sensing.mission.agreement import CANDIDATES, NONE, common_delay, said_by
-from gp_active_sensing.mission.lag import ERRORS, EVIDENCE, FULL, KEPT, DelayEvidence
+from gp_active_sensing.mission.ingestion import delay_agreement as agreement
+from gp_active_sensing.mission.ingestion.delay_agreement import (
+    CANDIDATES,
+    NONE,
+    common_delay,
+    said_by,
+)
+from gp_active_sensing.mission.ingestion.delay_estimate import (
+    ERRORS,
+    EVIDENCE,
+    FULL,
+    KEPT,
+    DelayEvidence,
+)
 from gp_active_sensing.types import FloatArray
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.jobs import AheadJob
+from gp_active_sensing.mission.requests import PlanAheadRequest
 from tests.unit.mission.worlds import SECOND, Rig, grid, job_of
 
 SAMPLES = 3
@@ -154,7 +154,7 @@ def test_without_planning_ahead_nothing_is_asked_for() -> None:
 # -- given up ------------------------------------------------------------------------------------
 
 
-def asked_for(rig: Rig) -> AheadJob:
+def asked_for(rig: Rig) -> PlanAheadRequest:
     job = rig.asked_ahead
     assert job is not None
     assert not job.cancelled()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.build import Parts, build_parts
-from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.requests import PlanRequest
 from gp_active_sensing.types import Budget
 from tests.unit.mission.test_mission import drive_to
 from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
@@ -263,7 +263,7 @@ def test_by_radius_a_place_that_was_read_and_is_not_reached_is_done_in_the_end()
 
 
 def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
-    def begin() -> Parts:
+    def begin() -> MissionComponents:
         keys = {"kind": "grid", "columns": 2, "rows": 1, "spacing": 10.0}
         whole = {
             "map": keys,
@@ -272,11 +272,11 @@ def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
         }
         return build_parts(from_mapping(ActiveSensingConfig, whole), None)
 
-    def decide(parts: Parts, t: int) -> None:
+    def decide(parts: MissionComponents, t: int) -> None:
         mission = parts.mission
         mission.inbox.put(Pose(t * 10**9, "map", 0.0, 0.0, 0.0), 0.0)
         job = job_of(mission.step(t * 10**9))
-        assert isinstance(job, PlanJob)
+        assert isinstance(job, PlanRequest)
         assert mission.decided(job, job.ask())
 
     parts = begin()

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.mission.catch_up import CATCH_UP_SECONDS, MOST_SECONDS, CatchUp
-from gp_active_sensing.mission.inbox import Arrival, RawReading
+from gp_active_sensing.mission.inbox import Envelope, RawReading
+from gp_active_sensing.mission.ingestion.backlog import CATCH_UP_SECONDS, MOST_SECONDS, Backlog
 from gp_active_sensing.mission.poses import Pose
 
 NOW = 6
@@ -17,16 +17,16 @@ class Time:
         return self.now
 
 
-def pose(stamp_ns: int) -> Arrival:
-    return Arrival(Pose(stamp_ns, "map", 0.0, 0.0, 0.0), 99.0)
+def pose(stamp_ns: int) -> Envelope:
+    return Envelope(Pose(stamp_ns, "map", 0.0, 0.0, 0.0), 99.0)
 
 
-def reading(stamp_ns: int) -> Arrival:
-    return Arrival(RawReading(stamp_ns, 1.0, None), 99.0)
+def reading(stamp_ns: int) -> Envelope:
+    return Envelope(RawReading(stamp_ns, 1.0, None), 99.0)
 
 
 def test_where_nothing_is_asked_for_nothing_waits() -> None:
-    catch_up = CatchUp(Time(), wanted=False)
+    catch_up = Backlog(Time(), wanted=False)
     messages = [pose(3), reading(1)]
     assert catch_up.pass_on(messages, NOW) is messages
     assert not catch_up.going_on
@@ -34,7 +34,7 @@ def test_where_nothing_is_asked_for_nothing_waits() -> None:
 
 def test_streams_are_merged_by_their_stamps_when_all_may_have_come() -> None:
     time = Time()
-    catch_up = CatchUp(time, wanted=True)
+    catch_up = Backlog(time, wanted=True)
     time.now += 60.0  # however long the publishers take to be found
     assert catch_up.pass_on([], NOW) == ()
     assert catch_up.pass_on([pose(1), pose(3), pose(5)], NOW) == ()
@@ -51,7 +51,7 @@ def test_streams_are_merged_by_their_stamps_when_all_may_have_come() -> None:
 
 
 def test_a_pose_and_a_reading_of_one_moment_keep_their_order() -> None:
-    catch_up = CatchUp(Time(), wanted=True)
+    catch_up = Backlog(Time(), wanted=True)
     catch_up.pass_on([reading(5), pose(5), reading(5)], NOW)
     kinds = [type(message.what) for message in catch_up.release()]
     assert kinds == [RawReading, Pose, RawReading]
@@ -60,7 +60,7 @@ def test_a_pose_and_a_reading_of_one_moment_keep_their_order() -> None:
 def test_however_slowly_they_come_they_are_waited_for() -> None:
     """On a busy machine poses came seconds after the readings of their time."""
     time = Time()
-    catch_up = CatchUp(time, wanted=True)
+    catch_up = Backlog(time, wanted=True)
     for stamp_ns in range(1, NOW):
         assert catch_up.pass_on([reading(stamp_ns)], NOW + stamp_ns - 1) == ()
         time.now += 0.9 * CATCH_UP_SECONDS
@@ -74,7 +74,7 @@ def test_however_slowly_they_come_they_are_waited_for() -> None:
 
 def test_stamps_that_stay_old_are_not_waited_for_for_ever() -> None:
     time = Time()
-    catch_up = CatchUp(time, wanted=True)
+    catch_up = Backlog(time, wanted=True)
     begun = time.now
     while not (found := catch_up.pass_on([reading(1)], NOW)):
         time.now += 0.1
@@ -84,7 +84,7 @@ def test_stamps_that_stay_old_are_not_waited_for_for_ever() -> None:
 
 def test_it_is_handed_on_in_pieces_and_what_comes_meanwhile_is_behind_it() -> None:
     time = Time()
-    catch_up = CatchUp(time, wanted=True)
+    catch_up = Backlog(time, wanted=True)
     catch_up.pass_on([reading(stamp_ns) for stamp_ns in range(7, 0, -1)], NOW)
     time.now += CATCH_UP_SECONDS
     found = [catch_up.pass_on([], NOW, 3)]
@@ -102,7 +102,7 @@ def test_it_is_handed_on_in_pieces_and_what_comes_meanwhile_is_behind_it() -> No
 
 def test_what_is_left_is_released_in_its_order() -> None:
     time = Time()
-    catch_up = CatchUp(time, wanted=True)
+    catch_up = Backlog(time, wanted=True)
     catch_up.pass_on([reading(stamp_ns) for stamp_ns in (4, 3, 2, 1)], NOW)
     time.now += CATCH_UP_SECONDS
     assert len(catch_up.pass_on([], NOW, 1)) == 1
@@ -113,8 +113,8 @@ def test_what_is_left_is_released_in_its_order() -> None:
 def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.mission.catch_up.MOST_HELD", 10)
-    catch_up = CatchUp(Time(), wanted=True)
+    monkeypatch.setattr("gp_active_sensing.mission.ingestion.backlog.MOST_HELD", 10)
+    catch_up = Backlog(Time(), wanted=True)
     most, used = 0, []
     for stamp_ns in range(30):
         used += catch_up.pass_on([reading(stamp_ns)], 100)
@@ -127,7 +127,7 @@ def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
 
 def test_a_node_that_does_not_know_the_time_yet() -> None:
     time = Time()
-    catch_up = CatchUp(time, wanted=True)
+    catch_up = Backlog(time, wanted=True)
     assert catch_up.pass_on([reading(1)], None) == ()
     time.now += CATCH_UP_SECONDS
     assert catch_up.pass_on([reading(2)], NOW) == (), "older than that time, so it was missed"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.mission.catch_up import CATCH_UP_SECONDS, CatchUp
 from gp_active_sensing.mission.inbox import BATCH, RawReading
+from gp_active_sensing.mission.ingestion.backlog import CATCH_UP_SECONDS, Backlog
 from gp_active_sensing.mission.poses import Pose
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import SECOND, Rig, grid
@@ -18,7 +18,7 @@ CATCHING_UP = {"catch_up": True}
 def begin_again(rig: Rig) -> None:
     """Listen as a node that was started again does."""
     rig.intake.track.clear()
-    rig.intake.catch_up = CatchUp(lambda: rig.seconds, wanted=True)
+    rig.intake.catch_up = Backlog(lambda: rig.seconds, wanted=True)
     rig.probe.arrival.forget()
 
 

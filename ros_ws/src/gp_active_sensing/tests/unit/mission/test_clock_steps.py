@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.mission.clock_watch import ClockWatch
+from gp_active_sensing.mission.clock_watch import ClockMonitor
 from gp_active_sensing.types import Budget
 from tests.unit.mission.missions import Drive
 from tests.unit.mission.worlds import SECOND, Rig, grid
@@ -21,7 +21,7 @@ class Clocks:
         self.seconds = 50.0
         self.wall = 1000.0
         self.slow = 0.0
-        self.watch = ClockWatch(self._now_ns, self._monotonic, lambda: simulated)
+        self.watch = ClockMonitor(self._now_ns, self._monotonic, lambda: simulated)
 
     def _monotonic(self) -> float:
         return self.seconds

@@ -16,12 +16,12 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts import ModelExpert
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
-from gp_active_sensing.mission.jobs import PlanJob, QueryJob, Step
-from gp_active_sensing.mission.live import adjust
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.live_parameters import adjust
+from gp_active_sensing.mission.requests import ExpertRequest, MissionOutput, PlanRequest
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.unit.expert.asking import registered
 from tests.unit.mission.missions import SECOND, Drive, Killed
@@ -37,9 +37,9 @@ def _registered() -> Iterator[None]:
         yield
 
 
-def rehearsal(run_dir: Path | None = None, **sections: Any) -> Rehearsal:
+def rehearsal(run_dir: Path | None = None, **sections: Any) -> SimulationRunner:
     what = scenario(GRID, **{"policy": ASKING, "expert": MODEL, **sections})
-    return Rehearsal(what, parameters={"run_dir": "" if run_dir is None else str(run_dir)})
+    return SimulationRunner(what, parameters={"run_dir": "" if run_dir is None else str(run_dir)})
 
 
 def played(run_dir: Path, **sections: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -148,7 +148,7 @@ def test_fresh_values_make_the_map_better(tmp_path: Path) -> None:
 
 def test_several_probes_share_the_answers(tmp_path: Path) -> None:
     what = scenario(GRID, policy=ASKING, expert={**MODEL, "delay": 1.0})
-    one = Rehearsal(what, ("a", "b"), parameters={"run_dir": str(tmp_path / "run")})
+    one = SimulationRunner(what, ("a", "b"), parameters={"run_dir": str(tmp_path / "run")})
     assert one.run(3600.0)
     one.close()
     events = RunDirectory.open(tmp_path / "run").events()
@@ -166,7 +166,7 @@ class Waiting:
     def __init__(self, **expert: Any) -> None:
         self.one = rehearsal(expert={**MODEL, "timeout": 60.0, **expert})
         self.one.expert = None
-        self.steps: list[Step] = []
+        self.steps: list[MissionOutput] = []
         while not self.places:
             self.go()
 
@@ -267,7 +267,7 @@ def test_places_that_cannot_be_asked_for_are_left_out(caplog: pytest.LogCaptureF
     mission.pause()
     mission.resume()
     job = next(step.job for step in mission.step(waiting.one.now_ns + 1) if step.job is not None)
-    assert isinstance(job, QueryJob)
+    assert isinstance(job, ExpertRequest)
     mission.queried(job, [3, 99, 3, -1, 5])
     assert waiting.consulting.books.places == (3, 5)
     assert "asks for 5 places of which the expert can be asked for 2" in caplog.text
@@ -281,7 +281,7 @@ def test_what_was_found_before_a_pause_is_not_asked() -> None:
     mission.pause()
     mission.resume()
     job = next(step.job for step in mission.step(waiting.one.now_ns + 1) if step.job is not None)
-    assert isinstance(job, QueryJob)
+    assert isinstance(job, ExpertRequest)
     mission.pause()
     mission.queried(job, [3])
     mission.resume()
@@ -326,11 +326,11 @@ def test_answers_where_nobody_asks() -> None:
 
 def test_nothing_is_planned_ahead() -> None:
     what = scenario(GRID, policy=ASKING, expert=MODEL)
-    one = Rehearsal(what, parameters={"plan_ahead": True})
+    one = SimulationRunner(what, parameters={"plan_ahead": True})
     steps = [step for _ in range(200) for step in one.step()]
     jobs = [step.job for step in steps if step.job is not None]
     assert jobs
-    assert all(isinstance(job, PlanJob | QueryJob) for job in jobs)
+    assert all(isinstance(job, PlanRequest | ExpertRequest) for job in jobs)
 
 
 def test_a_spent_budget_asks_nobody(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_another_time_out_while_it_waits() -> None:
 
 def test_stations_that_are_not_on_the_map() -> None:
     with pytest.raises(ConfigError, match=r"expert\.stations\[0\]: no place 'harbour'"):
-        Rehearsal(
+        SimulationRunner(
             scenario(GRID, policy=ASKING),
             parameters={"expert": {"ask": True, "stations": ["harbour"]}},
         )
@@ -386,11 +386,11 @@ class AskedDrive(Drive):
                 self._later.insert(0, tuple(rest))
         super().step()
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: MissionOutput) -> None:
         if step.query:
             self.questions.append(step.query)
             self._later.append(step.query)
-        if isinstance(step.job, QueryJob):
+        if isinstance(step.job, ExpertRequest):
             self.built.mission.queried(step.job, step.job.ask())
         super()._do(step)
 

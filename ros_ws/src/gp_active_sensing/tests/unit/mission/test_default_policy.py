@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.foresight import foresee
-from gp_active_sensing.mission.rehearsal import Rehearsal
-from gp_active_sensing.mission.settings import ActiveSensingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.plan_ahead import foresee
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
-from gp_active_sensing.records import RunDirectory
-from gp_active_sensing.replay.settings import Base, Given, settled
+from gp_active_sensing.records.run_directory import (
+    RunDirectory,
+)
+from gp_active_sensing.replay.options import ReplayDefaults, ReplayOptions, settled
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.sim.scenario import scenario_from_mapping
 from gp_active_sensing.types import PlanLimit
 from tests.unit.mission.missions import Drive, Killed
@@ -62,7 +64,7 @@ def test_there_is_one_default() -> None:
     name = DEFAULT_POLICY["name"]
     assert scenario({}).policy["name"] == name
     assert from_mapping(ActiveSensingConfig, {"map": GRID}).policy == DEFAULT_POLICY
-    given = Given(overrides=tuple(f"map.{key}={value}" for key, value in GRID.items()))
+    given = ReplayOptions(overrides=tuple(f"map.{key}={value}" for key, value in GRID.items()))
     assert settled(given, None, {}, follow=True)[0].policy["name"] == name
 
 
@@ -88,7 +90,7 @@ def test_it_drives_any_mission(sections: dict[str, Any], tmp_path: Path) -> None
 @pytest.mark.parametrize("budget", [{"readings": 11}, {"metres": 90.0}], ids=str)
 def test_several_probes_share_the_map(probes: int, together: bool, budget: dict[str, Any]) -> None:
     built = scenario({"budget": budget, "probes": probes})
-    rehearsal = Rehearsal(built, parameters={"mission": {"together": together}})
+    rehearsal = SimulationRunner(built, parameters={"mission": {"together": together}})
     assert rehearsal.run(3000.0)
     observed = int(rehearsal.mission.loop.belief.observed.sum())
     assert 2 * probes <= observed <= budget.get("readings", 24)
@@ -98,7 +100,7 @@ def test_several_probes_share_the_map(probes: int, together: bool, budget: dict[
 
 def test_a_probe_that_is_driven_for_ever_is_always_sent_on() -> None:
     sections = {"budget": {}, "belief": FORGETS}
-    rehearsal = Rehearsal(scenario(sections))
+    rehearsal = SimulationRunner(scenario(sections))
     assert not rehearsal.run(400.0)
     goals = [place for _, place in rehearsal.sent]
     assert len(goals) > 100
@@ -142,7 +144,7 @@ def test_what_is_recorded_says_which_policy_it_was(tmp_path: Path) -> None:
     before = scenario({"policy": {"name": "bal", "horizon": 2}}).to_mapping()
     assert before["policy"]["name"] == "bal"
     own = {"map": GRID, "policy": {"name": "bal", "horizon": 2}}
-    again, _ = settled(Given(), Base(own, None, {}), {}, follow=False)
+    again, _ = settled(ReplayOptions(), ReplayDefaults(own, None, {}), {}, follow=False)
     assert again.policy == {"name": "bal", "horizon": 2}
 
 

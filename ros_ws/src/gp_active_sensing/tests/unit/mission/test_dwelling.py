@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from gp_active_sensing.mission.dwelling import Dwelling
+from gp_active_sensing.mission.settling import SettlingTimer
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
 
 def test_without_a_time_everything_counts() -> None:
-    assert Dwelling().has_settled(3, 5)
+    assert SettlingTimer().has_settled(3, 5)
 
 
 def test_it_counts_from_when_the_probe_was_within_the_radius() -> None:
-    dwelling = Dwelling(2.0, radius=1.0)
+    dwelling = SettlingTimer(2.0, radius=1.0)
     dwelling.drive(1, 3.0, 0)
     dwelling.drive(1, 0.5, 1 * SECOND)
     for t, settled in ((0.5, False), (1.0, False), (2.9, False), (3.0, True), (9.0, True)):
@@ -24,7 +24,7 @@ def test_it_counts_from_when_the_probe_was_within_the_radius() -> None:
 
 
 def test_who_leaves_and_comes_back_waits_again() -> None:
-    dwelling = Dwelling(2.0, radius=1.0)
+    dwelling = SettlingTimer(2.0, radius=1.0)
     for t, apart in ((0, 0.0), (3, 0.0), (4, 5.0), (5, 0.0)):
         dwelling.drive(1, apart, t * SECOND)
     # One that comes late belongs to the first time.
@@ -35,7 +35,7 @@ def test_who_leaves_and_comes_back_waits_again() -> None:
 
 
 def test_after_the_clock_went_back_nothing_is_known() -> None:
-    dwelling = Dwelling(1.0)
+    dwelling = SettlingTimer(1.0)
     dwelling.drive(1, 0.0, 0)
     dwelling.clear()
     assert not dwelling.has_settled(1, 5 * SECOND)

@@ -10,8 +10,8 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.ingestion.stays import Stays
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.stays import Stays
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.types import Reading
 from tests.unit.mission.missions import SECOND, Drive

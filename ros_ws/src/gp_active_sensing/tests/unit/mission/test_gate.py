@@ -12,7 +12,7 @@ from scipy.stats import norm
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.mission.gate import Gate
+from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.events import reading_event
 from gp_active_sensing.types import Reading
@@ -56,7 +56,7 @@ def test_how_far_off_is_the_tail_of_the_mixture_in_standard_deviations() -> None
     for value in (25.0, 12.0, 60.0):
         z = abs(value - mean[:, 0]) / std
         expected = norm.isf(float(loop.belief.weights @ norm.sf(z)))
-        found = Gate(loop, 1.0, 1).off(of(1.0, value))
+        found = OutlierGate(loop, 1.0, 1).off(of(1.0, value))
         if math.isfinite(expected):
             assert found == pytest.approx(expected, rel=1e-6)
         else:  # beyond what a probability can be written as
@@ -69,7 +69,7 @@ def test_a_wide_candidate_counts_for_its_weight() -> None:
     loop = known()
     mean, variance = loop.belief.marginals(np.array([4]))
     z = np.abs(23.0 - mean[:, 0]) / np.sqrt(variance[:, 0] + loop.belief.noise_variance)
-    found = Gate(loop, 0.5, 1).off(of(1.0, 23.0))
+    found = OutlierGate(loop, 0.5, 1).off(of(1.0, 23.0))
     assert found is not None
     assert z.min() < found < z.max()
 
@@ -88,7 +88,7 @@ def test_what_one_candidate_allows_is_off_where_hardly_anyone_believes_in_it() -
         topology, build_belief(config, topology.features), build_policy({"name": "ie"})
     )
     loop.tell([Reading(0, 3, 20.0)])
-    gate = Gate(loop, 3.0, 1)
+    gate = OutlierGate(loop, 3.0, 1)
     mean, variance = loop.belief.marginals(np.array([4]))
     alone = 0
     for value in np.linspace(16.0, 24.0, 41):
@@ -102,50 +102,50 @@ def test_what_one_candidate_allows_is_off_where_hardly_anyone_believes_in_it() -
 
 @pytest.mark.parametrize(("value", "gated"), [(20.5, False), (30.0, True), (-1000.0, True)])
 def test_what_is_next_to_impossible_is_off(value: float, gated: bool) -> None:
-    assert (Gate(known(), 6.0, 3).off(of(1.0, value)) is not None) is gated
+    assert (OutlierGate(known(), 6.0, 3).off(of(1.0, value)) is not None) is gated
 
 
 def test_where_the_field_changes_old_readings_gate_less_and_less() -> None:
     """The same reading, a minute later, of a field that changes by 0.1 a second."""
     loop = engine(drift=DriftConfig(kind="injection", rate=0.1))
     loop.tell([Reading(i, i, 20.0 + 0.1 * i) for i in range(3)])
-    gate = Gate(loop, 6.0, 3)
+    gate = OutlierGate(loop, 6.0, 3)
     assert gate.off(of(0.1, 23.5, place=1)) is not None
     loop.advance(60 * SECOND)
     assert gate.off(of(60.0, 23.5, place=1)) is None
     standing = known()
-    gate = Gate(standing, 6.0, 3)
+    gate = OutlierGate(standing, 6.0, 3)
     standing.advance(60 * SECOND)
     assert gate.off(of(60.0, 23.5, place=1)) is not None
 
 
 def test_zero_lets_everything_pass() -> None:
-    assert Gate(known(), 0.0, 1).off(of(1.0, 1e99)) is None
+    assert OutlierGate(known(), 0.0, 1).off(of(1.0, 1e99)) is None
 
 
 def test_nothing_is_judged_before_enough_places_are_observed() -> None:
     loop = known(2)
-    gate = Gate(loop, 6.0, 3)
+    gate = OutlierGate(loop, 6.0, 3)
     assert gate.off(of(1.0, 1e6)) is None
     loop.tell([Reading(9, 2, 20.0)])
     assert gate.off(of(1.0, 1e6)) is not None
 
 
 def test_a_reading_that_says_itself_how_uncertain_it_is_is_judged_by_that() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     assert gate.off(of(1.0, 40.0)) is not None
     assert gate.off(of(1.0, 40.0, variance=100.0)) is None
 
 
 def test_of_logarithms_ratios_are_judged() -> None:
-    gate = Gate(known(transform="log", value=1e-3), 6.0, 3)
+    gate = OutlierGate(known(transform="log", value=1e-3), 6.0, 3)
     assert gate.off(of(1.0, 2e-3)) is None
     assert gate.off(of(1.0, 1e9)) is not None
 
 
 def test_a_new_place_makes_it_look_at_the_belief_again() -> None:
     loop = known()
-    gate = Gate(loop, 6.0, 3)
+    gate = OutlierGate(loop, 6.0, 3)
     far = gate.off(of(1.0, 30.0))
     loop.tell([Reading(5, 5, 30.0)])
     near = gate.off(of(1.0, 30.0, place=5))
@@ -155,7 +155,7 @@ def test_a_new_place_makes_it_look_at_the_belief_again() -> None:
 
 def test_predictions_are_not_made_again_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = known()
-    gate = Gate(loop, 6.0, 3)
+    gate = OutlierGate(loop, 6.0, 3)
     asked: list[int] = []
     marginals = loop.belief.marginals
     monkeypatch.setattr(loop.belief, "marginals", lambda where: asked.append(1) or marginals(where))
@@ -167,7 +167,7 @@ def test_predictions_are_not_made_again_for_each_reading(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("value", [1e99, -1e99, 1e-300, 0.0])
 @pytest.mark.parametrize("variance", [None, 1e-99, 1e99])
 def test_absurd_numbers_are_judged_without_an_error(value: float, variance: float | None) -> None:
-    off = Gate(known(), 6.0, 3).off(of(1.0, value, variance=variance))
+    off = OutlierGate(known(), 6.0, 3).off(of(1.0, value, variance=variance))
     assert off is None or off > 6.0
 
 
@@ -175,7 +175,7 @@ def test_absurd_numbers_are_judged_without_an_error(value: float, variance: floa
 
 
 def test_three_that_agree_for_a_second_were_the_field() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     first, second, third = of(1.0, 30.0), of(1.5, 30.1), of(2.0, 29.9)
     for reading in (first, second, third):
         assert gate.off(reading) is not None
@@ -193,7 +193,7 @@ def test_readings_agree_within_the_limit_for_a_difference_of_two(
     between: float, variance: float | None, agree: bool
 ) -> None:
     """6 √2 standard deviations: of the belief's noise (0.1), or of the reading's own."""
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     gate.off(of(0.0, 30.0))
     for t, value in ((1.0, 40.0 + between), (1.5, 40.0), (2.0, 40.0)):
         taken = gate.keep(of(t, value, variance=variance))
@@ -201,7 +201,7 @@ def test_readings_agree_within_the_limit_for_a_difference_of_two(
 
 
 def test_a_fast_sensor_is_looked_at_ten_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     gate.off(of(0.0, 30.0))
     looks: list[float] = []
     monkeypatch.setattr(gate, "_agreeing", lambda readings, newest: looks.append(1.0) or [])
@@ -211,20 +211,20 @@ def test_a_fast_sensor_is_looked_at_ten_times_a_second(monkeypatch: pytest.Monke
 
 
 def test_a_short_glitch_is_not_the_field_however_many_readings_it_has() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     assert not any(gate.keep(of(1.0 + 0.001 * i, 30.0)) for i in range(900))
     assert len(gate) == 900
 
 
 def test_values_that_disagree_are_not_the_field() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     gate.off(of(0.0, 30.0))
     values = np.random.default_rng(1).uniform(100.0, 10_000.0, 60)
     assert not any(gate.keep(of(float(i), float(v))) for i, v in enumerate(values))
 
 
 def test_one_that_passed_in_between_makes_those_before_it_stand_alone() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     gate.off(of(0.0, 30.0))
     for t in (1.0, 2.0):
         gate.keep(of(t, 30.0))
@@ -236,13 +236,13 @@ def test_one_that_passed_in_between_makes_those_before_it_stand_alone() -> None:
 
 
 def test_readings_of_other_places_are_no_witnesses() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     gate.off(of(0.0, 30.0))
     assert not any(gate.keep(of(float(i), 30.0, place=3 + i)) for i in range(3))
 
 
 def test_all_that_is_kept_can_be_taken_back() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     readings = [of(float(i), 100.0 * i) for i in range(1, 5)]
     for reading in readings:
         gate.keep(reading)
@@ -251,7 +251,7 @@ def test_all_that_is_kept_can_be_taken_back() -> None:
 
 
 def test_the_oldest_are_forgotten_when_there_is_no_room() -> None:
-    gate = Gate(known(), 6.0, 3, capacity=5)
+    gate = OutlierGate(known(), 6.0, 3, capacity=5)
     for i in range(8):
         gate.keep(of(float(i), 10.0**i))
     assert (len(gate), gate.forgotten) == (5, 3)
@@ -358,7 +358,7 @@ def test_witnesses_from_before_a_restart_count() -> None:
 
 
 def test_the_journal_takes_back_as_many_as_there_were() -> None:
-    gate = Gate(known(), 6.0, 3)
+    gate = OutlierGate(known(), 6.0, 3)
     readings = [of(1.0 + i, 30.0 * 10.0**i) for i in range(3)]
     for reading in readings:
         gate.keep(reading)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.sim import Truth, World
+from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.sim import World
 from gp_active_sensing.sim.driving import way_to
-from gp_active_sensing.sim.player import Player
+from gp_active_sensing.sim.robot import SimulatedRobot
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import Topology
@@ -151,7 +152,7 @@ def test_what_takes_longer_than_planned_is_said_and_it_goes_home(
 
 
 def world(topology: Topology, start: int, budget: Budget) -> World:
-    truth = Truth(np.zeros(topology.n))
+    truth = GroundTruth(np.zeros(topology.n))
     sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.0), 0)
     return World(topology, truth, sensor, start, 10.0, budget=budget)
 
@@ -176,7 +177,7 @@ def test_the_simulated_probe_takes_the_way_that_was_planned_with() -> None:
 
 def test_the_player_drives_home_across_what_it_has_not_passed() -> None:
     topology = grid(3, 3)
-    player = Player(world(topology, 0, Budget(metres=100.0, end=8)))
+    player = SimulatedRobot(world(topology, 0, Budget(metres=100.0, end=8)))
     player.go_to(8)
     for _ in range(20):
         moment = player.step(0.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.mission.inbox import Arrival, Inbox, RawReading
+from gp_active_sensing.mission.inbox import Envelope, Inbox, RawReading
 from gp_active_sensing.mission.poses import Pose
 
 
@@ -14,7 +14,7 @@ def pose(i: int) -> Pose:
     return Pose(i, "map", 0.0, 0.0, 0.0)
 
 
-def stamps(arrivals: list[Arrival]) -> list[int]:
+def stamps(arrivals: list[Envelope]) -> list[int]:
     return [arrival.what.stamp_ns for arrival in arrivals]
 
 

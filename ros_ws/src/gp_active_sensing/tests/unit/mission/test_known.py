@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gp_active_sensing.mission.known import Known
+from gp_active_sensing.mission.ingestion.duplicates import DuplicateFilter
 from gp_active_sensing.records.events import gated_event, reading_event
 from gp_active_sensing.types import Reading
 
@@ -12,7 +12,7 @@ def event(stamp_ns: int, value: float, **more: object) -> dict[str, object]:
 
 
 def test_a_reading_is_known_once_by_stamp_and_value() -> None:
-    known = Known()
+    known = DuplicateFilter()
     known.note(event(5, 1.5))
     assert not known.holds(5, 1.6)
     assert not known.holds(6, 1.5)
@@ -23,7 +23,7 @@ def test_a_reading_is_known_once_by_stamp_and_value() -> None:
 
 def test_what_came_during_a_window_is_known() -> None:
     """Averaged, or rejected then: whatever its value, it does not come to count now."""
-    known = Known()
+    known = DuplicateFilter()
     known.note(event(20, 7.0, first_ns=10, count=3))
     assert not known.holds(9, 1.0)
     times = (10, 15, 15, 20, 21)
@@ -31,21 +31,21 @@ def test_what_came_during_a_window_is_known() -> None:
 
 
 def test_a_window_with_readings_that_were_taken_back_is_known() -> None:
-    known = Known()
+    known = DuplicateFilter()
     known.note(gated_event(Reading(15, 1, 99.0), 8.0))
     known.note(event(20, 40.0, first_ns=10, count=3, taken_back="agreed"))
     assert all(known.holds(t, 7.0) for t in (10, 15, 20))
 
 
 def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None:
-    known = Known()
+    known = DuplicateFilter()
     known.note(gated_event(Reading(5, 1, 99.0), 8.0))
     known.note(event(5, 99.0, taken_back="agreed"))
     assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
 
 
 def test_windows_are_known_in_any_order_and_one_in_another() -> None:
-    known = Known()
+    known = DuplicateFilter()
     for first, last in ((50, 60), (10, 40), (20, 25)):
         known.note(event(last, 7.0, first_ns=first, count=3))
     times = (9, 10, 22, 30, 41, 50, 61)
@@ -55,7 +55,7 @@ def test_windows_are_known_in_any_order_and_one_in_another() -> None:
 
 
 def test_the_newest_are_remembered_whatever_their_stamps() -> None:
-    known = Known(most=2)
+    known = DuplicateFilter(most=2)
     for stamp_ns in (900, 1, 5):
         known.note(event(stamp_ns, 1.0))
     assert [known.holds(t, 1.0) for t in (900, 1, 5)] == [False, True, True]

@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission import lag
-from gp_active_sensing.mission.agreement import said_by
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.delays import advice, delays_of, say_delay
-from gp_active_sensing.mission.lag import (
+from gp_active_sensing.mission.ingestion import delay_estimate as lag
+from gp_active_sensing.mission.ingestion.delay_agreement import said_by
+from gp_active_sensing.mission.ingestion.delay_estimate import (
     CANDIDATES,
     FULL,
     Block,
     DelayEstimate,
     DelayEvidence,
-    LagWatch,
+    DelayMonitor,
     log_likelihood,
 )
-from gp_active_sensing.mission.live import LIVE
-from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.mission.stream_settings import PoseConfig, ReadingConfig
+from gp_active_sensing.mission.live_parameters import LIVE
+from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.replay.delay import watches_of
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.types import FloatArray
@@ -47,10 +47,12 @@ def stepping(t: float) -> tuple[float, float]:
     return 2.0 * (3.0 * rounds + min(rest, 2.0) + min(max(rest - 3.0, 0.0), 1.0)), 0.0
 
 
-def watched(way: Way, late: float, seconds: float, seed: int = 0, noise: float = 0.1) -> LagWatch:
+def watched(
+    way: Way, late: float, seconds: float, seed: int = 0, noise: float = 0.1
+) -> DelayMonitor:
     """Return what is known after driving: position at t, reading of it stamped t + late."""
     rng = np.random.default_rng([seed, 11])
-    watch = LagWatch(lambda ns: way(1e-9 * ns) if ns >= 0 else None)
+    watch = DelayMonitor(lambda ns: way(1e-9 * ns) if ns >= 0 else None)
     for i in range(round(seconds / PERIOD)):
         t = PERIOD * i
         watch.moved(round(t * SECOND))
@@ -89,7 +91,7 @@ def test_straight_on_at_one_speed_nobody_can_tell(late: float) -> None:
 
 @pytest.mark.parametrize("ahead", [40, 86_400])
 def test_one_reading_of_a_wrong_clock_does_not_keep_the_others_waiting(ahead: int) -> None:
-    watch = LagWatch(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
+    watch = DelayMonitor(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
     for second in range(400):
         watch.moved(second * SECOND)
         if second in (0, 100):
@@ -102,7 +104,7 @@ def test_one_reading_of_a_wrong_clock_does_not_keep_the_others_waiting(ahead: in
 
 def test_noise_alone_tells_nothing() -> None:
     rng = np.random.default_rng(5)
-    watch = LagWatch(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
+    watch = DelayMonitor(lambda ns: turning(1e-9 * ns) if ns >= 0 else None)
     for i in range(1600):
         watch.moved(round(PERIOD * i * SECOND))
         watch.read(round(PERIOD * i * SECOND), float(rng.standard_normal()))
@@ -192,7 +194,7 @@ def test_what_to_do_is_said_in_words() -> None:
 
 
 def test_a_delay_is_said_again_when_it_is_another(caplog: pytest.LogCaptureFixture) -> None:
-    watch = LagWatch(lambda ns: None)
+    watch = DelayMonitor(lambda ns: None)
     for seconds in (2.4, 2.2, 1.6, 1.4):
         watch.estimate = DelayEstimate(seconds, 0.1, 20.0, 200)
         say_delay(watch, "", 0.0)
@@ -218,7 +220,7 @@ def wandering(seed: int, seconds: float, speed: float = 2.0) -> FloatArray:
     return np.array(way)
 
 
-def with_gps(seed: int, error: float, late: float, hz: int, seconds: float) -> LagWatch:
+def with_gps(seed: int, error: float, late: float, hz: int, seconds: float) -> DelayMonitor:
     """Return what is known after a drive with a GPS whose errors last for 10 s.
 
     Args:
@@ -245,7 +247,7 @@ def with_gps(seed: int, error: float, late: float, hz: int, seconds: float) -> L
         x, y = (float(np.interp(t, stamps, poses[:, axis])) for axis in (0, 1))
         return (x, y) if 0.0 <= t <= stamps[-1] else None
 
-    watch = LagWatch(position_at)
+    watch = DelayMonitor(position_at)
     for i in range(round(20 * late), len(way), 10):
         watch.moved(round(0.05 * i * SECOND))
         watch.read(round(0.05 * i * SECOND), float(values[i - round(20 * late)]))

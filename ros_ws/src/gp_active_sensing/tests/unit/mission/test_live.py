@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.build import build_parts
-from gp_active_sensing.mission.live import LIVE, adjust
-from gp_active_sensing.mission.settings import ActiveSensingConfig, MissionConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
+from gp_active_sensing.mission.factory import build_parts
+from gp_active_sensing.mission.live_parameters import LIVE, adjust
 from gp_active_sensing.records.events import budget_event, budget_of
 from gp_active_sensing.types import Aim, Budget, PlanLimit
 from tests.unit.mission.test_blocked import stand, under_way

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.mission.jobs import PlanJob
+from gp_active_sensing.mission.requests import PlanRequest
 from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
 
 
@@ -15,7 +15,7 @@ def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
     rig.step(t)
 
 
-def asking() -> tuple[Rig, PlanJob]:
+def asking() -> tuple[Rig, PlanRequest]:
     """Return a mission whose probe stands at place 0, and its first question to the planner."""
     rig = Rig(grid(5))
     rig.mission.start()

@@ -5,28 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.nearing import Nearing
-from gp_active_sensing.mission.visits import Held
+from gp_active_sensing.mission.ingestion.closest_point import ClosestPoint
+from gp_active_sensing.mission.ingestion.coverage import PendingReading
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
 
-def held(t: float) -> Held:
-    return Held(Reading(round(t * SECOND), 0, 1.0), received=t)
+def held(t: float) -> PendingReading:
+    return PendingReading(Reading(round(t * SECOND), 0, 1.0), received=t)
 
 
-def drive(nearing: Nearing, t: float, distance: float, place: int | None = 0) -> list[Held]:
+def drive(
+    nearing: ClosestPoint, t: float, distance: float, place: int | None = 0
+) -> list[PendingReading]:
     return nearing.drive(place, distance, round(t * SECOND), t)
 
 
 def test_a_reading_at_the_point_does_not_wait() -> None:
-    nearing, one = Nearing(10.0), held(1.0)
+    nearing, one = ClosestPoint(10.0), held(1.0)
     assert drive(nearing, 0.95, 0.9) == []
     assert nearing.hold(0, one) == [one]
 
 
 def test_on_the_way_to_the_point_they_wait_until_it_is_reached() -> None:
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     waiting = []
     for i, distance in enumerate((4.0, 3.0, 2.0)):
         waiting.append(held(0.5 * i))
@@ -44,21 +46,21 @@ def test_on_the_way_to_the_point_they_wait_until_it_is_reached() -> None:
 def test_they_count_when_it_leaves_turns_away_or_stands(
     place: int | None, distance: float, t: float
 ) -> None:
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     assert nearing.hold(0, held(0.0)) == []
     assert drive(nearing, 0.1, 4.0) == []
     assert len(drive(nearing, t, distance, place)) == 1
 
 
 def test_a_reading_that_comes_after_the_probe_has_gone_on_does_not_wait() -> None:
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     drive(nearing, 2.0, 2.0, place=1)
     assert len(nearing.hold(0, held(1.5))) == 1
 
 
 def test_a_reading_that_comes_before_the_pose_in_its_cell_waits() -> None:
     """It was taken between a pose in the cell before and one in its own."""
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     drive(nearing, 1.0, 5.0, place=1)
     assert nearing.hold(0, held(1.5)) == []
     assert drive(nearing, 1.2, 5.0, place=1) == []
@@ -67,7 +69,7 @@ def test_a_reading_that_comes_before_the_pose_in_its_cell_waits() -> None:
 
 
 def test_readings_that_come_late_do_not_make_it_seem_to_turn_away() -> None:
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     for i in range(19):  # 2 m/s, 4.8 m to 1.2 m from the point; readings are half a second old
         assert drive(nearing, 1.0 + 0.1 * i, 4.8 - 0.2 * i) == []
         assert nearing.hold(0, held(0.5 + 0.1 * i)) == []
@@ -76,7 +78,7 @@ def test_readings_that_come_late_do_not_make_it_seem_to_turn_away() -> None:
 
 def test_where_no_pose_comes_any_more_it_stands() -> None:
     """Some localisations say nothing while the probe stands."""
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     drive(nearing, 1.0, 3.0)
     for i in range(30):
         assert nearing.hold(0, held(1.0 + 0.1 * i)) == []
@@ -84,7 +86,7 @@ def test_where_no_pose_comes_any_more_it_stands() -> None:
 
 
 def test_after_poses_have_begun_again_what_waits_goes_by_the_new_ones() -> None:
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     drive(nearing, 1e6, 3.0)
     assert nearing.hold(0, held(1e6)) == []
     nearing.restart()
@@ -96,7 +98,7 @@ def test_after_poses_have_begun_again_what_waits_goes_by_the_new_ones() -> None:
 
 def test_a_slow_approach_is_waited_for() -> None:
     """At a tenth of a metre a second it still comes nearer."""
-    nearing = Nearing(1.0)
+    nearing = ClosestPoint(1.0)
     for i in range(39):
         assert drive(nearing, 0.1 * i, 0.5 - 0.01 * i) == []
         assert nearing.hold(0, held(0.1 * i)) == []
@@ -209,7 +211,7 @@ def test_a_probe_that_stands_beside_the_point_and_says_no_pose_is_at_the_place(
 
 
 def test_a_reading_of_a_wrong_clock_does_not_say_that_the_probe_stands() -> None:
-    nearing = Nearing(10.0)
+    nearing = ClosestPoint(10.0)
     assert nearing.hold(0, held(1.0)) == []
     drive(nearing, 1.0, 4.0)
     assert nearing.stand(86_400 * SECOND, 1.1) == []

@@ -13,7 +13,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 
 NAMES = ("a", "b", "c")
 KNOWN = "belief={length_scales: [100, 200, 400], signal_std: [11], noise_std: [6], mean_std: 100}"
@@ -62,7 +62,7 @@ def some_scenario(seed: int, policies: tuple[str, ...] = ("random", "max_entropy
     )
 
 
-def check(rehearsal: Rehearsal, readings: int) -> None:
+def check(rehearsal: SimulationRunner, readings: int) -> None:
     """Nobody is sent where another one goes, and no reading is taken that is not left."""
     mission = rehearsal.mission
     goals = [p.plan.waypoints[0] for p in mission.roster.present if p.plan is not None]
@@ -91,7 +91,9 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
     assert readings is not None
     rng = np.random.default_rng([seed, 0xD1E])
     quick = {"lost_after": 5.0, "reading_timeout": 3.0, "block_seconds": 20.0, "retries": 1}
-    rehearsal = Rehearsal(scenario, NAMES, parameters={"mission": quick | mission}, period=1.0)
+    rehearsal = SimulationRunner(
+        scenario, NAMES, parameters={"mission": quick | mission}, period=1.0
+    )
     while not rehearsal.mission.state == "ended":
         assert rehearsal.seconds < 3000.0, "it does not end"
         dice = rng.random(3)
@@ -124,7 +126,7 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
 @pytest.mark.parametrize("names", [(), ("a",), NAMES])
 def test_it_is_the_same_every_time(names: tuple[str, ...]) -> None:
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=9", "limit.expansions=50"])
-    first, second = (Rehearsal(scenario, names, period=1.0) for _ in range(2))
+    first, second = (SimulationRunner(scenario, names, period=1.0) for _ in range(2))
     assert first.run(3000.0)
     assert second.run(3000.0)
     assert first.sent == second.sent
@@ -137,7 +139,7 @@ def test_several_need_less_time_for_as_many_readings() -> None:
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=12", "limit.expansions=50"])
     seconds = []
     for names in ((), NAMES):
-        rehearsal = Rehearsal(scenario, names, period=1.0)
+        rehearsal = SimulationRunner(scenario, names, period=1.0)
         assert rehearsal.run(3000.0)
         assert int(rehearsal.mission.loop.belief.observed.sum()) == 12
         assert rehearsal.mission.rejected.total() == 0
@@ -150,7 +152,7 @@ def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=9", "limit.expansions=50"])
     run_scenario(scenario, tmp_path / "run")
     lines = (tmp_path / "run" / "records.jsonl").read_text(encoding="utf-8").splitlines()
-    rehearsal = Rehearsal(scenario, period=1.0)
+    rehearsal = SimulationRunner(scenario, period=1.0)
     assert rehearsal.run(3000.0)
     assert [place for _, place in rehearsal.sent] == [json.loads(x)["location"] for x in lines]
 
@@ -158,7 +160,7 @@ def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
 def test_the_records_say_whose_stage_it_was(tmp_path: Path) -> None:
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=6", "limit.expansions=50"])
     parameters = {"run_dir": str(tmp_path / "run")}
-    rehearsal = Rehearsal(scenario, NAMES, period=1.0, parameters=parameters)
+    rehearsal = SimulationRunner(scenario, NAMES, period=1.0, parameters=parameters)
     assert rehearsal.run(3000.0)
     rehearsal.close()
     lines = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
@@ -207,7 +209,7 @@ def grid(**sections: Any) -> Scenario:
 @pytest.mark.parametrize("sections", DRIFTING, ids=["window", "silent expert", "forget_after"])
 def test_a_mission_about_a_field_that_changes_comes_to_its_end(sections: dict[str, Any]) -> None:
     """What is forgotten between a reading and a decision is forgotten for the mission, too."""
-    rehearsal = Rehearsal(grid(**sections), period=2.0)
+    rehearsal = SimulationRunner(grid(**sections), period=2.0)
     assert rehearsal.run(6000.0)
     assert rehearsal.mission.reason == "the budget of readings is spent"
     assert rehearsal.mission.loop.decisions <= 31
@@ -223,14 +225,16 @@ def test_policies_that_choose_among_all_places_keep_their_metres(seed: int) -> N
         budget={"readings": 60, "metres": 300.0},
         probe={"start": 0, "end": "start"},
     )
-    rehearsal = Rehearsal(built)
+    rehearsal = SimulationRunner(built)
     assert rehearsal.run(3000.0)
     assert rehearsal.mission.probe.left.metres >= -1e-6
 
 
 def test_one_wrong_stamp_does_not_make_all_else_out_of_date() -> None:
     lenient = {"pose": {"max_ahead": 1e6}}
-    rehearsal = Rehearsal(grid(policy={"name": "sw_gp_ucb", "window": 60.0}), parameters=lenient)
+    rehearsal = SimulationRunner(
+        grid(policy={"name": "sw_gp_ucb", "window": 60.0}), parameters=lenient
+    )
     rehearsal.run(30.0)
     mission = rehearsal.mission
     late = rehearsal.now_ns + 86_400 * 10**9
@@ -244,4 +248,4 @@ def test_one_wrong_stamp_does_not_make_all_else_out_of_date() -> None:
 
 def test_a_mission_that_would_never_end_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"budget\.readings: is needed with policy gp_ucb"):
-        Rehearsal(grid(policy={"name": "gp_ucb"}, budget={"metres": 100.0}))
+        SimulationRunner(grid(policy={"name": "gp_ucb"}, budget={"metres": 100.0}))

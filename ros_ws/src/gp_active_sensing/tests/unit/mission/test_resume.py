@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.known import MOST_KNOWN
+from gp_active_sensing.mission.ingestion.duplicates import MOST_KNOWN
 from gp_active_sensing.records.events import gap_event
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from gp_active_sensing.records.sealed import seal
@@ -588,7 +588,7 @@ def test_whatever_is_wrong_with_a_mission_a_new_one_can_begin(
     (old,) = missions.iterdir()
     named = Drive(old)
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.mission.resume.Resumption.run", broken)
+        patch.setattr("gp_active_sensing.mission.restore.Resumption.run", broken)
         for _ in range(2):
             with pytest.raises(RunError, match=r"cannot be gone on with: KeyError\('stage'\)"):
                 named.start()
@@ -605,7 +605,7 @@ def test_what_cannot_be_built_leaves_no_directory(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gp_active_sensing.mission.build._consulting", broken)
+    monkeypatch.setattr("gp_active_sensing.mission.factory._consulting", broken)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             Drive(tmp_path / "run").start()

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
+from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
-from gp_active_sensing.mission.jobs import PlanJob
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.settings import ActiveSensingConfig, MissionConfig
-from gp_active_sensing.replay.settings import as_recorded
+from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.replay.options import as_recorded
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import Rehearsal, visits_of
+from gp_active_sensing.sim.rehearsal import SimulationRunner, visits_of
 from tests.unit.mission.missions import CONFIG, SECOND
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import Rig, grid
@@ -105,7 +105,7 @@ def test_a_node_that_is_started_again_knows_that_it_has_heard_one(tmp_path: Path
     again = build_parts(config, None).mission
     again.resume()
     again.inbox.put(Pose(2 * SECOND, "map", 0.0, 0.0, 0.0), 0.0)
-    assert any(isinstance(step.job, PlanJob) for step in again.step(2 * SECOND))
+    assert any(isinstance(step.job, PlanRequest) for step in again.step(2 * SECOND))
 
 
 def test_a_scenario_s_sensor_reads_where_it_is_sent() -> None:
@@ -113,7 +113,7 @@ def test_a_scenario_s_sensor_reads_where_it_is_sent() -> None:
     found = visits_of(scenario)
     assert (found["wait_for_reading"], found["silent_places"]) == (False, 0)
     small = replace(scenario, budget=replace(scenario.budget, readings=2))
-    assert Rehearsal(small).run(3600.0)
+    assert SimulationRunner(small).run(3600.0)
 
 
 def test_an_old_recording_goes_as_it_went() -> None:
@@ -266,7 +266,7 @@ def test_a_node_that_is_started_again_counts_on(tmp_path: Path) -> None:
             x, y, _ = mission.loop.topology.goals[target or 0].tolist()
             mission.inbox.put(Pose(now, "map", x, y, 0.0), 0.0)
             for step in mission.step(now):
-                if isinstance(step.job, PlanJob) and step.job.decide:
+                if isinstance(step.job, PlanRequest) and step.job.decide:
                     mission.decided(step.job, step.job.ask())
             now += SECOND // 2
         parts.recorder.close()

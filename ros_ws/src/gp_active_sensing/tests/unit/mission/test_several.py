@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.names import numbered, probe_names
-from gp_active_sensing.mission.roster import OFF_LIST
 from tests.unit.mission.teams import Team
 
 

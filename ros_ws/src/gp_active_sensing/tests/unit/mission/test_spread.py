@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.spread import Spread
+from gp_active_sensing.mission.ingestion.noise_level import NoiseLevel
 from gp_active_sensing.types import FloatArray
 
 
 def spread_of(values: FloatArray) -> float:
-    spread = Spread()
+    spread = NoiseLevel()
     for difference in np.diff(values).tolist():
         spread.add(difference)
     return spread.variance
@@ -55,4 +55,4 @@ def test_a_sensor_that_becomes_noisier_is_found_so() -> None:
 
 
 def test_nothing_is_known_of_one_reading() -> None:
-    assert Spread().variance == 0.0
+    assert NoiseLevel().variance == 0.0

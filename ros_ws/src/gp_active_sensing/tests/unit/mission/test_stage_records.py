@@ -12,7 +12,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.stage_records import FIGURES, StageRecords
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import scenario_from_mapping
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 
 
 class Guard:
@@ -90,7 +90,7 @@ def test_only_the_stages_that_the_journal_knows_are_kept(run: RunDirectory) -> N
     assert records.stages == {1, 3}
 
 
-def rehearsed(tmp_path: Path) -> Rehearsal:
+def rehearsed(tmp_path: Path) -> SimulationRunner:
     scenario = scenario_from_mapping(
         {
             "name": "four",
@@ -101,7 +101,7 @@ def rehearsed(tmp_path: Path) -> Rehearsal:
             "budget": {"readings": 6},
         }
     )
-    rehearsal = Rehearsal(scenario, parameters={"run_dir": str(tmp_path / "run")})
+    rehearsal = SimulationRunner(scenario, parameters={"run_dir": str(tmp_path / "run")})
     rehearsal.mission.start()
     return rehearsal
 

@@ -14,9 +14,9 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.ingestion.stay_average import noise_of
+from gp_active_sensing.mission.ingestion.stays import Stays
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.stay import noise_of
-from gp_active_sensing.mission.stays import Stays
 from gp_active_sensing.records.events import average_of, reading_event, reading_of
 from gp_active_sensing.topology import RoadMap, Roads, Segment
 from gp_active_sensing.types import Reading

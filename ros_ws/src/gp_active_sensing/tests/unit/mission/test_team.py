@@ -12,7 +12,7 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.scores import SCORES
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.sim.team import period_of
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
@@ -120,10 +120,10 @@ def test_ctrl_c_leaves_a_summary(tmp_path: Path) -> None:
 def test_a_mission_that_does_not_go_on_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing_happens(played: Rehearsal) -> None:
+    def nothing_happens(played: SimulationRunner) -> None:
         played.now_ns += round(1e9 * played.period)
 
-    monkeypatch.setattr(Rehearsal, "step", nothing_happens)
+    monkeypatch.setattr(SimulationRunner, "step", nothing_happens)
     with pytest.raises(RunError, match="the mission does not go on: no probe was sent anywhere"):
         run_scenario(fleet(), tmp_path / "run")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.telling import Telling, budget_left
+from gp_active_sensing.mission.mission_log import MissionLog, budget_left
 from gp_active_sensing.types import Budget, CandidateValue, Plan
 from tests.unit.mission.test_blocked import under_way
 from tests.unit.mission.test_mission import drive_to
@@ -31,7 +31,7 @@ def test_a_decision_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) ->
     under_way(rig)
     plan = rig.mission.plan
     assert plan is not None
-    telling = Telling(rig.mission, "ie", "degC")
+    telling = MissionLog(rig.mission, "ie", "degC")
     telling.decision("", plan)
     assert told(caplog) == [], "not before the stage before is told"
     telling.decisions(np.array([3.0, 4.0, 12.5**0.5]))
@@ -49,7 +49,7 @@ def test_what_a_reading_brought_is_told_before_the_next_decision(
     caplog.set_level(logging.INFO)
     rig = Rig(grid(4))
     under_way(rig)
-    mission, telling = rig.mission, Telling(rig.mission, "ie", "degC")
+    mission, telling = rig.mission, MissionLog(rig.mission, "ie", "degC")
     telling.decision("", plan_of(mission))
     telling.decisions(np.full(4, 0.8))
     drive_to(rig, 2.0, rig.sent[-1])
@@ -78,7 +78,7 @@ def test_a_search_that_the_limit_ended_says_so(caplog: pytest.LogCaptureFixture)
     under_way(rig)
     values = (CandidateValue(1, 1.0, 1.5), CandidateValue(2, 0.5, 1.25))
     plan = Plan((1,), 1.0, 1.5, 10, 0.1, deadline_hit=True, path=(1,), candidates=values)
-    telling = Telling(rig.mission, "bal")
+    telling = MissionLog(rig.mission, "bal")
     telling.decision("", plan)
     telling.decisions(np.ones(3))
     assert "the limit ended the search before the choice was certain" in caplog.text
@@ -88,7 +88,7 @@ def test_the_way_home_is_told_by_the_mission_itself(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.INFO)
     rig = Rig(grid(3))
     home = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=(0,), reason="spent")
-    telling = Telling(rig.mission, "ie")
+    telling = MissionLog(rig.mission, "ie")
     telling.decision("", home)
     telling.decisions(np.ones(3))
     assert caplog.text == ""
@@ -97,7 +97,7 @@ def test_the_way_home_is_told_by_the_mission_itself(caplog: pytest.LogCaptureFix
 def test_each_tenth_of_the_budget_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     rig = Rig(grid(30), budget=Budget(readings=20, metres=1000.0))
-    telling = Telling(rig.mission, "ie")
+    telling = MissionLog(rig.mission, "ie")
     telling.budget()
     under_way(rig)
     for t in range(2, 22):

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.mission.inbox import BATCH, RawAnswer, RawReading
+from gp_active_sensing.mission.input_log import InputLog, taken_of
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.trace import Trace, taken_of
 from gp_active_sensing.records.run_directory import json_ready
 from tests.unit.mission.worlds import Rig, grid
 
 
 def traced(rig: Rig) -> list[dict[str, Any]]:
     frames: list[dict[str, Any]] = []
-    trace = Trace(frames.append, lambda: rig.seconds)
+    trace = InputLog(frames.append, lambda: rig.seconds)
     rig.mission.trace = trace
     keep = rig.events.append
     rig.mission._journal = lambda event: (keep(event), trace.event(event))[0]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.mission import visits as visits_module
-from gp_active_sensing.mission.visits import Visits
+from gp_active_sensing.mission.ingestion import coverage as visits_module
+from gp_active_sensing.mission.ingestion.coverage import SegmentCoverage
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import Rig, chain
 
@@ -14,11 +14,11 @@ def reading(t: float) -> Reading:
     return Reading(round(t * S), 1, 5.0)
 
 
-def visits(coverage: float = 0.5) -> Visits:
-    return Visits(coverage, lambda a, b: b == a + 1)
+def visits(coverage: float = 0.5) -> SegmentCoverage:
+    return SegmentCoverage(coverage, lambda a, b: b == a + 1)
 
 
-def drive(v: Visits, place: int, *steps: tuple[float, float]) -> list[Reading]:
+def drive(v: SegmentCoverage, place: int, *steps: tuple[float, float]) -> list[Reading]:
     out = []
     for t, fraction in steps:
         out += [held.reading for held in v.drive(place, fraction, round(t * S), t)]

@@ -7,23 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.visits import Held
-from gp_active_sensing.mission.window import Window
+from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
+from gp_active_sensing.mission.ingestion.coverage import PendingReading
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND
 
 
-def held(t: float, value: float, place: int = 1, variance: float | None = None) -> Held:
-    return Held(Reading(round(t * SECOND), place, value, variance), received=t)
+def held(t: float, value: float, place: int = 1, variance: float | None = None) -> PendingReading:
+    return PendingReading(Reading(round(t * SECOND), place, value, variance), received=t)
 
 
 def test_without_a_window_each_reading_stays_as_it_is() -> None:
     one = held(1.0, 5.0)
-    assert Window(0.0).add(one) == [one]
+    assert AveragingWindow(0.0).add(one) == [one]
 
 
 def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     values = np.random.default_rng(1).normal(20.0, 3.0, 40)
     for i, value in enumerate(values):
         assert window.add(held(1.0 + 0.02 * i, float(value))) == []
@@ -37,7 +37,7 @@ def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
 
 
 def test_a_reading_after_its_time_ends_a_window() -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     window.add(held(1.0, 4.0))
     window.add(held(1.5, 6.0))
     [average] = window.add(held(2.0, 100.0))
@@ -46,14 +46,14 @@ def test_a_reading_after_its_time_ends_a_window() -> None:
 
 
 def test_a_reading_of_another_place_ends_a_window() -> None:
-    window = Window(10.0)
+    window = AveragingWindow(10.0)
     window.add(held(1.0, 4.0))
     [average] = window.add(held(1.1, 6.0, place=2))
     assert (average.reading.location, average.reading.value, window.place) == (1, 4.0, 2)
 
 
 def test_readings_in_any_order_are_in_the_window_of_their_time() -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     for t in (1.5, 1.0, 1.9):
         window.add(held(t, t))
     [average] = window.close()
@@ -61,7 +61,7 @@ def test_readings_in_any_order_are_in_the_window_of_their_time() -> None:
 
 
 def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     window.add(replace(held(1.5, 1.0), taken_back="agreed"))
     window.add(replace(held(1.0, 2.0), received=0.5))
     [average] = window.close()
@@ -75,7 +75,7 @@ def test_the_average_is_as_late_as_its_latest_and_was_taken_back_if_any_was() ->
 
 
 def test_a_late_reading_stands_alone_and_ends_nothing() -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     window.add(held(5.0, 1.0))
     late = held(1.0, 9.0)
     assert window.add(late) == [late]
@@ -88,7 +88,7 @@ def test_a_late_reading_stands_alone_and_ends_nothing() -> None:
 def test_time_and_the_place_of_the_probe_end_a_window(
     now: float, here: int | None, ends: bool
 ) -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     window.add(held(1.0, 1.0))
     assert bool(window.pass_time(round(now * SECOND), here)) is ends
 
@@ -106,7 +106,7 @@ def test_time_and_the_place_of_the_probe_end_a_window(
 def test_the_noise_is_that_of_one_reading(
     variances: tuple[float | None, ...], expected: float | None
 ) -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     for variance in variances:
         window.add(held(1.0, 1.0, variance=variance))
     [average] = window.close()
@@ -114,7 +114,7 @@ def test_the_noise_is_that_of_one_reading(
 
 
 def test_large_values_do_not_overflow() -> None:
-    window = Window(1.0)
+    window = AveragingWindow(1.0)
     for _ in range(10):
         window.add(held(1.0, 1e308))
     assert window.close()[0].reading.value == 1e308

@@ -11,16 +11,16 @@ import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.inbox import Inbox, RawReading
-from gp_active_sensing.mission.intake import Intake
-from gp_active_sensing.mission.jobs import AheadJob, PlanJob, Step
+from gp_active_sensing.mission.ingestion.config import IngestionConfig
+from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
-from gp_active_sensing.mission.probe import Probe
-from gp_active_sensing.mission.settings import MissionConfig
-from gp_active_sensing.mission.taking import Taking
+from gp_active_sensing.mission.probe import ProbeState
+from gp_active_sensing.mission.requests import MissionOutput, PlanAheadRequest, PlanRequest
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
 from gp_active_sensing.types import Budget
@@ -49,7 +49,7 @@ def place(topology: Topology, name: str) -> int:
     return topology.names.index(name)
 
 
-def job_of(steps: list[Step]) -> PlanJob | AheadJob | None:
+def job_of(steps: list[MissionOutput]) -> PlanRequest | PlanAheadRequest | None:
     """Return what a step asks of the planner."""
     jobs = [step.job for step in steps if step.job is not None]
     assert len(jobs) < 2
@@ -91,16 +91,16 @@ class Rig:
         self.events: list[dict[str, Any]] = []
         self.seconds = 0.0
         clock: Callable[[], float] = lambda: self.seconds  # noqa: E731
-        self.intake = Intake(
+        self.intake = Ingestion(
             self.loop,
             matcher,
             PoseTrack(max_age, 60.0),
             coverage=self.config.coverage,
-            taking=Taking(pose_wait=pose_wait, **(taking or {})),
+            taking=IngestionConfig(pose_wait=pose_wait, **(taking or {})),
             clock=clock,
             journal=self.events.append,
         )
-        self.probe = Probe(
+        self.probe = ProbeState(
             "",
             self.loop,
             self.intake,
@@ -120,11 +120,11 @@ class Rig:
             clock=clock,
             journal=self.events.append,
         )
-        self.reports: list[PlanJob] = []
-        self.asked_ahead: AheadJob | None = None
+        self.reports: list[PlanRequest] = []
+        self.asked_ahead: PlanAheadRequest | None = None
         self.sent: list[int] = []
         self.over = False
-        self.asked: PlanJob | None = None
+        self.asked: PlanRequest | None = None
 
     def pose(
         self, t: float, x: float, y: float = 0.0, heading: float = 0.0, frame: str = "map"
@@ -139,13 +139,13 @@ class Rig:
         for step in self.mission.step(round(t * SECOND)):
             self._do(step, plan=plan)
 
-    def _do(self, step: Step, *, plan: bool) -> None:
+    def _do(self, step: MissionOutput, *, plan: bool) -> None:
         if step.again is not None:
             self.sent.append(step.again)
         if step.plan is not None:
             self.sent.append(step.plan.waypoints[0])
-        self.over = self.over or bool(isinstance(step.job, PlanJob) and step.job.last)
-        if isinstance(step.job, AheadJob):
+        self.over = self.over or bool(isinstance(step.job, PlanRequest) and step.job.last)
+        if isinstance(step.job, PlanAheadRequest):
             self.asked_ahead = step.job
         elif step.job is not None and step.job.decide:
             self.asked = step.job

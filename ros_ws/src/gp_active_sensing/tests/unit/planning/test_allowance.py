@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.allowance import Allowance, in_metres
 from gp_active_sensing.planning.base import choices, no_plan
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
 from gp_active_sensing.types import Budget, Cost
@@ -31,7 +31,7 @@ def two_ways() -> GraphTopology:
     return GraphTopology("two ways", "map", list("abcde"), np.zeros((5, 2)), moves, stay=False)
 
 
-def places(allowance: Allowance, at: int | None, observed=NOTHING, **options) -> list[int]:
+def places(allowance: BudgetConstraint, at: int | None, observed=NOTHING, **options) -> list[int]:
     return [drive.place for drive in allowance.drives(at, observed, **options)]
 
 
@@ -39,15 +39,17 @@ def test_a_drive_needs_what_it_costs_and_the_way_home() -> None:
     observed = NOTHING.copy()
     observed[[4, 5, 6]] = True
     # Standing at 5: 3 and 7 are two moves away, and home is 2.
-    assert places(Allowance(LINE, Budget(metres=4.0)), 5, observed) == [3, 7]
-    assert places(Allowance(LINE, Budget(metres=3.9)), 5, observed) == []
+    assert places(BudgetConstraint(LINE, Budget(metres=4.0)), 5, observed) == [3, 7]
+    assert places(BudgetConstraint(LINE, Budget(metres=3.9)), 5, observed) == []
     back = Budget(metres=6.0, end=2)
-    assert places(Allowance(LINE, back), 5, observed) == [3]
-    assert places(Allowance(LINE, Budget(metres=14.0, end=2)), 5, observed) == [3, 7]
-    assert places(Allowance(LINE, Budget(metres=13.9, end=2)), 5, observed) == [3]
-    assert places(Allowance(LINE, Budget(seconds=1.5, end=2)), 5, observed) == [3]
-    assert places(Allowance(LINE, Budget(metres=14.0, seconds=3.4, end=2)), 5, observed) == [3]
-    drive = Allowance(LINE, back).drives(5, observed)[0]
+    assert places(BudgetConstraint(LINE, back), 5, observed) == [3]
+    assert places(BudgetConstraint(LINE, Budget(metres=14.0, end=2)), 5, observed) == [3, 7]
+    assert places(BudgetConstraint(LINE, Budget(metres=13.9, end=2)), 5, observed) == [3]
+    assert places(BudgetConstraint(LINE, Budget(seconds=1.5, end=2)), 5, observed) == [3]
+    assert places(BudgetConstraint(LINE, Budget(metres=14.0, seconds=3.4, end=2)), 5, observed) == [
+        3
+    ]
+    drive = BudgetConstraint(LINE, back).drives(5, observed)[0]
     assert drive.route.path == (4, 3)
     assert drive.reads == (3,), "what is observed is not read again"
     assert drive.left(back) == Budget(None, 2.0, None, 2)
@@ -55,25 +57,28 @@ def test_a_drive_needs_what_it_costs_and_the_way_home() -> None:
 
 def test_what_may_be_read_on_the_way_counts() -> None:
     line = make_line(10, 2.0, reach=6.0)
-    assert places(Allowance(line, Budget(readings=2)), 0) == [0, 1, 2]
-    assert places(Allowance(line, Budget(readings=3)), 0) == [0, 1, 2, 3]
+    assert places(BudgetConstraint(line, Budget(readings=2)), 0) == [0, 1, 2]
+    assert places(BudgetConstraint(line, Budget(readings=3)), 0) == [0, 1, 2, 3]
     observed = NOTHING.copy()
     observed[1] = True
-    assert places(Allowance(line, Budget(readings=2)), 0, observed) == [0, 2, 3]
+    assert places(BudgetConstraint(line, Budget(readings=2)), 0, observed) == [0, 2, 3]
     # A place set aside gives no reading when it is crossed.
-    assert places(Allowance(line, Budget(readings=1)), 0, observed, unavailable=(2,)) == [0, 3]
-    assert Allowance(line, Budget(readings=9)).restricts
+    assert places(BudgetConstraint(line, Budget(readings=1)), 0, observed, unavailable=(2,)) == [
+        0,
+        3,
+    ]
+    assert BudgetConstraint(line, Budget(readings=9)).restricts
 
 
 def test_places_that_one_cannot_come_back_from() -> None:
     topology = two_ways()
     observed = np.array([True, True, True, True, False])
-    assert places(Allowance(topology, Budget()), 3, observed) == [4]
-    no_way_back = Allowance(topology, Budget(end=0))
+    assert places(BudgetConstraint(topology, Budget()), 3, observed) == [4]
+    no_way_back = BudgetConstraint(topology, Budget(end=0))
     assert no_way_back.restricts
     assert places(no_way_back, 3, observed) == []
     assert no_way_back.why_none() == "no reachable place has a way to the end place 'a'"
-    assert places(Allowance(topology, Budget(end=4)), 3, observed) == [4]
+    assert places(BudgetConstraint(topology, Budget(end=4)), 3, observed) == [4]
 
 
 def test_the_way_home_is_the_one_that_fits() -> None:
@@ -86,25 +91,27 @@ def test_the_way_home_is_the_one_that_fits() -> None:
         (Budget(metres=90.0, seconds=30.0, end=3), (2, 3)),
         (Budget(metres=1.0, seconds=1.0, end=3), (2, 3)),  # none fits: the fastest
     ):
-        home = Allowance(topology, budget).way_home(0)
+        home = BudgetConstraint(topology, budget).way_home(0)
         assert home is not None
         assert home.path == path, budget
-    assert Allowance(topology, Budget(end=0)).way_home(4) is None
-    assert Allowance(topology, Budget(end=0)).way_home(0) == ((), (0.0, 0.0))
+    assert BudgetConstraint(topology, Budget(end=0)).way_home(4) is None
+    assert BudgetConstraint(topology, Budget(end=0)).way_home(0) == ((), (0.0, 0.0))
 
 
 def test_where_nothing_is_restricted_nothing_is_looked_up() -> None:
-    assert not Allowance(LINE, Budget()).restricts
-    assert not Allowance(LINE, Budget(readings=3)).restricts
-    assert not Allowance(LINE, Budget(readings=3, end=4)).restricts, "there is always a way back"
-    assert Allowance(LINE, Budget(metres=1e9)).restricts
+    assert not BudgetConstraint(LINE, Budget()).restricts
+    assert not BudgetConstraint(LINE, Budget(readings=3)).restricts
+    assert not BudgetConstraint(LINE, Budget(readings=3, end=4)).restricts, (
+        "there is always a way back"
+    )
+    assert BudgetConstraint(LINE, Budget(metres=1e9)).restricts
     free = make_line(10, 2.0, moves="free", speed=4.0)
-    assert Allowance(free, Budget(metres=54.0)).leaves_room(3)
-    assert not Allowance(free, Budget(metres=53.9)).leaves_room(3)
-    assert not Allowance(free, Budget(metres=54.0, end=0)).leaves_room(3)
-    assert Allowance(free, Budget(seconds=18.0, end=0)).leaves_room(3)
-    assert not Allowance(free, Budget(seconds=17.9, end=0)).leaves_room(3)
-    assert not Allowance(LINE, Budget(metres=1e9)).leaves_room(3)
+    assert BudgetConstraint(free, Budget(metres=54.0)).leaves_room(3)
+    assert not BudgetConstraint(free, Budget(metres=53.9)).leaves_room(3)
+    assert not BudgetConstraint(free, Budget(metres=54.0, end=0)).leaves_room(3)
+    assert BudgetConstraint(free, Budget(seconds=18.0, end=0)).leaves_room(3)
+    assert not BudgetConstraint(free, Budget(seconds=17.9, end=0)).leaves_room(3)
+    assert not BudgetConstraint(LINE, Budget(metres=1e9)).leaves_room(3)
 
 
 def test_an_own_speed_turns_seconds_into_metres() -> None:
@@ -140,7 +147,7 @@ def test_why_nothing_is_chosen(budget: Budget, more: str) -> None:
 
 
 def test_readings_that_do_not_last() -> None:
-    allowance = Allowance(make_line(3, 1.0, reach=2.0), Budget(readings=0))
+    allowance = BudgetConstraint(make_line(3, 1.0, reach=2.0), Budget(readings=0))
     assert allowance.drives(0, np.array([True, False, False])) == []
     assert allowance.why_none() == "no reachable place is within the budget of readings"
 
@@ -182,7 +189,7 @@ def test_an_end_that_cannot_be_reached_is_refused() -> None:
         # From nowhere any place may be first: with no metre to drive only the end itself, if free.
         check_end(make_line(3, 1.0), Budget(readings=0, end=0), None)
     with pytest.raises(PlanningError, match="end place 10; map 'line' has places 0 … 9"):
-        Allowance(LINE, Budget(end=10))
+        BudgetConstraint(LINE, Budget(end=10))
     check_end(LINE, Budget(metres=12.0, end=7), 1)
     check_end(LINE, Budget(metres=0.0, end=7), 7)
     check_end(LINE, Budget(metres=0.0, end=7), None)
@@ -206,6 +213,6 @@ def test_the_last_plan_leads_home(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_on_a_grid_the_way_home_may_cross_what_is_not_observed() -> None:
     grid = make_grid(4, 4, 1.0)
-    home = Allowance(grid, Budget(metres=6.0, end=0)).way_home(15)
+    home = BudgetConstraint(grid, Budget(metres=6.0, end=0)).way_home(15)
     assert home is not None
     assert (len(home.path), home.cost.metres) == (6, 6.0)

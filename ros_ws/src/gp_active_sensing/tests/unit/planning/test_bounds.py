@@ -14,8 +14,8 @@ from gp_active_sensing.planning.bal.bounds import (
     children_chain_rule,
     initial_bounds,
 )
-from gp_active_sensing.planning.bal.problem import Problem
-from gp_active_sensing.planning.bal.sequences import Sequence
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import FreeTopology
 
@@ -72,16 +72,16 @@ def smallest(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
     return np.array(found)
 
 
-def sequence(C: np.ndarray, k: int, cap: int) -> Sequence:
+def sequence(C: np.ndarray, k: int, cap: int) -> CovarianceState:
     """A free choice of k places; bounds are greedy beyond `cap` sequences."""
     n = C.shape[1]
     at = np.column_stack([np.arange(float(n)), np.zeros(n)])
     topology = FreeTopology("free", "map", [str(i) for i in range(n)], at)
     none = np.zeros(n, dtype=bool)
-    problem = Problem(topology, none, (), NOISE, noise_entropy(NOISE), cap, lambda: None)
+    problem = DecisionProblem(topology, none, (), NOISE, noise_entropy(NOISE), cap, lambda: None)
     every = np.arange(n)
     count = problem.free_sequences(n, k)
-    return Sequence(problem, k, frozenset(), every, every, count, C)
+    return CovarianceState(problem, k, frozenset(), every, every, count, C)
 
 
 @pytest.mark.parametrize("kind", ["independent", "correlated"])

@@ -27,7 +27,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.external import External, Program, ProgramError, process, running
 from gp_active_sensing.planning.external.running import ENOUGH, end, running_of
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER
@@ -225,7 +225,7 @@ def test_words_that_name_a_file_beside_the_scenario_mean_that_file(tmp_path: Pat
     )
     read = load_scenario(scenario)
     assert read.policy["command"] == [sys.executable, "-S", str(tmp_path / "mine.py")]
-    rehearsal = Rehearsal(read)
+    rehearsal = SimulationRunner(read)
     assert rehearsal.run(600.0)
     loop = rehearsal.mission.loop
     assert loop.belief.observed.sum() == 6

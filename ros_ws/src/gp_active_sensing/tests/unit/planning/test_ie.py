@@ -20,7 +20,7 @@ from gp_active_sensing.planning.base import choices
 from gp_active_sensing.planning.entropy import discrete_entropy, reported_offset
 from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.greedy import Apgd
-from gp_active_sensing.planning.implicit_exploration import ImplicitExploration
+from gp_active_sensing.planning.ie import ImplicitExploration
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 

@@ -18,9 +18,9 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.explicit_exploration import ExplicitExploration
 from gp_active_sensing.planning.greedy import Apgd
 from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pairs, statistic
+from gp_active_sensing.planning.ite import ExplicitExploration
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Reading
 

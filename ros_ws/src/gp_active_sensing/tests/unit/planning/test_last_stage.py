@@ -9,11 +9,11 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.bounds import children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.problem import Problem
+from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.search import exhaustive
-from gp_active_sensing.planning.bal.sequences import Sequence
 from gp_active_sensing.planning.bal.tree import Tree
-from gp_active_sensing.planning.bal.values import Cells
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import PlanLimit
@@ -37,13 +37,13 @@ def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
     at = None if moves == "free" else 5
     noise = belief.noise_variance
     reference = noise_entropy(noise)
-    problem = Problem(topology, belief.observed, (), noise, reference, 1, lambda: None)
+    problem = DecisionProblem(topology, belief.observed, (), noise, reference, 1, lambda: None)
     outlook = problem.outlook(at, frozenset(), 2)
     where = np.array(sorted(outlook.places))
     joint = belief.joint(where)
     here = np.searchsorted(where, problem.candidates(at, frozenset()))
-    sequence = Sequence(problem, 2, frozenset(), where, here, None, joint.covariance)
-    return Tree(Cells(4, reference, bounds), sequence, joint.mean, belief.weights)
+    sequence = CovarianceState(problem, 2, frozenset(), where, here, None, joint.covariance)
+    return Tree(EqualProbabilityCells(4, reference, bounds), sequence, joint.mean, belief.weights)
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def two_ahead(seed: int, moves: str, bounds: str) -> Tree:
 def test_they_hold_the_exact_value_within_the_chain_rule(
     seed: int, moves: str, bounds: str, monkeypatch
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.planning.bal.sequences.MOST_LEAVES", 0)
+    monkeypatch.setattr("gp_active_sensing.planning.bal.covariance_state.MOST_LEAVES", 0)
     tree = two_ahead(seed, moves, bounds)
     root = tree.expand_root()
     low, up = root.branch_lower.copy(), root.branch_upper.copy()

@@ -6,22 +6,24 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.bal.merge import Candidates, joined
+from gp_active_sensing.planning.bal.merge import MergedCandidates, joined
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit
 
 
-def some(seed: int, L: int = 9, m: int = 6) -> Candidates:
+def some(seed: int, L: int = 9, m: int = 6) -> MergedCandidates:
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(L, m, m))
     noise = rng.uniform(0.1, 1.0, size=L)
     covariance = root @ np.swapaxes(root, 1, 2)
     mean = rng.normal(size=(L, m))
-    return Candidates(rng.dirichlet(np.ones(L)), mean, covariance, noise, noise_entropy(noise))
+    return MergedCandidates(
+        rng.dirichlet(np.ones(L)), mean, covariance, noise, noise_entropy(noise)
+    )
 
 
-def moments(found: Candidates) -> tuple[np.ndarray, np.ndarray]:
+def moments(found: MergedCandidates) -> tuple[np.ndarray, np.ndarray]:
     mean = found.weights @ found.mean
     apart = found.mean - mean
     spread = np.einsum("l,lx,ly->xy", found.weights, apart, apart)
@@ -55,7 +57,7 @@ def test_those_are_joined_whose_predictions_agree() -> None:
     rng = np.random.default_rng(1)
     pick = rng.permutation(np.repeat(np.arange(4), 5))
     noise = given.noise[pick]
-    many = Candidates(
+    many = MergedCandidates(
         rng.dirichlet(np.ones(20)),
         given.mean[pick],
         given.covariance[pick],
@@ -78,7 +80,7 @@ def test_candidates_that_all_agree_are_joined_whatever_rounding_says() -> None:
     hair = 1.0 + 1e-15 * rng.normal(size=(8, 1))
     found = [
         joined(
-            Candidates(
+            MergedCandidates(
                 weights,
                 np.repeat(one.mean, 8, axis=0) * wobble,
                 np.repeat(one.covariance, 8, axis=0),

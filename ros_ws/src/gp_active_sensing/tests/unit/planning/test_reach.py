@@ -7,9 +7,9 @@ import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.allowance import Allowance
 from gp_active_sensing.planning.base import READINGS_SPENT
-from gp_active_sensing.planning.reach import NOTHING_IN_REACH, reach_of
+from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.reachability import NOTHING_IN_REACH, reachable_goals
 from gp_active_sensing.topology import GraphTopology, Move, Topology, make_grid, make_line
 from gp_active_sensing.types import Budget
 
@@ -32,7 +32,7 @@ def one_way_ring(n: int, *, stay: bool) -> GraphTopology:
 
 def test_observed_places_are_goals_and_cost_one_reading() -> None:
     line = make_line(5, 1.0)
-    reach = reach_of(belief_of(line, [0, 1]), line, 0, (), (), Budget())
+    reach = reachable_goals(belief_of(line, [0, 1]), line, 0, (), (), Budget())
     assert reach.locations.tolist() == [0, 1, 2, 3, 4]
     # Each visit is one reading, and so is every place on the way that is not observed yet.
     assert reach.reads.tolist() == [1, 1, 1, 2, 3]
@@ -44,42 +44,56 @@ def test_observed_places_are_goals_and_cost_one_reading() -> None:
 def test_the_budget_has_to_last_for_what_may_be_read_on_the_way() -> None:
     line = make_line(6, 1.0)
     belief = belief_of(line, [0, 2])
-    assert reach_of(belief, line, 0, (), (), Budget(readings=2)).locations.tolist() == [0, 1, 2, 3]
-    assert reach_of(belief, line, 0, (), (), Budget(metres=1.0)).locations.tolist() == [0, 1]
-    assert reach_of(belief, line, 0, (), (), Budget(seconds=2.0)).locations.tolist() == [0, 1, 2]
+    assert reachable_goals(belief, line, 0, (), (), Budget(readings=2)).locations.tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert reachable_goals(belief, line, 0, (), (), Budget(metres=1.0)).locations.tolist() == [0, 1]
+    assert reachable_goals(belief, line, 0, (), (), Budget(seconds=2.0)).locations.tolist() == [
+        0,
+        1,
+        2,
+    ]
     # What another probe is on its way to read is paid for, and what is set aside gives no reading.
-    reach = reach_of(belief, line, 0, (1,), (3,), Budget(readings=1))
+    reach = reachable_goals(belief, line, 0, (1,), (3,), Budget(readings=1))
     assert reach.locations.tolist() == [0, 2, 4]
 
 
 def test_why_there_is_no_goal() -> None:
     line = make_line(3, 1.0)
     belief = belief_of(line, [])
-    reach = reach_of(belief, line, 0, (), (), Budget(readings=0))
+    reach = reachable_goals(belief, line, 0, (), (), Budget(readings=0))
     assert (reach.locations.size, reach.reason) == (0, READINGS_SPENT)
-    assert reach_of(belief, line, 0, (0, 1), (2,), Budget()).reason == NOTHING_IN_REACH
-    reach = reach_of(belief, line, 0, (), (0,), Budget(metres=0.5))
+    assert reachable_goals(belief, line, 0, (0, 1), (2,), Budget()).reason == NOTHING_IN_REACH
+    reach = reachable_goals(belief, line, 0, (), (0,), Budget(metres=0.5))
     assert reach.reason == "no reachable place is within the budget of metres or seconds"
     with pytest.raises(PlanningError, match="end place 9"):
-        reach_of(belief, line, 0, (), (), Budget(end=9))
+        reachable_goals(belief, line, 0, (), (), Budget(end=9))
 
 
 def test_a_car_drives_round_to_read_its_road_again() -> None:
     ring = one_way_ring(4, stay=False)
-    reach = reach_of(belief_of(ring, [0]), ring, 0, (), (), Budget())
+    reach = reachable_goals(belief_of(ring, [0]), ring, 0, (), (), Budget())
     assert reach.route(0) == ((1, 2, 3, 0), (40.0, 10.0))
     assert reach.reads[0] == 4
     stays = one_way_ring(4, stay=True)
-    assert reach_of(belief_of(stays, [0]), stays, 0, (), (), Budget()).route(0).path == (0,)
+    assert reachable_goals(belief_of(stays, [0]), stays, 0, (), (), Budget()).route(0).path == (0,)
 
 
 def test_a_place_without_a_way_back_is_no_goal_where_one_is_needed() -> None:
     ring = one_way_ring(4, stay=False)
     belief = belief_of(ring, [])
-    assert reach_of(belief, ring, 0, (), (), Budget()).locations.tolist() == [0, 1, 2, 3, 4]
-    assert reach_of(belief, ring, 0, (), (), Budget(end=3)).locations.tolist() == [0, 1, 2, 3]
+    assert reachable_goals(belief, ring, 0, (), (), Budget()).locations.tolist() == [0, 1, 2, 3, 4]
+    assert reachable_goals(belief, ring, 0, (), (), Budget(end=3)).locations.tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
     # From 4 there is no way at all, not even to 4 again.
-    reach = reach_of(belief, ring, 4, (), (), Budget())
+    reach = reachable_goals(belief, ring, 4, (), (), Budget())
     assert reach.reason == NOTHING_IN_REACH
 
 
@@ -98,8 +112,8 @@ def test_goals_are_what_the_allowance_allows(seed: int) -> None:
         end=int(rng.integers(20)) if rng.random() < 0.5 else None,
     )
     at = int(rng.integers(20))
-    reach = reach_of(belief, grid, at, pending, unavailable, budget)
-    allowance = Allowance(grid, budget)
+    reach = reachable_goals(belief, grid, at, pending, unavailable, budget)
+    allowance = BudgetConstraint(grid, budget)
     by = "metres" if budget.metres is not None and budget.seconds is None else "seconds"
     ways = grid.ways_from(at, by)
     expected = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.allowance import Allowance
 from gp_active_sensing.planning.base import revisits
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.distances import Apart
 from gp_active_sensing.planning.routes.far_points import FarPoints
 from gp_active_sensing.planning.spread import Spread
@@ -101,7 +101,7 @@ def test_the_set_fits_as_it_is_laid(name: str) -> None:
     plan, state = Spread().plan(
         plain_belief(topology), topology, 0, rng=np.random.default_rng(0), remaining=remaining
     )
-    assert Allowance(topology, remaining).allows(plan.path[-1], plan.cost)
+    assert BudgetConstraint(topology, remaining).allows(plan.path[-1], plan.cost)
     found = drive(Spread(), topology, remaining, [0], limit=PlanLimit())
     assert set(state["route"]) <= set(found.read)
     assert plan.waypoints[0] in found.read

@@ -10,24 +10,32 @@ import yaml
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission.settings import ActiveSensingConfig
-from gp_active_sensing.replay.feed import Topics
-from gp_active_sensing.replay.settings import Base, Given, parameters_of, settled, topics_of
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.replay.options import (
+    ReplayDefaults,
+    ReplayOptions,
+    parameters_of,
+    settled,
+    topics_of,
+)
+from gp_active_sensing.replay.topics import Topics
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.resources import find_resource
 
 HELD = {"/car/odom": "nav_msgs/msg/Odometry", "/car/speed": "std_msgs/msg/Float64"}
 
 
-def decided(given: Given, base: Base | None = None, *, follow: bool = True) -> ActiveSensingConfig:
+def decided(
+    given: ReplayOptions, base: ReplayDefaults | None = None, *, follow: bool = True
+) -> ActiveSensingConfig:
     return settled(given, base, HELD, follow=follow)[0]
 
 
 def test_the_shipped_parameter_file_of_a_robot_works() -> None:
     shipped = find_resource("config", "probe.yaml")
     with pytest.raises(ConfigError, match=r"map\.file: is required for kind 'roads'"):
-        decided(Given(params=shipped))
-    config = decided(Given(params=shipped, map_file="town"))
+        decided(ReplayOptions(params=shipped))
+    config = decided(ReplayOptions(params=shipped, map_file="town"))
     assert config.map.file == "town"
     assert config.budget.readings == 100, "what the file says, stays"
     assert config.mission.follow == "probe"
@@ -51,7 +59,9 @@ def test_later_layers_win(tmp_path: Path) -> None:
             }
         )
     )
-    given = Given(params=file, reading_topic="/car/speed", reading_field="data", expansions=7)
+    given = ReplayOptions(
+        params=file, reading_topic="/car/speed", reading_field="data", expansions=7
+    )
     config = decided(given)
     assert config.policy == {"name": "ie"}, "not the parameters of another policy"
     assert (config.seed, config.reading.scale, config.reading.type) == (
@@ -61,16 +71,16 @@ def test_later_layers_win(tmp_path: Path) -> None:
     )
     assert (config.limit.seconds, config.limit.expansions) == (None, 7)
     over = decided(
-        Given(params=file, policy="random", seed=5, overrides=("reading.scale=4", "seed=6"))
+        ReplayOptions(params=file, policy="random", seed=5, overrides=("reading.scale=4", "seed=6"))
     )
     assert (over.policy, over.reading.scale, over.seed) == ({"name": "random"}, 4.0, 6)
 
 
 def test_a_scenario_s_budget_is_for_a_probe_that_obeys() -> None:
-    assert decided(Given(scenario="town")).budget.readings is None
-    assert decided(Given(scenario="town"), follow=False).budget.readings == 60
-    assert decided(Given(scenario="town", budget=7)).budget.readings == 7
-    assert decided(Given(scenario="town")).limit.expansions == 800
+    assert decided(ReplayOptions(scenario="town")).budget.readings is None
+    assert decided(ReplayOptions(scenario="town"), follow=False).budget.readings == 60
+    assert decided(ReplayOptions(scenario="town", budget=7)).budget.readings == 7
+    assert decided(ReplayOptions(scenario="town")).limit.expansions == 800
 
 
 def test_the_bag_s_own_configuration_is_the_base() -> None:
@@ -79,16 +89,20 @@ def test_the_bag_s_own_configuration_is_the_base() -> None:
             MapConfig("grid", columns=3, rows=2), seed=9, policy={"name": "bal", "horizon": 2}
         )
     )
-    base = Base(own, None, {"": Topics("/r", "/p")})
-    assert decided(Given(), base).policy == {"name": "bal", "horizon": 2}
-    other = decided(Given(policy="ie", overrides=("seed=1",)), base)
+    base = ReplayDefaults(own, None, {"": Topics("/r", "/p")})
+    assert decided(ReplayOptions(), base).policy == {"name": "bal", "horizon": 2}
+    other = decided(ReplayOptions(policy="ie", overrides=("seed=1",)), base)
     assert (other.policy, other.seed, other.map.columns) == ({"name": "ie"}, 1, 3)
-    assert decided(Given(scenario="town"), base).map.kind == "roads", "a scenario is another base"
-    assert topics_of(Given(), base, ()) == {"": Topics("/r", "/p")}
+    assert decided(ReplayOptions(scenario="town"), base).map.kind == "roads", (
+        "a scenario is another base"
+    )
+    assert topics_of(ReplayOptions(), base, ()) == {"": Topics("/r", "/p")}
 
 
 def test_all_problems_at_once() -> None:
-    given = Given(scenario="town", overrides=("reading.scael=2", "policy.horizon=0", "seed=-1"))
+    given = ReplayOptions(
+        scenario="town", overrides=("reading.scael=2", "policy.horizon=0", "seed=-1")
+    )
     with pytest.raises(ConfigError) as caught:
         decided(given)
     text = str(caught.value)
@@ -112,15 +126,15 @@ def test_other_files_are_refused(tmp_path: Path, content: dict[str, Any], said: 
 
 def test_without_a_map_it_says_how_to_give_one() -> None:
     with pytest.raises(ConfigError, match="--scenario NAME, --params FILE or --map FILE"):
-        decided(Given())
-    assert decided(Given(map_file="town")).map.file == "town"
+        decided(ReplayOptions())
+    assert decided(ReplayOptions(map_file="town")).map.file == "town"
 
 
 def test_topics_of_several_probes_are_in_their_namespaces() -> None:
-    given = Given(reading_topic="speed")
+    given = ReplayOptions(reading_topic="speed")
     assert topics_of(given, None, ("a", "b")) == {
         "a": Topics("/a/speed", "/a/pose"),
         "b": Topics("/b/speed", "/b/pose"),
     }
     with pytest.raises(ConfigError, match="is one topic and there are 2 probes"):
-        topics_of(Given(pose_topic="/odom"), None, ("a", "b"))
+        topics_of(ReplayOptions(pose_topic="/odom"), None, ("a", "b"))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from gp_active_sensing.kernel_model import History, KernelBelief, KernelFit, KernelModel
+from gp_active_sensing.kernel_model import History, KernelFit, KernelModel, KernelPosterior
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.data.dataset import Dataset
 from tests.kernel_models import make_model
 
 NAMES = ("x", "y", "hours", "depth")
@@ -20,18 +20,18 @@ NAMES = ("x", "y", "hours", "depth")
 
 def field_rows(
     dimensions: int = 1, count: int = 300, names: Sequence[str] = NAMES, seed: int = 0
-) -> Rows:
+) -> Dataset:
     """Noisy readings of a smooth field with a wave in it."""
     rng = np.random.default_rng([seed, dimensions])
     X = rng.uniform(0.0, 20.0, (count, dimensions))
     truth = 18.0 + np.sin(0.9 * X[:, 0]) + 0.1 * X.sum(axis=1)
     y = truth + 0.2 * rng.standard_normal(count)
-    return Rows(X, y, tuple(names[:dimensions]), "temperature", "yesterday.csv")
+    return Dataset(X, y, tuple(names[:dimensions]), "temperature", "yesterday.csv")
 
 
 def made_model(
     kernels: Sequence[str] = ("SE", "PER+SE"),
-    rows: Rows | None = None,
+    rows: Dataset | None = None,
     *,
     stages: int = 4,
     dropped: Sequence[tuple[str, str]] = (),
@@ -102,9 +102,9 @@ def _history(model: KernelModel, gone: Sequence[str], stages: int) -> History:
     return History(np.array(rows, dtype=np.float64), (*model.names, *gone), *columns)
 
 
-def hand_belief(probabilities: Sequence[float]) -> KernelBelief:
+def hand_belief(probabilities: Sequence[float]) -> KernelPosterior:
     """A belief with given probabilities, and correlations that are easy to tell."""
     q = np.array(probabilities)
     K = len(q)
     root = np.eye(K) + 0.2 * np.tril(np.ones((K, K)), -1)
-    return KernelBelief(np.log(q), root, 1.0, q, 0.01 * q, q, -12.0)
+    return KernelPosterior(np.log(q), root, 1.0, q, 0.01 * q, q, -12.0)

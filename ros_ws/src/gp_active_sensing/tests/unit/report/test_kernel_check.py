@@ -12,7 +12,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
+from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.report.kernel_alike import alike
 from gp_active_sensing.report.kernel_check import Check, arranged, check
 from gp_active_sensing.types import FloatArray
@@ -62,11 +62,11 @@ def test_rows_that_were_learned_from_are_known_by_their_numbers() -> None:
     rows = field_rows(2)
     model = made_model(rows=rows, settings={"rows_digest": rows.digest()})
 
-    def seen(some: Rows, model: KernelModel = model) -> bool:
+    def seen(some: Dataset, model: KernelModel = model) -> bool:
         return check(model, some, samples=2, seed=0).seen
 
     assert seen(dataclasses.replace(rows, source="/home/me/yesterday.csv"))
-    turned = Rows(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
+    turned = Dataset(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
     assert seen(turned)
     others = field_rows(2, seed=1)
     assert (others.source, len(others)) == (model.source, model.rows)
@@ -104,7 +104,7 @@ def test_rows_without_a_number_are_left_out() -> None:
 def test_inputs_go_by_their_names() -> None:
     rows = field_rows(2)
     model = made_model(rows=rows)
-    turned = Rows(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
+    turned = Dataset(rows.inputs[:, ::-1], rows.outputs, ("y", "x"), "temperature", "turned.csv")
     assert arranged(model, turned) == [1, 0]
     one, other = (check(model, r, samples=2, seed=0) for r in (rows, turned))
     assert np.array_equal(one.mean, other.mean)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.report import kernels as kernels_module
+from gp_active_sensing.report import kernel_page as kernels_module
 from gp_active_sensing.report import write_kernel_page
 from gp_active_sensing.report.kernel_tables import said
 from tests.browser import Browser, Page

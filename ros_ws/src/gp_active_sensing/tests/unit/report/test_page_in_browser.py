@@ -360,7 +360,7 @@ def test_hostile_texts_stay_texts(show: Open, tmp_path: Path) -> None:
 def test_maps_kept_for_some_steps_only_say_so(
     show: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.report.steps.VALUES", 12 * 3)
+    monkeypatch.setattr("gp_active_sensing.report.reconstruction.VALUES", 12 * 3)
     page = show(report(tmp_path / "run"), "#stage=4")
     assert "maps of stage 3" in text(page, "readout")
 

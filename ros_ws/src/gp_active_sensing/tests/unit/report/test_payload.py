@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.report import payload
-from gp_active_sensing.report.packing import unpack
+from gp_active_sensing.report.encoding import unpack
 from gp_active_sensing.report.payload import build_payload, scale_labels
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import load_scenario, run_scenario
 from tests.unit.report.runs import bag_run
 from tests.unit.sim.scenarios import GRID, LINE, scenario

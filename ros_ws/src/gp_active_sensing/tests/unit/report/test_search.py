@@ -11,8 +11,8 @@ import pytest
 
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.payload import build_payload
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import run_scenario
 from tests.browser import Browser
 from tests.unit.report.runs import data_of

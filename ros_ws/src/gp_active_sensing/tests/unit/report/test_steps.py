@@ -15,10 +15,10 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report import steps
+from gp_active_sensing.report import reconstruction as steps
 from gp_active_sensing.report.payload import build_payload
+from gp_active_sensing.report.reconstruction import Reconstruction, replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import Replay, replay
 from gp_active_sensing.sim import run_scenario
 from gp_active_sensing.types import Plan, Reading
 from tests.journals import change_events
@@ -27,7 +27,7 @@ from tests.unit.report.runs import record as line_of
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
 
-def done(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> Replay:
+def done(path: Path, base: dict[str, Any] = GRID, **sections: Any) -> Reconstruction:
     run_scenario(scenario(base, **sections), path)
     return replay(load_run(path))
 

@@ -20,17 +20,17 @@ from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import (
-    KernelBelief,
     KernelModel,
+    KernelPosterior,
     model_mark,
     read_model,
     write_model,
 )
 from gp_active_sensing.kernel_model import settings as model_settings
-from gp_active_sensing.kernel_model.archive import HEADER, pack, unpack
 from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
+from gp_active_sensing.kernel_model.safe_npz import HEADER, pack, unpack
 from gp_active_sensing.kernels.grammar import MOST
-from gp_active_sensing.learning.vbks import VbksConfig
+from gp_active_sensing.learning.kernel_selection import VbksConfig
 from tests.kernel_models import make_model, rows
 
 Arrays = dict[str, np.ndarray]
@@ -306,7 +306,7 @@ def test_kernels_are_written_and_read_most_probable_first(model: KernelModel, pa
     assert read_model(path).names == model.names
 
 
-def turned(belief: KernelBelief) -> KernelBelief:
+def turned(belief: KernelPosterior) -> KernelPosterior:
     """Return the belief about two kernels in the other order."""
     covariance = (belief.root @ belief.root.T)[::-1, ::-1]
     return dataclasses.replace(

@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import Scenario, World, build_world, scenario_from_mapping
 from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.player import Player
+from gp_active_sensing.sim.robot import SimulatedRobot
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -29,10 +29,12 @@ def tiny(**parts: Any) -> tuple[Scenario, World]:
     return scenario, build_world(scenario)
 
 
-def players(names: tuple[str, ...], starts: tuple[str, ...] = (), **parts: Any) -> list[Player]:
+def players(
+    names: tuple[str, ...], starts: tuple[str, ...] = (), **parts: Any
+) -> list[SimulatedRobot]:
     found = build_players(*tiny(**parts), names, starts)
     assert tuple(found) == (names or ("",))
-    return [cast("Player", player) for player in found.values()]
+    return [cast("SimulatedRobot", player) for player in found.values()]
 
 
 def test_one_without_a_name_begins_where_the_scenario_says() -> None:

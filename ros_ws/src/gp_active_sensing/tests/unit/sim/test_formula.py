@@ -10,7 +10,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import FieldConfig, build_truth
-from gp_active_sensing.sim.formula import FUNCTION_NAMES, LONGEST, Formula
+from gp_active_sensing.sim.fields.formula import FUNCTION_NAMES, LONGEST, Formula
 from gp_active_sensing.topology import Topology, make_grid, make_line
 from gp_active_sensing.topology.points import make_points
 

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import FieldConfig, build_truth
-from gp_active_sensing.sim import functions as module
-from gp_active_sensing.sim.functions import FUNCTIONS
+from gp_active_sensing.sim.fields import functions as module
+from gp_active_sensing.sim.fields.functions import FUNCTIONS
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.points import make_points
 

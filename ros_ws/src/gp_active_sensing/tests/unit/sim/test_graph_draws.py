@@ -10,8 +10,8 @@ from gp_active_sensing.belief.spectrum import laplacian_spectrum
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import GraphMatern
-from gp_active_sensing.sim.field import FieldConfig
-from gp_active_sensing.sim.truth import build_truth
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import make_grid
 
 GRID = make_grid(6, 5, 10.0)

@@ -14,21 +14,21 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.belief import BeliefConfig, with_mark
-from gp_active_sensing.belief.learned import OWN_SHARES
+from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experiments import read_experiment
 from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.kernel_model import model_mark, write_model
-from gp_active_sensing.mission.build import build_parts
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.run_dirs import choose_run
-from gp_active_sensing.mission.settings import ActiveSensingConfig
 from gp_active_sensing.records.run_directory import MODEL, RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.payload import build_payload
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
 from tests.kernel_models import make_model, rows
 from tests.unit.sim.scenarios import GRID, mapping

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.sim import FieldConfig, Truth, build_truth
+from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.topology import make_grid, make_line
 
 TABLE = """time,0,note,2,1
@@ -19,7 +20,7 @@ TABLE = """time,0,note,2,1
 """
 
 
-def wide(tmp_path: Path, text: str = TABLE, **keys: object) -> Truth:
+def wide(tmp_path: Path, text: str = TABLE, **keys: object) -> GroundTruth:
     path = tmp_path / "series.csv"
     path.write_text(text, encoding="utf-8")
     config = FieldConfig(kind="table", file=str(path), layout="wide", **keys)  # type: ignore[arg-type]
@@ -101,7 +102,7 @@ def test_configurations_of_tables(keys: dict[str, object], message: str) -> None
         FieldConfig(kind="table", file="a.csv", **keys)  # type: ignore[arg-type]
 
 
-def layers(tmp_path: Path, array: np.ndarray, **keys: object) -> Truth:
+def layers(tmp_path: Path, array: np.ndarray, **keys: object) -> GroundTruth:
     path = tmp_path / "series.npz"
     np.savez(path, value=array)
     given = {"cell": 1.0, "origin": (-0.5, -0.5), "layers": "all", "slot_seconds": 10.0, **keys}

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gp_active_sensing.sim import Truth, World, build_world, load_scenario
-from gp_active_sensing.sim.player import EPOCH_NS, Moment, Player
+from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.sim import World, build_world, load_scenario
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation, SimulatedRobot
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from tests.unit.mission.worlds import chain, place
@@ -15,18 +16,18 @@ from tests.unit.mission.worlds import chain, place
 
 def road_world(start: str = "a1", dropout: float = 0.0, readings: int = 1) -> World:
     roads = chain()
-    truth = Truth(np.arange(roads.n, dtype=np.float64))
+    truth = GroundTruth(np.arange(roads.n, dtype=np.float64))
     config = SensorConfig(noise_std=0.0, dropout=dropout, readings=readings)
     return World(roads, truth, SimulatedSensor(truth, config, 0), place(roads, start), 10.0)
 
 
-def run(player: Player, seconds: float, step: float = 0.5) -> list[Moment]:
+def run(player: SimulatedRobot, seconds: float, step: float = 0.5) -> list[Observation]:
     return [player.step(step) for _ in range(round(seconds / step))]
 
 
 def test_it_drives_at_its_speed_and_reads_in_the_second_half() -> None:
     world = road_world()
-    player = Player(world)
+    player = SimulatedRobot(world)
     goal = place(world.topology, "a2")
     player.go_to(goal)
     moments = run(player, 12.0)
@@ -42,7 +43,7 @@ def test_it_drives_at_its_speed_and_reads_in_the_second_half() -> None:
 
 
 def test_time_goes_on_while_the_probe_waits() -> None:
-    player = Player(road_world())
+    player = SimulatedRobot(road_world())
     moments = run(player, 3.0)
     assert moments[-1].stamp_ns == EPOCH_NS + 3_000_000_000
     assert {m.pose for m in moments} == {moments[0].pose}
@@ -51,7 +52,7 @@ def test_time_goes_on_while_the_probe_waits() -> None:
 
 def test_a_new_waypoint_on_the_way_is_driven_to_from_the_end_of_the_segment() -> None:
     world = road_world()
-    player = Player(world)
+    player = SimulatedRobot(world)
     player.go_to(place(world.topology, "a2"))
     run(player, 6.0)
     player.go_to(place(world.topology, "a3"))
@@ -63,7 +64,7 @@ def test_a_new_waypoint_on_the_way_is_driven_to_from_the_end_of_the_segment() ->
 
 def test_places_on_the_way_are_read_once_each() -> None:
     world = road_world()
-    player = Player(world)
+    player = SimulatedRobot(world)
     player.go_to(place(world.topology, "a3"))
     read = [r.location for m in run(player, 25.0) for r in m.readings]
     assert read == [place(world.topology, "a2"), place(world.topology, "a3")]
@@ -71,7 +72,7 @@ def test_places_on_the_way_are_read_once_each() -> None:
 
 def test_only_the_goal_is_read_when_told_so() -> None:
     world = road_world()
-    player = Player(world, on_the_way=False)
+    player = SimulatedRobot(world, on_the_way=False)
     player.go_to(place(world.topology, "a3"))
     read = [r.location for m in run(player, 25.0) for r in m.readings]
     assert read == [place(world.topology, "a3")]
@@ -79,7 +80,7 @@ def test_only_the_goal_is_read_when_told_so() -> None:
 
 def test_a_waypoint_sent_again_is_another_visit() -> None:
     world = road_world()
-    player = Player(world)
+    player = SimulatedRobot(world)
     goal = place(world.topology, "a2")
     player.go_to(goal)
     run(player, 12.0)
@@ -89,7 +90,7 @@ def test_a_waypoint_sent_again_is_another_visit() -> None:
 
 def test_dropouts_are_counted() -> None:
     world = road_world(dropout=1.0)
-    player = Player(world)
+    player = SimulatedRobot(world)
     player.go_to(place(world.topology, "a2"))
     assert not any(m.readings for m in run(player, 12.0))
     assert player.dropouts == 1
@@ -97,7 +98,7 @@ def test_dropouts_are_counted() -> None:
 
 def test_several_readings_a_visit() -> None:
     world = road_world(readings=3)
-    player = Player(world, readings=3)
+    player = SimulatedRobot(world, readings=3)
     player.go_to(place(world.topology, "a2"))
     assert sum(len(m.readings) for m in run(player, 12.0)) == 3
 
@@ -105,7 +106,7 @@ def test_several_readings_a_visit() -> None:
 @pytest.mark.parametrize("step", [0.1, 0.7, 5.0, 60.0])
 def test_readings_do_not_depend_on_the_steps(step: float) -> None:
     world = build_world(load_scenario("town"))
-    player = Player(world)
+    player = SimulatedRobot(world)
     values = []
     at = world.start
     for _ in range(3):
@@ -126,7 +127,7 @@ def test_readings_do_not_depend_on_the_steps(step: float) -> None:
 
 def test_waypoints_are_found_by_position_and_heading() -> None:
     world = road_world()
-    player = Player(world)
+    player = SimulatedRobot(world)
     for i, (x, y, heading) in enumerate(world.topology.goals):
         assert player.place_of(x, y, heading) == i
     assert player.place_of(50.0, 0.0, 0.0) is None
@@ -140,9 +141,9 @@ def test_no_way_is_said_and_survived(caplog: pytest.LogCaptureFixture, tmp_path:
         for n, x in (("p", 0.0), ("q", 500.0))
     )
     roads = Roads(RoadMap("parts", "map", parts))
-    truth = Truth(np.zeros(2))
+    truth = GroundTruth(np.zeros(2))
     world = World(roads, truth, SimulatedSensor(truth, SensorConfig(), 0), 0, 1.0)
-    player = Player(world)
+    player = SimulatedRobot(world)
     player.go_to(1)
     run(player, 2.0)
     assert "no way from p to q" in caplog.text

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import FieldConfig, build_truth
-from gp_active_sensing.sim.plume import MOST_PUFFS, PlumeConfig, PlumeField
+from gp_active_sensing.sim.fields.plume import MOST_PUFFS, PlumeConfig, PlumeField
 from gp_active_sensing.topology import make_grid
 
 TURNING: dict[str, Any] = {
@@ -101,7 +101,7 @@ def test_it_lies_downstream_and_follows_source_and_flow() -> None:
 def test_large_maps_are_done_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     field = PlumeField(PlumeConfig(**TURNING), PLACES)
     whole = field.at(300.0)
-    monkeypatch.setattr("gp_active_sensing.sim.plume._CELLS", 1)
+    monkeypatch.setattr("gp_active_sensing.sim.fields.plume._CELLS", 1)
     np.testing.assert_allclose(field.at(300.0), whole, rtol=1e-12)
 
 

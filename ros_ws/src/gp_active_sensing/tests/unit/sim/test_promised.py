@@ -13,8 +13,8 @@ from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.report import write_report
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
 from gp_active_sensing.util.wording import promised
 
@@ -100,12 +100,12 @@ def test_a_report_of_an_older_run_works_it_out(tmp_path: Path) -> None:
 
 def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
     from gp_active_sensing.records.summary import summarise
-    from gp_active_sensing.sim.mission import Mission
+    from gp_active_sensing.sim.mission import EventMission
     from gp_active_sensing.sim.world import build_loop, build_world
 
     scenario = scenario_from_mapping(SMALL)
     world = build_world(scenario)
-    mission = Mission(scenario, world, build_loop(scenario, world.topology))
+    mission = EventMission(scenario, world, build_loop(scenario, world.topology))
     while not mission.ended:
         mission.step()
         mission.finish_stage()

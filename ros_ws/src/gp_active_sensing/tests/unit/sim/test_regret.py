@@ -13,14 +13,9 @@ import pytest
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import Regret, objective_of, regret_of, regret_summary
-from gp_active_sensing.sim import (
-    Truth,
-    build_loop,
-    build_world,
-    run_scenario,
-    scenario_from_mapping,
-)
+from gp_active_sensing.sim import build_loop, build_world, run_scenario, scenario_from_mapping
 from tests.unit.sim.scenarios import mapping, scenario
 
 VALUES = np.array([1.0, 5.0, 2.0, 4.0])
@@ -28,7 +23,7 @@ GUESS = np.array([0.0, 1.0, 3.0, 2.0])
 UCB: dict[str, Any] = {"name": "gp_ucb"}
 
 
-class Moving(Truth):
+class Moving(GroundTruth):
     """The largest value is at the place of the second."""
 
     @property
@@ -40,7 +35,7 @@ class Moving(Truth):
 
 
 def test_each_stage_is_compared_with_the_best_place() -> None:
-    regret = Regret(Truth(VALUES), "maximise")
+    regret = Regret(GroundTruth(VALUES), "maximise")
     assert regret.stage(0, GUESS, 0.0) == {
         "regret": 4.0,
         "cumulative_regret": 4.0,
@@ -57,7 +52,7 @@ def test_each_stage_is_compared_with_the_best_place() -> None:
 
 
 def test_a_stage_without_a_reading_costs_nothing() -> None:
-    regret = Regret(Truth(VALUES), "maximise")
+    regret = Regret(GroundTruth(VALUES), "maximise")
     regret.stage(0, GUESS, 0.0)
     found = regret.stage(None, GUESS, 0.0)
     assert (found["regret"], found["cumulative_regret"]) == (None, 4.0)
@@ -65,7 +60,7 @@ def test_a_stage_without_a_reading_costs_nothing() -> None:
 
 
 def test_where_the_smallest_is_sought_the_sign_is_turned() -> None:
-    regret = Regret(Truth(VALUES), "minimise")
+    regret = Regret(GroundTruth(VALUES), "minimise")
     found = regret.stage(1, GUESS, 0.0)
     assert (found["regret"], found["recommended"], found["recommended_regret"]) == (4.0, 0, 0.0)
 
@@ -78,9 +73,9 @@ def test_a_field_that_changes_is_compared_with_as_it_is() -> None:
 
 
 def test_it_goes_on_after_the_stages_of_an_earlier_process() -> None:
-    regret = Regret(Truth(VALUES), "maximise")
+    regret = Regret(GroundTruth(VALUES), "maximise")
     records = [regret.stage(went, GUESS, 0.0) for went in (0, 2, None)]
-    again = Regret(Truth(VALUES), "maximise")
+    again = Regret(GroundTruth(VALUES), "maximise")
     again.go_on(records)
     assert again.stage(3, GUESS, 0.0) == regret.stage(3, GUESS, 0.0)
     again.go_on([])
@@ -186,15 +181,15 @@ def test_there_is_no_bound_for_a_field_that_changes(tmp_path: Path) -> None:
 
 
 def test_nothing_read_at_all_has_no_summary() -> None:
-    regret = Regret(Truth(VALUES), "maximise")
+    regret = Regret(GroundTruth(VALUES), "maximise")
     records = [regret.stage(None, GUESS, 0.0)]
-    assert regret_summary(records, Truth(VALUES), "abcd", "maximise", 0.0) == {}
+    assert regret_summary(records, GroundTruth(VALUES), "abcd", "maximise", 0.0) == {}
 
 
 def test_the_one_found_is_said_to_be_the_best() -> None:
-    regret = Regret(Truth(VALUES), "maximise")
+    regret = Regret(GroundTruth(VALUES), "maximise")
     records = [regret.stage(1, VALUES, 0.0)]
-    found = regret_summary(records, Truth(VALUES), "abcd", "maximise", 0.0)
+    found = regret_summary(records, GroundTruth(VALUES), "abcd", "maximise", 0.0)
     assert (found["recommended"], found["best"], found["recommended_regret"]) == ("b", "b", 0.0)
     assert math.isclose(found["best_value"], 5.0)
 

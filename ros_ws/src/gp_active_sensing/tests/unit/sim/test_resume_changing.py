@@ -11,8 +11,8 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import build_loop, build_world, run_scenario
 from tests.unit.sim.scenarios import GRID, scenario
 from tests.unit.sim.test_resume import cut, final, without_times

@@ -15,16 +15,16 @@ from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.work import STAGE_KEYS
 from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.metrics import LEVELS
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.scores import NO_SCORES, SCORES, Scorer
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import (
     FieldConfig,
     SensorConfig,
     SimulatedSensor,
-    Truth,
     build_truth,
     run_scenario,
 )
@@ -54,7 +54,7 @@ def drawn(n: int, seed: int) -> np.ndarray:
 def test_a_belief_that_is_right_covers_what_it_says() -> None:
     n, found = 80, []
     for seed in range(60):
-        truth = Truth(drawn(n, seed))
+        truth = GroundTruth(drawn(n, seed))
         sensor = SimulatedSensor(truth, SensorConfig(noise_std=0.5), seed)
         belief = believed(n)
         for place in range(0, n, 4):
@@ -68,7 +68,7 @@ def test_a_belief_that_is_right_covers_what_it_says() -> None:
 
 
 def test_noise_that_is_too_small_is_seen_in_new_readings_only() -> None:
-    truth = Truth(drawn(80, 1))
+    truth = GroundTruth(drawn(80, 1))
     belief = believed(80, noise_std=0.05)
     exact = Scorer(truth, SimulatedSensor(truth, SensorConfig(noise_std=0.05), 0)).of(belief, 0.0)
     rough = Scorer(truth, SimulatedSensor(truth, SensorConfig(noise_std=9.0), 0)).of(belief, 0.0)
@@ -88,7 +88,7 @@ def test_noise_that_is_too_small_is_seen_in_new_readings_only() -> None:
     ],
 )
 def test_the_chance_of_a_reading_is_the_share_of_the_readings(given: dict[str, Any]) -> None:
-    truth = Truth(np.linspace(0.0, 1.0, 5))
+    truth = GroundTruth(np.linspace(0.0, 1.0, 5))
     sensor = SimulatedSensor(truth, SensorConfig(**given), 3)
     low, high = truth.at(0.0) - np.array([9.0, 0.5, 0.1, 1.0, -0.1]), truth.at(0.0) + 0.5
     chance = sensor.chance(truth.at(0.0), low, high)
@@ -100,14 +100,14 @@ def test_the_chance_of_a_reading_is_the_share_of_the_readings(given: dict[str, A
 
 def test_a_sensor_that_says_its_variance_is_believed() -> None:
     """The interval for a reading is then made with the variance that it will bring."""
-    truth = Truth(drawn(80, 2))
+    truth = GroundTruth(drawn(80, 2))
     config = SensorConfig(noise_std=3.0, report_variance=True)
     scores = Scorer(truth, SimulatedSensor(truth, config, 0)).of(believed(80, noise_std=0.05), 0.0)
     assert scores["reading_coverage_90"] == pytest.approx(0.9, abs=0.03)
 
 
 def test_logarithms_are_covered_as_well() -> None:
-    truth = Truth(np.exp(drawn(80, 3) - 10.0))
+    truth = GroundTruth(np.exp(drawn(80, 3) - 10.0))
     belief = believed(80, transform=LOG)
     belief.observe(0, 1.0)
     scores = Scorer(truth, SimulatedSensor(truth, SensorConfig(noise_std=0.01), 0)).of(belief, 0.0)
@@ -116,7 +116,7 @@ def test_logarithms_are_covered_as_well() -> None:
 
 
 def test_nothing_is_said_where_nothing_is_left_or_nothing_reads() -> None:
-    truth = Truth(np.arange(3.0))
+    truth = GroundTruth(np.arange(3.0))
     belief = believed(3)
     assert Scorer(truth).of(belief, 0.0)["reading_coverage_50"] is None
     assert Scorer(truth).of(belief, 0.0)["coverage_50"] is not None

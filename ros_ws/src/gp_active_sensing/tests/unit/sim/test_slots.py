@@ -11,19 +11,13 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
-from gp_active_sensing.sim import (
-    FieldConfig,
-    Truth,
-    build_truth,
-    build_world,
-    load_scenario,
-    run_scenario,
-)
-from gp_active_sensing.sim.slots import Slot, slot_in
+from gp_active_sensing.sim import FieldConfig, build_truth, build_world, load_scenario, run_scenario
+from gp_active_sensing.sim.fields.slots import Slot, slot_in
 from gp_active_sensing.topology import make_line
 from tests.unit.sim.scenarios import GRID, scenario
 
@@ -37,12 +31,12 @@ XML = """<meandata>
 </meandata>"""
 
 
-def truth_of(path: Path, text: str | bytes, **more: Any) -> Truth:
+def truth_of(path: Path, text: str | bytes, **more: Any) -> GroundTruth:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return build_truth(FieldConfig(kind="table", file=str(path), **more), LINE, 0)
 
 
-def slotted(tmp_path: Path, text: str = TABLE, **more: Any) -> Truth:
+def slotted(tmp_path: Path, text: str = TABLE, **more: Any) -> GroundTruth:
     return truth_of(tmp_path / "t.csv", text, **{"value_columns": ("v_[0-9]*",), **more})
 
 

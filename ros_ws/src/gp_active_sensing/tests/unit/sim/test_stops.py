@@ -13,7 +13,7 @@ from gp_active_sensing.experiments.metrics import stages_until
 from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.rehearsal import Rehearsal
+from gp_active_sensing.sim.rehearsal import SimulationRunner
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 CLOCK = {"kind": "formula", "formula": "t"}
@@ -107,7 +107,7 @@ def test_places_on_the_way_are_read_in_passing() -> None:
 
 @pytest.mark.parametrize("stop", [60.0, 400.0])
 def test_the_mission_of_the_nodes_waits_for_it(stop: float) -> None:
-    played = Rehearsal(stopping(stop), period=0.5)
+    played = SimulationRunner(stopping(stop), period=0.5)
     assert played.run(4000.0)
     assert played.mission.loop.counts["missed"] == 0
     assert not played.mission.loop.blocked

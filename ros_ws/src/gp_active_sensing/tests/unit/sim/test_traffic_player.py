@@ -12,8 +12,8 @@ import pytest
 
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.sim import World, build_world, load_scenario
-from gp_active_sensing.sim.player import EPOCH_NS, Moment
-from gp_active_sensing.sim.traffic_player import TrafficPlayer
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation
+from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from tests.sumo import flow, parked_at, ring, write_cars
 
 pytestmark = pytest.mark.heavy("sumo")
@@ -30,14 +30,14 @@ def world(tmp_path: Path) -> Iterator[World]:
     built.traffic.close()
 
 
-def go(player: TrafficPlayer, world: World, name: str) -> None:
+def go(player: TrafficRobot, world: World, name: str) -> None:
     x, y, heading = world.topology.goals[world.topology.names.index(name)]
     place = player.place_of(x, y, heading)
     assert place is not None
     player.go_to(place)
 
 
-def until_there(player: TrafficPlayer, most: float = 300.0) -> list[Moment]:
+def until_there(player: TrafficRobot, most: float = 300.0) -> list[Observation]:
     moments = [player.step(STEP)]
     while moments[-1].stamp_ns < EPOCH_NS + 1e9 * most:
         moments.append(player.step(STEP))
@@ -50,8 +50,8 @@ def until_there(player: TrafficPlayer, most: float = 300.0) -> list[Moment]:
     return moments
 
 
-def drive_around(player: TrafficPlayer, world: World, names: list[str]) -> list[Moment]:
-    moments: list[Moment] = []
+def drive_around(player: TrafficRobot, world: World, names: list[str]) -> list[Observation]:
+    moments: list[Observation] = []
     for name in names:
         go(player, world, name)
         moments += until_there(player)
@@ -59,7 +59,7 @@ def drive_around(player: TrafficPlayer, world: World, names: list[str]) -> list[
 
 
 def test_readings_are_taken_while_the_pose_is_on_the_road(world: World) -> None:
-    player = TrafficPlayer(world)
+    player = TrafficRobot(world)
     names = ["ab", "cd", "da", "ab", "be", "ba"]
     moments = drive_around(player, world, names)
     poses = {moment.stamp_ns: moment.pose for moment in moments}
@@ -80,7 +80,7 @@ def test_readings_are_taken_while_the_pose_is_on_the_road(world: World) -> None:
 
 
 def test_poses_go_forward_and_do_not_jump(world: World) -> None:
-    player = TrafficPlayer(world)
+    player = TrafficRobot(world)
     moments = drive_around(player, world, ["ab", "bc", "cd"])
     xy = np.array([moment.pose[:2] for moment in moments])
     steps = np.hypot(*np.diff(xy, axis=0).T)
@@ -92,7 +92,7 @@ def test_poses_go_forward_and_do_not_jump(world: World) -> None:
 
 
 def test_without_a_waypoint_it_stands_and_traffic_goes_on(world: World) -> None:
-    player = TrafficPlayer(world)
+    player = TrafficRobot(world)
     assert world.traffic is not None
     first = player.step(STEP)
     for _ in range(100):
@@ -105,7 +105,7 @@ def test_without_a_waypoint_it_stands_and_traffic_goes_on(world: World) -> None:
 
 
 def test_a_waypoint_sent_again_gives_the_speed_again(world: World) -> None:
-    player = TrafficPlayer(world, readings=2)
+    player = TrafficRobot(world, readings=2)
     moments = drive_around(player, world, ["ab"])
     values = [r.value for m in moments for r in m.readings]
     assert len(values) == 2
@@ -115,7 +115,7 @@ def test_a_waypoint_sent_again_gives_the_speed_again(world: World) -> None:
 
 
 def test_only_the_goal_is_read_when_told_so(world: World) -> None:
-    player = TrafficPlayer(world, on_the_way=False)
+    player = TrafficRobot(world, on_the_way=False)
     moments = drive_around(player, world, ["cd"])
     names = [world.topology.names[r.location or 0] for m in moments for r in m.readings]
     assert names == ["cd"]
@@ -124,7 +124,7 @@ def test_only_the_goal_is_read_when_told_so(world: World) -> None:
 def test_a_blocked_road_ends_at_the_waypoint_without_a_reading(tmp_path: Path) -> None:
     cars = write_cars(tmp_path / "cars.xml", parked_at("bc"))
     world = build_world(ring(routes=[cars], begin=60.0, patience=100.0))
-    player = TrafficPlayer(world)
+    player = TrafficRobot(world)
     moments = drive_around(player, world, ["bc"])
     assert [world.topology.names[r.location or 0] for m in moments for r in m.readings] == ["ab"]
     assert player.dropouts == 1
@@ -135,13 +135,13 @@ def test_a_blocked_road_ends_at_the_waypoint_without_a_reading(tmp_path: Path) -
 
 def test_it_needs_a_world_with_traffic() -> None:
     with pytest.raises(ValueError, match="expected a world with live traffic"):
-        TrafficPlayer(build_world(load_scenario("lake")))
+        TrafficRobot(build_world(load_scenario("lake")))
 
 
 def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from gp_active_sensing.mission import build
+    from gp_active_sensing.mission import factory as build
 
     scenario: dict[str, Any] = {"field": {"kind": "sumo"}}
     assert build._is_live(scenario)

@@ -8,8 +8,9 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
-from gp_active_sensing.sim.truth import Truth, build_truth
+from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import make_line
 
 LINE = make_line(6, 1.0)
@@ -90,7 +91,7 @@ def test_a_table_that_is_not_text(tmp_path: Path) -> None:
 # -- sensor ----------------------------------------------------------------------------------------
 
 TRUTH = np.linspace(10.0, 20.0, 200)
-STILL = Truth(TRUTH)
+STILL = GroundTruth(TRUTH)
 
 
 def readings(config: SensorConfig, seed: int = 1) -> list[float | None]:

@@ -14,8 +14,8 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.events import home_event, home_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
 from gp_active_sensing.types import Cost, Plan
 from tests.journals import write_events

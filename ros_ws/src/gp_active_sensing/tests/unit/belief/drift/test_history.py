@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.drift.ageing import FRACTION, Ageing
-from gp_active_sensing.belief.drift.history import History
+from gp_active_sensing.belief.drift.history import DatedReadings
 
 KINDS = {
     "rate": DriftConfig(kind="injection", rate=0.05),
@@ -34,7 +34,7 @@ def belief_with(drift: DriftConfig, n: int = 6):
 @pytest.mark.parametrize("name", KINDS)
 def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
     """200 readings a time constant, for 250 time constants."""
-    history = History(2, Ageing(KINDS[name], 0.2))
+    history = DatedReadings(2, Ageing(KINDS[name], 0.2))
     most = 0
     for i in range(50_000):
         history.prune()

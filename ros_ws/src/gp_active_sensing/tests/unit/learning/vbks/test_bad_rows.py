@@ -11,8 +11,8 @@ import pytest
 
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -22,8 +22,8 @@ SMALL = VbksConfig(
 KERNELS = (parse("SE"), parse("LIN×PER"))
 
 
-def made(X: np.ndarray, y: np.ndarray) -> Rows:
-    return Rows(X, y, tuple("xyzuvw"[: X.shape[1]]), "speed", "some rows")
+def made(X: np.ndarray, y: np.ndarray) -> Dataset:
+    return Dataset(X, y, tuple("xyzuvw"[: X.shape[1]]), "speed", "some rows")
 
 
 def noisy(X: np.ndarray, seed: int = 0) -> np.ndarray:

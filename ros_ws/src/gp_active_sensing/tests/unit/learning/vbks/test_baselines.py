@@ -13,20 +13,20 @@ from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel
 from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse, sentences
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks.config import VbksConfig
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Task
 
 needs_torch = pytest.mark.heavy("learn")
 
 
-def wave(n: int = 80, *, seed: int = 0, shift: float = 40.0, unit: float = 5.0) -> Rows:
+def wave(n: int = 80, *, seed: int = 0, shift: float = 40.0, unit: float = 5.0) -> Dataset:
     """Return noisy readings of a smooth field in some unit, away from zero."""
     rng = np.random.default_rng([5, seed])
     X = rng.uniform(100.0, 130.0, size=(n, 1))
     y = np.sin(X[:, 0] / 3.0) + 0.1 * rng.normal(size=n)
-    return Rows(X, shift + unit * y, ("x",), "temperature", "a wave")
+    return Dataset(X, shift + unit * y, ("x",), "temperature", "a wave")
 
 
 def truth(X: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def task(name: str, n: int = 12, seed: int = 0) -> Task:
 @needs_torch
 @pytest.mark.parametrize("name", ["SE", "PER×LIN", "RQ+LIN", "(MAT12+PER)×RQ", "MAT52"])
 def test_the_log_posterior_and_its_derivatives(name: str) -> None:
-    from gp_active_sensing.learning.vbks.exact import Posterior
+    from gp_active_sensing.learning.kernel_selection.exact import Posterior
 
     of = task(name)
     posterior = Posterior(of.composite, of.X, of.y, of.floor)
@@ -69,7 +69,7 @@ def test_the_log_posterior_and_its_derivatives(name: str) -> None:
 @needs_torch
 def test_laplace_is_near_the_evidence_by_quadrature() -> None:
     """With many rows log p(θ|y) is nearly a parabola."""
-    from gp_active_sensing.learning.vbks.exact import fit_exact
+    from gp_active_sensing.learning.kernel_selection.exact import fit_exact
 
     rng = np.random.default_rng(3)
     X = np.sort(rng.uniform(-2.0, 2.0, size=(60, 1)), axis=0)
@@ -84,7 +84,7 @@ def test_laplace_is_near_the_evidence_by_quadrature() -> None:
 
 @needs_torch
 def test_the_most_probable_parameters_are_found() -> None:
-    from gp_active_sensing.learning.vbks.exact import Posterior, fit_exact
+    from gp_active_sensing.learning.kernel_selection.exact import Posterior, fit_exact
 
     of = task("PER+SE", n=30, seed=2)
     found = fit_exact(of.composite, of.X, of.y, floor=of.floor)
@@ -101,11 +101,15 @@ def test_the_most_probable_parameters_are_found() -> None:
 
 @needs_torch
 def test_a_choice_is_the_kernel_that_made_the_rows() -> None:
-    from gp_active_sensing.learning.vbks.baselines import bic_choice, exact_choice, laplace_choice
+    from gp_active_sensing.learning.kernel_selection.baselines import (
+        bic_choice,
+        exact_choice,
+        laplace_choice,
+    )
 
     rng = np.random.default_rng(8)
     X = rng.uniform(-3.0, 3.0, size=(60, 1))
-    rows = Rows(X, 2.0 * X[:, 0] + 0.2 * rng.normal(size=60), ("x",), "v", "a line")
+    rows = Dataset(X, 2.0 * X[:, 0] + 0.2 * rng.normal(size=60), ("x",), "v", "a line")
     kernels = sentences(1)
     for choose, criterion in ((laplace_choice, "laplace"), (bic_choice, "bic")):
         choice = choose(rows, kernels, 50, 1)
@@ -121,7 +125,7 @@ def test_a_choice_is_the_kernel_that_made_the_rows() -> None:
 @needs_torch
 def test_an_exact_prediction_is_that_of_the_textbook() -> None:
     """In given units, with the inverse of the whole matrix. [Rasmussen2006, Eqs. 2.25-2.26]."""
-    from gp_active_sensing.learning.vbks.baselines import exact_choice
+    from gp_active_sensing.learning.kernel_selection.baselines import exact_choice
 
     rows = wave()
     choice = exact_choice(rows, [parse("SE")], 60, 4)
@@ -146,8 +150,8 @@ def test_an_exact_prediction_is_that_of_the_textbook() -> None:
 
 @needs_torch
 def test_kernels_without_a_covariance_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gp_active_sensing.learning.vbks import exact
-    from gp_active_sensing.learning.vbks.baselines import exact_choice
+    from gp_active_sensing.learning.kernel_selection import exact
+    from gp_active_sensing.learning.kernel_selection.baselines import exact_choice
 
     kind = exact.fit_exact
 
@@ -175,7 +179,7 @@ def test_the_svgp_learns_and_its_bound_is_below_ours_at_the_same_place() -> None
     """For one θ and one U: with q(u) at its best ours is theirs, or a little more."""
     import torch
 
-    from gp_active_sensing.learning.vbks.baselines import svgp_se
+    from gp_active_sensing.learning.kernel_selection.baselines import svgp_se
 
     rows = wave()
     found = svgp_se(rows, SMALL)
@@ -201,7 +205,7 @@ def test_the_svgp_learns_and_its_bound_is_below_ours_at_the_same_place() -> None
 
 @needs_torch
 def test_the_svgp_is_reproducible_and_starts_again() -> None:
-    from gp_active_sensing.learning.vbks.baselines import svgp_se
+    from gp_active_sensing.learning.kernel_selection.baselines import svgp_se
 
     rows = wave(40)
     config = VbksConfig(inducing=6, batch=16, iterations=30, restarts=2)
@@ -210,7 +214,7 @@ def test_the_svgp_is_reproducible_and_starts_again() -> None:
     assert len(one.losses) == 30
     with pytest.raises(ConfigError, match="float64, got float32"):
         svgp_se(rows, VbksConfig(dtype="float32", hyperparameters="point"))
-    flat = Rows(rows.inputs, np.full(40, 3.0), ("x",), "v", "a flat field")
+    flat = Dataset(rows.inputs, np.full(40, 3.0), ("x",), "v", "a flat field")
     with pytest.raises(ReadingError, match="a flat field"):
         svgp_se(flat, config)
 
@@ -248,7 +252,11 @@ def model() -> KernelModel:
 
 
 def test_one_kernel_of_a_model() -> None:
-    from gp_active_sensing.learning.vbks.baselines import best_kernel, only, random_kernel
+    from gp_active_sensing.learning.kernel_selection.baselines import (
+        best_kernel,
+        only,
+        random_kernel,
+    )
 
     whole = model()
     X = np.linspace(0.0, 10.0, 7)[:, None]
@@ -271,12 +279,12 @@ def test_one_kernel_of_a_model() -> None:
 
 def test_a_constant(tmp_path: Path) -> None:
     """Far from zero and on disk: nothing cancels, nothing is copied."""
-    from gp_active_sensing.learning.vbks.baselines import constant
+    from gp_active_sensing.learning.kernel_selection.baselines import constant
 
     values = 1e6 + np.random.default_rng(0).normal(size=70_000)
     np.save(tmp_path / "y.npy", values)
     stored = np.load(tmp_path / "y.npy", mmap_mode="r")
-    rows = Rows(np.zeros((70_000, 1)), stored, ("x",), "v", "a file")
+    rows = Dataset(np.zeros((70_000, 1)), stored, ("x",), "v", "a file")
     mean, variance = constant(rows).predict(np.zeros((3, 1)), noisy=True)
     np.testing.assert_allclose(mean, values.mean(), rtol=1e-12)
     np.testing.assert_allclose(variance, values.var(ddof=1), rtol=1e-6)

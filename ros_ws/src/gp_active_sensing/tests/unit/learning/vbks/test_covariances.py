@@ -10,7 +10,7 @@ import pytest
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MATERN, parse, sentences
-from gp_active_sensing.learning.vbks.group import order_by_shape
+from gp_active_sensing.learning.kernel_selection.group import order_by_shape
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -29,7 +29,7 @@ class Stack:
     def __init__(self, d: int, n: int = 6, m: int = 5) -> None:
         import torch
 
-        from gp_active_sensing.learning.vbks.covariances import Covariances
+        from gp_active_sensing.learning.kernel_selection.covariances import Covariances
 
         made = [Composite(e, d) for e in KERNELS]
         self.composites = [made[k] for k in order_by_shape(made)]
@@ -98,7 +98,7 @@ def test_slopes_are_finite_where_inputs_coincide() -> None:
 
 
 def test_one_shape_follows_another() -> None:
-    from gp_active_sensing.learning.vbks.group import shape_of
+    from gp_active_sensing.learning.kernel_selection.group import shape_of
 
     composites = [Composite(e, 1) for e in KERNELS]
     order = order_by_shape(composites)

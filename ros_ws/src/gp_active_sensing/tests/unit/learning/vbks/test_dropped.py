@@ -13,8 +13,8 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -25,17 +25,17 @@ SMALL = VbksConfig(
 )  # fmt: skip
 
 
-def rows() -> Rows:
+def rows() -> Dataset:
     rng = np.random.default_rng(10)
     X = rng.uniform(-5.0, 5.0, size=(60, 1))
-    return Rows(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=60), ("x",), "v", "made rows")
+    return Dataset(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=60), ("x",), "v", "made rows")
 
 
 @pytest.fixture
 def last_pass_spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exact bound of LIN after the first stage is not finite; all its estimates are."""
-    from gp_active_sensing.learning.vbks.optimiser import Optimiser
-    from gp_active_sensing.learning.vbks.training import Training
+    from gp_active_sensing.learning.kernel_selection.optimiser import Optimiser
+    from gp_active_sensing.learning.kernel_selection.training import Training
 
     conclude, bound = Training._conclude, Optimiser.bound
 
@@ -68,7 +68,7 @@ def test_the_reason_is_that_and_not_what_went_well_before() -> None:
 
 @pytest.mark.usefixtures("last_pass_spoilt")
 def test_a_finished_checkpoint_has_a_bound_for_every_stage(tmp_path: Path) -> None:
-    from gp_active_sensing.learning.vbks.checkpoint import finished_in
+    from gp_active_sensing.learning.kernel_selection.checkpoint import finished_in
 
     select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path)
     (file,) = tmp_path.glob("group-*.npz")

@@ -13,8 +13,8 @@ import pytest
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection import Progress, VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -30,11 +30,11 @@ SMALL = VbksConfig(
 KERNELS = tuple(parse(name) for name in ("SE", "LIN+SE", "LIN×PER"))
 
 
-def rows(n: int = 64, names: tuple[str, ...] = ("x",)) -> Rows:
+def rows(n: int = 64, names: tuple[str, ...] = ("x",)) -> Dataset:
     rng = np.random.default_rng([10, len(names)])
     X = rng.uniform(-5.0, 5.0, size=(400, len(names)))
     y = np.sin(1.3 * X[:, 0]) + 0.2 * X[:, -1] + 0.1 * rng.normal(size=400)
-    return Rows(X[:n], y[:n], names, "v", "made rows")
+    return Dataset(X[:n], y[:n], names, "v", "made rows")
 
 
 def same(a: KernelModel, b: KernelModel) -> None:
@@ -114,7 +114,7 @@ def test_resuming_what_is_done_gives_it_again(whole: KernelModel, tmp_path: Path
 
 
 def test_a_resumed_drop_is_still_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gp_active_sensing.learning.vbks import covariances
+    from gp_active_sensing.learning.kernel_selection import covariances
 
     right = covariances._correlation
 
@@ -258,7 +258,7 @@ def test_stopped_while_the_last_pass_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When all kernels have converged the checkpoint has none left to optimise."""
-    from gp_active_sensing.learning.vbks.training import Training
+    from gp_active_sensing.learning.kernel_selection.training import Training
 
     eager = dataclasses.replace(SMALL, patience=1, tolerance=10.0, stages=(1.0,))
     wanted = select_kernels(rows(), KERNELS, eager)
@@ -277,7 +277,7 @@ def test_a_bound_that_was_once_not_finite_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gp_active_sensing.kernel_model import read_model, write_model
-    from gp_active_sensing.learning.vbks.optimiser import Optimiser
+    from gp_active_sensing.learning.kernel_selection.optimiser import Optimiser
 
     right, calls = Optimiser.bound, []
 
@@ -306,7 +306,7 @@ def test_an_input_that_does_not_vary_has_no_unit() -> None:
     given = rows()
     X = np.column_stack([given.inputs, np.full(len(given), 0.1)])
     model = select_kernels(
-        Rows(X, given.outputs, (*given.input_names, "c"), "v", "made rows"), KERNELS[:1], SMALL
+        Dataset(X, given.outputs, (*given.input_names, "c"), "v", "made rows"), KERNELS[:1], SMALL
     )
     assert model.scaling.input_scale[-1] == 1.0
     mean, _ = model.predict(X[:5])

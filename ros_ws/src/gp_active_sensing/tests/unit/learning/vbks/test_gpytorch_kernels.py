@@ -38,7 +38,7 @@ def worst(found: np.ndarray, wanted: np.ndarray) -> float:
 def test_the_covariance_is_that_of_the_composite(d: int) -> None:
     import torch
 
-    from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch, theta_of
+    from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import as_gpytorch, theta_of
 
     rng = np.random.default_rng(d)
     X, Z = rng.normal(size=(7, d)), rng.normal(size=(5, d))
@@ -62,7 +62,7 @@ def test_sums_and_products_are_exact_where_gpytorch_s_own_are_not() -> None:
     """Matrices of rank 1: factors with jitter would not give their product."""
     import torch
 
-    from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch
+    from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import as_gpytorch
 
     composite = Composite(parse("LIN×LIN×LIN"), 1)
     theta = np.array([0.0, 1.0, -0.5, 0.2, -0.4])
@@ -74,7 +74,7 @@ def test_sums_and_products_are_exact_where_gpytorch_s_own_are_not() -> None:
 
 
 def test_every_parameter_has_one_place() -> None:
-    from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch, bindings
+    from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import as_gpytorch, bindings
 
     for expression in (*LEVEL3, *OTHERS):
         composite = Composite(expression, 2)
@@ -94,7 +94,7 @@ def log_prior(composite: Composite, theta: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", ["(PER+RQ)×LIN", "PER×LIN×SE", "MAT32", "LIN"])
 def test_priors_are_those_of_the_composite(name: str) -> None:
-    from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch, likelihood
+    from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import as_gpytorch, likelihood
 
     composite = Composite(parse(name), 3)
     theta = drawn(composite, 5)
@@ -115,7 +115,7 @@ def test_priors_are_those_of_the_composite(name: str) -> None:
 def test_hyper_parameters_can_be_drawn_from_their_priors() -> None:
     import torch
 
-    from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch, theta_of
+    from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import as_gpytorch, theta_of
 
     composite = Composite(parse("PER×LIN×RQ"), 2)
     kernel = as_gpytorch(composite)
@@ -136,7 +136,7 @@ def test_hyper_parameters_can_be_drawn_from_their_priors() -> None:
 def test_a_kernel_can_be_copied_and_has_slopes() -> None:
     import torch
 
-    from gp_active_sensing.learning.vbks.gpytorch_kernels import as_gpytorch, bindings
+    from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import as_gpytorch, bindings
 
     composite = Composite(parse("(PER+RQ)×LIN"), 2)
     theta = drawn(composite, 2)

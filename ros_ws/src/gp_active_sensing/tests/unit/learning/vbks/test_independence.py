@@ -12,8 +12,8 @@ import pytest
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import Expression, parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks import Progress, VbksConfig, select_kernels
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection import Progress, VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -23,11 +23,11 @@ SMALL = VbksConfig(
 KERNELS = tuple(parse(name) for name in ("SE", "RQ", "PER", "LIN+SE", "LIN×PER"))
 
 
-def rows(n: int = 48, d: int = 1, seed: int = 0) -> Rows:
+def rows(n: int = 48, d: int = 1, seed: int = 0) -> Dataset:
     rng = np.random.default_rng([9, seed])
     X = rng.uniform(-5.0, 5.0, size=(n, d))
     y = np.sin(1.3 * X[:, 0]) + 0.2 * X[:, -1] + 0.1 * rng.normal(size=n)
-    return Rows(X, y, tuple("xyz"[:d]), "v", "made rows")
+    return Dataset(X, y, tuple("xyz"[:d]), "v", "made rows")
 
 
 def learned(expressions: Any, config: VbksConfig = SMALL, **options: Any) -> dict[str, KernelFit]:
@@ -95,7 +95,7 @@ def test_two_processes_give_what_one_gives(together: dict[str, KernelFit]) -> No
 @pytest.fixture
 def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """RQ has a covariance that is no number, from some evaluation on."""
-    from gp_active_sensing.learning.vbks import covariances
+    from gp_active_sensing.learning.kernel_selection import covariances
 
     right = covariances._correlation
     after = [0]
@@ -143,7 +143,7 @@ def test_a_kernel_that_recovers_is_kept(
     together: dict[str, KernelFit], broken_rq: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not a number once, in the middle: the others as they were, and RQ not lost."""
-    from gp_active_sensing.learning.vbks import covariances
+    from gp_active_sensing.learning.kernel_selection import covariances
 
     broken = covariances._correlation
     broken_rq[0] = 10**9
@@ -209,7 +209,7 @@ def test_single_precision_is_near_double() -> None:
 
 def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Converged as a point, at the fourth estimate; then there are three before the limit."""
-    from gp_active_sensing.learning.vbks import plateau
+    from gp_active_sensing.learning.kernel_selection import schedule as plateau
 
     monkeypatch.setattr(plateau, "CUTS", 1)
     config = dataclasses.replace(

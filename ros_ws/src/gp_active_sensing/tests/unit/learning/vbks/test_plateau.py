@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.rows import Rows
-from gp_active_sensing.learning.vbks import VbksConfig, select_kernels
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
 SMALL = VbksConfig(inducing=8, batch=100, restarts=1, iterations=1000, evaluate_every=50)
 
 
-def rows() -> Rows:
+def rows() -> Dataset:
     rng = np.random.default_rng(4)
     X = rng.uniform(-5.0, 5.0, size=(400, 1))
-    return Rows(X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=400), ("x",), "v", "made rows")
+    return Dataset(X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=400), ("x",), "v", "made rows")
 
 
 @pytest.mark.parametrize("hyperparameters", ["full", "point"])

@@ -7,7 +7,7 @@ import pytest
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.vbks import VbksConfig
+from gp_active_sensing.learning.kernel_selection import VbksConfig
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.heavy("learn")
 def chosen(name: str, restarts: int, seed: int = 0) -> list[int]:
     import torch
 
-    from gp_active_sensing.learning.vbks.starts import best_starts
+    from gp_active_sensing.learning.kernel_selection.starts import best_starts
 
     rng = np.random.default_rng(3)
     X = np.sort(rng.normal(size=(120, 1)), axis=0)
@@ -27,7 +27,7 @@ def chosen(name: str, restarts: int, seed: int = 0) -> list[int]:
 
 
 def test_they_are_as_many_as_asked_for_and_apart() -> None:
-    from gp_active_sensing.learning.vbks.state import start_of
+    from gp_active_sensing.learning.kernel_selection.state import start_of
 
     numbers = chosen("PER+SE", 5)
     assert len(set(numbers)) == len(numbers) == 5
@@ -39,7 +39,7 @@ def test_they_are_as_many_as_asked_for_and_apart() -> None:
 
 def test_the_best_is_short_where_the_field_is_wiggly() -> None:
     """A wave of length 1 wants a length-scale well below that of the prior's median, 1."""
-    from gp_active_sensing.learning.vbks.state import start_of
+    from gp_active_sensing.learning.kernel_selection.state import start_of
 
     kernel = Composite(parse("SE"), 1)
     lengths = [start_of(kernel, n, 0)[kernel.where("length_scale")[0]] for n in chosen("SE", 3)]

@@ -16,8 +16,8 @@ def test_a_row_with_a_weight_is_so_many_rows(whitened: bool) -> None:
     """Of all three sums, the trace among them, which two inducing inputs leave large."""
     import torch
 
-    from gp_active_sensing.learning.vbks.covariances import Covariances
-    from gp_active_sensing.learning.vbks.local_elbo import collapsed, sums
+    from gp_active_sensing.learning.kernel_selection.covariances import Covariances
+    from gp_active_sensing.learning.kernel_selection.local_elbo import collapsed, sums
 
     kernel = Composite(parse("SE"), 1)
     covariances = Covariances([kernel], torch.device("cpu"))

@@ -14,7 +14,7 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import READINGS_SPENT
-from gp_active_sensing.planning.reach import NOTHING_IN_REACH
+from gp_active_sensing.planning.reachability import NOTHING_IN_REACH
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
 from tests.unit.planning.batches.worlds import (

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.fitting import densest_rows, rows_that_fit
 from gp_active_sensing.planning.routes.follow import fits, trip_of
@@ -135,7 +135,7 @@ def test_sparse_rows_make_an_even_lattice() -> None:
 def test_what_fits_a_budget_fits(budget: Budget, moves: str) -> None:
     obstacles = [((5.0, 3.0), (7.0, 6.0))]
     grid = make_grid(11, 8, 1.0, neighbours=8, moves=moves, speed=0.5, obstacles=obstacles)
-    allowance = Allowance(grid, budget)
+    allowance = BudgetConstraint(grid, budget)
     ground, unread = Ground(grid), all_unread(grid)
     found = list(rows_that_fit(ground, 30, budget, unread))
     assert len(found) >= 8

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.allowance import Allowance
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.follow import (
     Course,
     fits,
@@ -102,7 +102,7 @@ def test_what_is_told_of_fits_the_budget_and_the_way_home(
     plan = next_plan([1, 2, 3, 4, 5, 11, 17, 23], read(GRID, 0), GRID, 0, remaining=budget)
     assert plan is not None
     assert plan.waypoints == waypoints
-    allowance = Allowance(GRID, budget)
+    allowance = BudgetConstraint(GRID, budget)
     assert allowance.allows(plan.path[-1], plan.cost)
 
 
@@ -150,15 +150,15 @@ def test_a_trip_counts_what_is_read_on_the_way() -> None:
     assert trip is not None
     assert trip.path == (1, 2, 3, 4, 3, 2, 1)
     assert (trip.cost, trip.reads) == ((7.0, 7.0), 2)
-    assert fits(trip, Allowance(GRID, Budget(readings=2, metres=8.0, end=0)))
-    assert not fits(trip, Allowance(GRID, Budget(readings=2, metres=7.5, end=0)))
-    assert not fits(trip, Allowance(GRID, Budget(readings=1)))
+    assert fits(trip, BudgetConstraint(GRID, Budget(readings=2, metres=8.0, end=0)))
+    assert not fits(trip, BudgetConstraint(GRID, Budget(readings=2, metres=7.5, end=0)))
+    assert not fits(trip, BudgetConstraint(GRID, Budget(readings=1)))
     nothing = trip_of(GRID, [], 0, unread)
     assert nothing is not None
-    assert fits(nothing, Allowance(GRID, Budget(readings=0)))
+    assert fits(nothing, BudgetConstraint(GRID, Budget(readings=0)))
     parted = make_grid(3, 1, 1.0, obstacles=[((0.9, -1.0), (1.1, 1.0))])
     assert trip_of(parted, [0, 1], 0, np.ones(2, dtype=np.bool_)) is None
-    assert not fits(None, Allowance(parted, Budget()))
+    assert not fits(None, BudgetConstraint(parted, Budget()))
 
 
 def step(course: Course, belief, at: int, pending=(), topology=FREE) -> tuple[Plan, Course]:

@@ -16,10 +16,10 @@ from gp_active_sensing.commands.main import cli
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError, RunError
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
-from gp_active_sensing.report.steps import replay
 from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.traffic import RecordedTruth, TrafficConfig, session
+from gp_active_sensing.sim.sumo import RecordedTruth, TrafficConfig, session
 from tests.journals import write_events
 from tests.sumo import RING, flow, parked_at, ring, write_cars
 from tests.unit.sim.scenarios import LINE, mapping

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.sim import build_world
-from gp_active_sensing.sim.traffic import LiveTraffic, ProbeVehicle, Visit
+from gp_active_sensing.sim.sumo import LiveTraffic, ProbeVehicle, Visit
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Cost, Plan
 from tests.sumo import flow, parked_at, ring, write_cars

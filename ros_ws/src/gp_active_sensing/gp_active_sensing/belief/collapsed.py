@@ -1,0 +1,267 @@
+"""Readings of one place, collapsed exactly to a handful of numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["Beside", "CollapsedReadings"]
+
+_LOG_2PI = math.log(2.0 * math.pi)
+_ROUNDING = 1e-14
+"""Share of a precision that cannot be told from nothing once a reading is taken out."""
+_NO_STAYS = np.empty((0, 3))
+
+
+class Beside(NamedTuple):
+    """What an average over a stay does not say of the place.
+
+    Args:
+        steepness: (L, k) squares of the field's slope at the places [per m²].
+        noisy: the belief's own noise is not known, and comes on top.
+    """
+
+    steepness: FloatArray
+    noisy: bool
+
+
+class CollapsedReadings:
+    """Sufficient statistics of the readings of each of n places.
+
+    Readings without a variance of their own have the belief's noise σ_n²(λ); they are kept as
+    count, mean and centred sum of squares. Readings with their own variance are kept as precision,
+    weighted mean, weighted centred sum of squares and sum of log-variances. Centred sums
+    (Welford's update) stay exact for a field such as an air pressure of 101 325 ± 0.1.
+
+    For readings z_i ~ N(f, σ_i²) of one place, with P = Σ 1/σ_i² and z̄ = Σ (z_i/σ_i²) / P,
+    ``Π_i N(z_i; f, σ_i²) = exp(log_within) · exp(-P (z̄ - f)²/2)``.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.count = np.zeros(n, dtype=np.int64)
+        self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
+        self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
+        self._stays: dict[int, FloatArray] = {}
+        """By place (s, 3): value, variance and distance from its point of each average over a stay;
+        an array is never changed, so that copies share it."""
+
+    def copy(self) -> CollapsedReadings:
+        """Return an independent copy."""
+        other = CollapsedReadings(0)
+        other.count = self.count.copy()
+        other._plain = self._plain.copy()
+        other._known = self._known.copy()
+        other._stays = dict(self._stays)
+        return other
+
+    def add(
+        self, place: int, value: float, variance: float | None, off: float | None = None
+    ) -> None:
+        """Add one reading; O(1).
+
+        Args:
+            place: of it.
+            value: as the Gaussian process sees it.
+            variance: its own; None = the belief's noise.
+            off: of an average over a stay that has a variance: how far its readings were off [m].
+        """
+        self.count[place] += 1
+        if off is not None and variance is not None:
+            stays = self._stays.get(place, _NO_STAYS)
+            self._stays[place] = np.vstack([stays, (value, variance, off)])
+            return
+        stats, weight = (self._plain, 1.0) if variance is None else (self._known, 1.0 / variance)
+        total = stats[0, place] + weight
+        delta = value - stats[1, place]
+        mean = stats[1, place] + delta * (weight / total)
+        stats[2, place] += weight * delta * (value - mean)
+        stats[1, place] = mean
+        stats[0, place] = total
+        if variance is not None:
+            self._known[3, place] += math.log(variance)
+
+    def remove(
+        self, place: int, value: float, variance: float | None, off: float | None = None
+    ) -> None:
+        """Take one reading out again that was added; O(1). Exact when it was the only one."""
+        self.count[place] -= 1
+        if off is not None and variance is not None:
+            stays = self._stays.pop(place)
+            same = (stays == (value, variance, off)).all(axis=1)
+            if len(stays) > 1:
+                self._stays[place] = np.delete(stays, int(np.argmax(same)), axis=0)
+            return
+        stats, weight = (self._plain, 1.0) if variance is None else (self._known, 1.0 / variance)
+        total = stats[0, place] - weight
+        if variance is not None:
+            self._known[3, place] -= math.log(variance)
+        if total <= _ROUNDING * stats[0, place]:
+            stats[:3, place] = 0.0
+            return
+        delta = value - stats[1, place]
+        mean = stats[1, place] - delta * (weight / total)
+        stats[2, place] = max(0.0, stats[2, place] - weight * delta * (value - mean))
+        stats[1, place] = mean
+        stats[0, place] = total
+
+    def grow(self, n: int) -> None:
+        """Make room for n places, those there are first."""
+        more = n - self.count.size
+        self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
+        self._plain = np.concatenate([self._plain, np.zeros((3, more))], axis=1)
+        self._known = np.concatenate([self._known, np.zeros((4, more))], axis=1)
+
+    def merged(self, order: IntArray, begins: IntArray) -> CollapsedReadings:
+        """Return groups of these places as the places of another.
+
+        Args:
+            order: (k,) places, a group after the other.
+            begins: (g,) where in `order` each group begins, ascending from 0.
+        """
+        other = CollapsedReadings(len(begins))
+        if not len(begins):
+            return other
+        sizes = np.diff(np.append(begins, len(order)))
+        other.count = np.add.reduceat(self.count[order], begins)
+        for mine, theirs in ((self._plain, other._plain), (self._known, other._known)):
+            weight, mean = mine[0, order], mine[1, order]
+            total = np.add.reduceat(weight, begins)
+            joint = np.add.reduceat(weight * mean, begins) / np.where(total > 0.0, total, 1.0)
+            joint = np.where(sizes == 1, mean[begins], joint)  # as it was, to the bit
+            apart = weight * (mean - np.repeat(joint, sizes)) ** 2
+            theirs[0], theirs[1] = total, joint
+            theirs[2] = np.add.reduceat(mine[2, order] + apart, begins)
+        other._known[3] = np.add.reduceat(self._known[3, order], begins)
+        group = np.searchsorted(begins, np.arange(len(order)), side="right") - 1
+        for place, theirs_group in zip(order.tolist(), group.tolist(), strict=True):
+            if (stays := self._stays.get(place)) is not None:
+                before = other._stays.get(theirs_group, _NO_STAYS)
+                other._stays[theirs_group] = np.vstack([before, stays])
+        return other
+
+    @property
+    def has_stays(self) -> bool:
+        """Some readings are averages over a stay."""
+        return bool(self._stays)
+
+    def collapse(
+        self,
+        places: IntArray,
+        noise_variance: FloatArray,
+        unit: FloatArray | None = None,
+        stays: Beside | None = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return precision, mean, `log_within` and squares of observed places under each λ.
+
+        The squares are ``Σ (z_i - z̄)²/σ_i²``, the part of `log_within` that the values are in.
+
+        Args:
+            places: (k,) observed places.
+            noise_variance: (L,) σ_n²(λ) of readings without a variance of their own.
+            unit: (L,) what a variance of 1 of a reading's own is one of, where the covariance is
+                known up to a factor: it is divided by that. The noise of the belief then comes on
+                top, once for all such readings of a place: it is what no reading says of itself.
+            stays: what comes on top of the variance of an average over a stay; None = nothing.
+
+        Returns:
+            Four (L, k) arrays.
+        """
+        if self._stays:
+            return self._collapse_with_stays(places, noise_variance, unit, stays)
+        if unit is not None:
+            return self._collapse_on_top(places, noise_variance, unit[:, None])
+        n0, m0, s0 = self._plain[:, places]
+        p1, m1, s1, logs = self._known[:, places]
+        inverse = 1.0 / noise_variance[:, None]
+        p0 = n0 * inverse
+        precision = p0 + p1
+        mean = (p0 * m0 + p1 * m1) / precision
+        # Means so far apart that one group is empty must not enter: its weight is exactly zero.
+        between = p0 * p1 / precision * (m0 - m1) ** 2
+        squares = s0 * inverse + s1 + between
+        readings = self.count[places]
+        log_variances = n0 * np.log(noise_variance)[:, None] + logs
+        log_within = -0.5 * (squares + log_variances + readings * _LOG_2PI)
+        return precision, mean, log_within, squares
+
+    def _collapse_on_top(
+        self, places: IntArray, noise_variance: FloatArray, unit: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Do the same with the belief's noise on top of the readings' own variances."""
+        n0, m0, s0 = self._plain[:, places]
+        p1, m1, s1, logs = self._known[:, places]
+        noise = noise_variance[:, None]
+        some = p1 > 0.0
+        alone = np.where(some, unit * p1, 1.0)  # precision of their average, its own noise only
+        # ∫ N(z̄; f + u, 1/p) N(u; 0, σ_n²) du: the average with what all of them have in common.
+        total = np.where(some, alone / (1.0 + alone * noise), 0.0)
+        p0 = n0 / noise
+        precision = p0 + total
+        mean = (p0 * m0 + total * m1) / precision
+        squares = s0 / noise + unit * s1 + p0 * total / precision * (m0 - m1) ** 2
+        readings = self.count[places]
+        logs = n0 * np.log(noise) + logs - (readings - n0) * np.log(unit)
+        grown = np.where(some, np.log1p(alone * noise), 0.0)
+        log_within = -0.5 * (squares + logs + grown + readings * _LOG_2PI)
+        return precision, mean, log_within, squares
+
+    def _collapse_with_stays(
+        self,
+        places: IntArray,
+        noise_variance: FloatArray,
+        unit: FloatArray | None,
+        beside: Beside | None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Do the same with averages over stays among them."""
+        L, k = len(noise_variance), len(places)
+        precision, mean, log_within, squares = np.zeros((4, L, k))
+        stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]
+        sizes = np.array([len(stay) for stay in stays], dtype=np.int64)
+        others = self.count[places] > sizes
+        if others.any():
+            rest = CollapsedReadings(0)
+            rest.__dict__.update(self.__dict__)
+            rest._stays, rest.count = {}, self.count.copy()
+            rest.count[places] -= sizes
+            found = rest.collapse(places[others], noise_variance, unit)
+            for whole, part in zip((precision, mean, log_within, squares), found, strict=True):
+                whole[:, others] = part
+        some = np.flatnonzero(sizes)
+        if not some.size:
+            return precision, mean, log_within, squares
+        value, own, off = np.concatenate(stays).T
+        variance = np.tile(own, (L, 1)) if unit is None else own / unit[:, None]
+        if beside is not None:
+            variance = variance + np.repeat(beside.steepness, sizes, axis=1) * off**2
+            if beside.noisy:
+                variance = variance + noise_variance[:, None]
+        begins = np.cumsum(sizes[some]) - sizes[some]
+
+        def summed(each: FloatArray) -> FloatArray:
+            return np.add.reduceat(each, begins, axis=1)
+
+        # Centred about one of them, then about their mean: exact for 101 325 ± 0.1.
+        own_precision = 1.0 / variance
+        p, first = summed(own_precision), value[begins]
+        centre = first + summed(own_precision * (value - np.repeat(first, sizes[some]))) / p
+        within = summed(own_precision * (value - np.repeat(centre, sizes[some], axis=1)) ** 2)
+        total, delta = precision[:, some] + p, centre - mean[:, some]
+        within += precision[:, some] * p / total * delta**2
+        mean[:, some] += delta * (p / total)
+        precision[:, some] = total
+        squares[:, some] += within
+        log_within[:, some] -= 0.5 * (within + summed(np.log(variance)) + sizes[some] * _LOG_2PI)
+        return precision, mean, log_within, squares
+
+    def averages(self, places: IntArray) -> FloatArray:
+        """Return the (k,) average of the readings of observed places, each counting once."""
+        stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]
+        n2 = np.array([len(stay) for stay in stays])
+        total = np.array([stay[:, 0].sum() for stay in stays])
+        n0, n = self._plain[0, places], self.count[places]
+        total = total + n0 * self._plain[1, places] + (n - n2 - n0) * self._known[1, places]
+        return np.asarray(total / n)

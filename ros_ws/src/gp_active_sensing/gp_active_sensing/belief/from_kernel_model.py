@@ -1,0 +1,234 @@
+"""From a belief over kernels to that of a mission: candidates are kernels with a length-scale.
+
+The top kernels of q*(k), each with its length-scales times log-spaced factors f, which reach two
+standard deviations of q(θ) to either side, but at least a factor 2 and at most 8; a prior weight is
+``q*(k_i)`` times the log-normal mass of f. Everything else of θ, periods too, is its mean.
+[Teng2020, Sec. 4] Each pair is there with little and with much of the noise as what belongs to each
+place alone, part of the field.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.belief.belief import Belief
+from gp_active_sensing.belief.config import BeliefConfig
+from gp_active_sensing.belief.covariance import HyperParameters
+from gp_active_sensing.belief.kernel_covariance import KernelCandidates, KernelCovariance
+from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.place_covariance import PlaceCovariance
+from gp_active_sensing.belief.run_copy import model_path, with_mark
+from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling, read_model
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["belief_of", "candidates_of", "learned_belief"]
+
+logger = logging.getLogger(__name__)
+
+_LEAST, _MOST = math.log(2.0), math.log(8.0)
+"""How far the factors reach to either side at least and at most."""
+OWN_SHARES = (0.2, 0.8)
+"""Shares of the variance of the learned noise that may be each place's own, each as probable: rows
+of one reading a place tell only the sum of both."""
+_SMALLEST = 1e-9
+"""Least standard deviation of the field, in those of the outputs that were learned from: a kernel
+that found nothing."""
+
+
+def learned_belief(
+    config: BeliefConfig,
+    features: FloatArray,
+    names: Sequence[str] | None,
+    run_dir: Path | None = None,
+) -> Belief:
+    """Return the belief over places with `features` (n, p) that a model gives.
+
+    Args:
+        config: names the model.
+        features: of the places.
+        names: of the features; None = they are taken to be the model's inputs.
+        run_dir: of a run that may have a copy of its own.
+
+    Raises:
+        ConfigError: no such model, or one of other features or another transform.
+    """
+    config = with_mark(config, run_dir)
+    path = model_path(config, run_dir)
+    try:
+        model = read_model(path)
+    except ConfigError as error:
+        raise ConfigError([f"belief.model: {problem}" for problem in error.problems]) from error
+    return belief_of(model, config, features, names, source=str(path))
+
+
+def belief_of(
+    model: KernelModel,
+    config: BeliefConfig,
+    features: FloatArray,
+    names: Sequence[str] | None = None,
+    *,
+    source: str = "the model",
+) -> Belief:
+    """Return the belief over places with `features` (n, p) that a model gives.
+
+    Args:
+        model: the belief over kernels.
+        config: how much of it is kept, its transform, drift and `mean_std`.
+        features: of the places.
+        names: of the features; None = they are taken to be the model's inputs.
+        source: of the model, for messages.
+    """
+    learned_of = str(model.settings.get("transform", "identity"))
+    if learned_of != config.transform:
+        msg = (
+            f"belief.transform: is {config.transform}, and {source} was learned of values with "
+            f"transform {learned_of}; give `transform: {learned_of}`"
+        )
+        raise ConfigError(msg)
+    model = model.ordered()
+    columns = _columns(model, names, features.shape[1], source)
+    inputs = model.scaling.inputs(features[:, columns])
+    if not np.isfinite(inputs).all():
+        msg = f"belief.model: features must be finite, place {_bad_row(inputs)} has others"
+        raise ConfigError(msg)
+    _warn_of_range(model, inputs, source)
+    extent = float(np.ptp(features, axis=0).max()) or 1.0
+    groups = candidates_of(
+        model, inputs, kernels=config.kernels, scales=config.scales, extent=extent
+    )
+    scale = model.scaling.output_scale
+    logger.info(
+        "belief over kernels of %s: %s",
+        source,
+        ", ".join(f"{g.composite.name} {g.weights.sum():.2f}" for g in groups),
+    )
+    covariance = PlaceCovariance(KernelCovariance(groups, inputs, scale))
+    return Belief(
+        covariance,
+        PriorMean.constant(covariance.n, model.scaling.output_shift, _mean_std(config, model)),
+        np.concatenate([group.weights for group in groups]),
+        TRANSFORMS[config.transform],
+        drift=config.drift,
+    )
+
+
+def candidates_of(
+    model: KernelModel, inputs: FloatArray, *, kernels: int, scales: int, extent: float
+) -> tuple[KernelCandidates, ...]:
+    """Return the candidates Λ that a model gives, kernel by kernel, with their prior weights.
+
+    Args:
+        model: the belief over kernels.
+        inputs: (n, d) of the places in normalised units.
+        kernels: so many of the most probable at most.
+        scales: factors on the length-scales of each, an odd number, so that those that were learned
+            are among them; a kernel without any has none. Each is there once for each of
+            `OWN_SHARES`.
+        extent: of the map in feature units, the length-scale of a kernel that has none.
+
+    Raises:
+        ValueError: an even number of factors.
+    """
+    if scales % 2 == 0:
+        msg = f"expected an odd number of factors, so that 1 is among them, got {scales}"
+        raise ValueError(msg)
+    model = model.ordered()
+    share = model.belief.probabilities[:kernels]
+    share = share / share.sum()
+    return tuple(
+        _of_kernel(fit, float(weight), inputs, scales, model.scaling, extent)
+        for fit, weight in zip(model.fits[:kernels], share, strict=True)
+    )
+
+
+def _of_kernel(
+    fit: KernelFit,
+    weight: float,
+    inputs: FloatArray,
+    scales: int,
+    scaling: Scaling,
+    extent: float,
+) -> KernelCandidates:
+    kernel = fit.composite
+    logs, mass = _factors(fit, scales)
+    thetas = np.array([kernel.stretched(fit.theta_mean, math.exp(log)) for log in logs])
+    noise = fit.noise_floor**2 + math.exp(2.0 * float(fit.theta_mean[kernel.where("noise")[0]]))
+    signal = max(float(np.sqrt(kernel.variance(fit.theta_mean, inputs).mean())), _SMALLEST)
+    found = tuple(
+        HyperParameters(
+            (kernel.typical_length(theta, scaling.input_scale) or extent,),
+            signal * scaling.output_scale,
+            math.sqrt((1.0 - own) * noise) * scaling.output_scale,
+            kernel.name,
+            math.sqrt(own * noise) * scaling.output_scale,
+        )
+        for theta in thetas
+        for own in OWN_SHARES
+    )
+    each = len(OWN_SHARES)
+    prior = np.repeat(weight * mass / each, each)
+    return KernelCandidates(kernel, np.repeat(thetas, each, axis=0), found, prior)
+
+
+def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
+    """Return the (F,) logarithms of the factors on a kernel's length-scales, and their masses."""
+    which = fit.composite.lengths_of_variation
+    if not which.size or count == 1:
+        return np.zeros(1), np.ones(1)
+    spread = float(np.sqrt(np.mean(fit.theta_std[which] ** 2)))
+    reach = min(max(2.0 * spread, _LEAST), _MOST)
+    logs = np.linspace(-reach, reach, count)
+    mass = np.exp(-0.5 * (2.0 * logs / reach) ** 2)
+    return logs, mass / mass.sum()
+
+
+def _mean_std(config: BeliefConfig, model: KernelModel) -> float:
+    """Return how far the mean may be from that of the log.
+
+    On another day it may differ by as much as the field does from place to place. A model whose
+    outputs were not shifted says that 0 is the mean.
+    """
+    if config.mean_std is not None:
+        return config.mean_std
+    vbks = model.settings.get("vbks")
+    centred = not isinstance(vbks, dict) or bool(vbks.get("centre", True))
+    return model.scaling.output_scale if centred else 0.0
+
+
+def _columns(model: KernelModel, names: Sequence[str] | None, width: int, source: str) -> list[int]:
+    """Return which feature of the map each input of the model is."""
+    given = list(model.input_names if names is None else names)
+    if len(given) == width and sorted(given) == sorted(model.input_names):
+        return [given.index(name) for name in model.input_names]
+    found = ", ".join(given) if len(given) == width else f"{width}"
+    msg = (
+        f"belief.model: {source} was learned with the inputs {', '.join(model.input_names)}, and "
+        f"the map's features are {found}; learn it with the same, or set map.features to those of "
+        "the model"
+    )
+    raise ConfigError(msg)
+
+
+def _bad_row(inputs: FloatArray) -> int:
+    return int(np.flatnonzero(~np.isfinite(inputs).all(axis=1))[0])
+
+
+def _warn_of_range(model: KernelModel, inputs: FloatArray, source: str) -> None:
+    """Say that a map is somewhere else than what was learned from."""
+    known = np.concatenate([fit.inducing for fit in model.fits[:4]])
+    low, high = known.min(axis=0), known.max(axis=0)
+    margin = np.maximum(high - low, 1.0)
+    outside = ((inputs < low - margin) | (inputs > high + margin)).any(axis=1)
+    if outside.mean() > 0.5:
+        logger.warning(
+            "belief.model: most places of the map are far from the inputs that %s was learned "
+            "from; is it of this map?",
+            source,
+        )

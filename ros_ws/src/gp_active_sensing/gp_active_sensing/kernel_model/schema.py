@@ -1,0 +1,223 @@
+"""What a model file says, taken out entry by entry, each checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["LARGEST", "CorruptModelError", "HeaderReader", "check_plain"]
+
+LARGEST = 1e100
+"""Size of a number whose square is still finite."""
+
+
+_DEEPEST = 30
+"""Levels of objects and lists in a header."""
+
+
+class CorruptModelError(ValueError):
+    """What is wrong with the contents of a file."""
+
+
+def check_plain(value: Any, where: str, depth: int = 0) -> None:
+    """Refuse what JSON can say and others cannot write: NaN, halves of characters, an abyss."""
+    if depth > _DEEPEST:
+        msg = f"{where[:60]}: expected at most {_DEEPEST} levels"
+        raise CorruptModelError(msg)
+    if isinstance(value, Mapping):
+        for key, inside in value.items():
+            check_plain(key, where, depth + 1)
+            check_plain(inside, f"{where}.{key}", depth + 1)
+    elif isinstance(value, list):
+        for k, inside in enumerate(value):
+            check_plain(inside, f"{where}[{k}]", depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        msg = f"{where}: expected a finite number, got {value}"
+        raise CorruptModelError(msg)
+    elif isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            msg = f"{where}: text that cannot be written: {ascii(value)[:60]}"
+            raise CorruptModelError(msg.encode("ascii", "replace").decode("ascii")) from error
+
+
+class HeaderReader:
+    """Named entries that were read.
+
+    Args:
+        entries: by name.
+        where: before the names, in messages.
+    """
+
+    def __init__(self, entries: Any, where: str) -> None:
+        if not isinstance(entries, Mapping):
+            msg = f"{where}: expected an object, got {type(entries).__name__}"
+            raise CorruptModelError(msg)
+        self._entries = entries
+        self._where = f"{where}." if where else ""
+        self._used: set[str] = set()
+
+    def _get(self, key: str) -> Any:
+        if key not in self._entries:
+            msg = f"{self._where}{key}: is missing"
+            raise CorruptModelError(msg)
+        self._used.add(key)
+        return self._entries[key]
+
+    def _expected(self, key: str, what: str) -> CorruptModelError:
+        shown = repr(self._entries[key])
+        return CorruptModelError(f"{self._where}{key}: expected {what}, got {shown[:60]}")
+
+    def all_used(self) -> None:
+        """Refuse entries that nobody asked for."""
+        for key in self._entries:
+            if key not in self._used:
+                msg = f"{self._where}{key}: is no entry of a model"
+                raise CorruptModelError(msg)
+
+    def has(self, key: str) -> bool:
+        """Return whether there is one of this name, which is not null."""
+        return self._entries.get(key) is not None
+
+    def inside(self, key: str) -> HeaderReader:
+        """Return the entries of an object."""
+        return HeaderReader(self.mapping(key), f"{self._where}{key}")
+
+    def number(self, key: str, *, low: float = -math.inf, above: float = -math.inf) -> float:
+        """Return a finite number."""
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._expected(key, "a number")
+        if not (abs(value) <= LARGEST and value >= low and value > above):
+            raise self._expected(key, f"a number within ±{LARGEST:g}, at least {low:g}")
+        return float(value)
+
+    def whole(self, key: str, low: int = 0) -> int:
+        """Return a whole number that is not below `low`."""
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 1 << 63:
+            what = "not negative" if low == 0 else f"{low} or more"
+            raise self._expected(key, f"a whole number, {what}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._get(key)
+        if not isinstance(value, bool):
+            raise self._expected(key, "true or false")
+        return value
+
+    def text(self, key: str, most: int = 1 << 20) -> str:
+        """Return text of at most so many characters."""
+        value = self._get(key)
+        if not isinstance(value, str) or len(value) > most:
+            raise self._expected(key, f"text of at most {most} characters")
+        return value
+
+    def one_of(self, key: str, *words: str) -> str:
+        """Return one of some words."""
+        value = self._get(key)
+        if value not in words:
+            raise self._expected(key, " or ".join(words))
+        return str(value)
+
+    def items(self, key: str, least: int = 0) -> list[Any]:
+        """Return a list of at least so many."""
+        value = self._get(key)
+        if not isinstance(value, list) or len(value) < least:
+            raise self._expected(key, f"a list of at least {least}")
+        return value
+
+    def texts(self, key: str, least: int = 0) -> list[str]:
+        """Return a list of words, no two equal."""
+        value = self.items(key, least)
+        if not all(isinstance(v, str) for v in value) or len(set(value)) != len(value):
+            raise self._expected(key, "a list of different words")
+        return value
+
+    def words(self, key: str) -> list[str]:
+        """Return a list of texts."""
+        value = self.items(key)
+        if not all(isinstance(v, str) for v in value):
+            raise self._expected(key, "a list of texts")
+        return value
+
+    def numbers(self, key: str) -> list[float]:
+        """Return a list of finite numbers."""
+        value = self.items(key)
+        for v in value:
+            if isinstance(v, bool) or not isinstance(v, int | float) or not abs(v) <= LARGEST:
+                raise self._expected(key, f"a list of numbers within ±{LARGEST:g}")
+        return [float(v) for v in value]
+
+    def pairs(self, key: str) -> list[tuple[str, str]]:
+        """Return a list of pairs of words."""
+        found = []
+        for value in self.items(key):
+            if (
+                not isinstance(value, list)
+                or len(value) != 2
+                or not all(isinstance(v, str) for v in value)
+            ):
+                raise self._expected(key, "a list of pairs of words")
+            found.append((value[0], value[1]))
+        return found
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return an object."""
+        value = self._get(key)
+        if not isinstance(value, dict):
+            raise self._expected(key, "an object")
+        return value
+
+    def length(self, key: str) -> int:
+        """Return the number of rows of an array."""
+        value = self._get(key)
+        if value.ndim < 1:
+            msg = f"{self._where}{key}: expected rows, got a single number"
+            raise CorruptModelError(msg)
+        return len(value)
+
+    def array(
+        self,
+        key: str,
+        shape: tuple[int, ...],
+        *,
+        low: float = -LARGEST,
+        high: float = LARGEST,
+        above: float = -math.inf,
+        missing: bool = False,
+    ) -> FloatArray:
+        """Return an array of this shape with finite numbers within limits.
+
+        Args:
+            key: its name.
+            shape: expected.
+            low: least value.
+            high: largest.
+            above: below every value.
+            missing: NaN may stand for a number that there is none of.
+        """
+        value: FloatArray = self._get(key)
+        if value.shape != shape:
+            msg = f"{self._where}{key}: expected shape {shape}, got {value.shape}"
+            raise CorruptModelError(msg)
+        good = (value >= low) & (value <= high) & (value > above)
+        if not np.all(good | np.isnan(value) if missing else good):
+            msg = f"{self._where}{key}: expected finite numbers of {low:g} … {high:g}"
+            raise CorruptModelError(msg)
+        return value
+
+    def triangle(self, key: str, size: int, high: float) -> FloatArray:
+        """Return a lower triangular matrix of numbers within ±`high`."""
+        value = self.array(key, (size, size), low=-high, high=high)
+        if np.triu(value, 1).any():
+            msg = f"{self._where}{key}: expected a lower triangle"
+            raise CorruptModelError(msg)
+        return value

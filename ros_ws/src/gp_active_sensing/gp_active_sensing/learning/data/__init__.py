@@ -1,0 +1,1 @@
+"""Rows to learn from: tables, scenarios, runs and bags, read into one data set."""

@@ -1,0 +1,230 @@
+"""Rows that kernels are learned from: inputs and an output, in memory or on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.kernel_model.schema import LARGEST
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = ["LEAST_ROWS", "Dataset", "refuse_empty"]
+
+LEAST_ROWS = 8
+"""Rows that kernels can be learned from, at least."""
+_CHUNK = 65_536
+"""Rows that are looked at together, so that a log on disk is never in memory as a whole."""
+_VARIES = 1e-9
+"""Spread below which, as a share of the size of the values, a column is constant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs and outputs, row by row.
+
+    Args:
+        inputs: (n, d) in the units given; may be a numpy memmap, float64 or float32.
+        outputs: (n,); may be a memmap.
+        input_names: (d,) such as x and y, or the names of a map's features.
+        output_name: of the outputs.
+        source: where they are from, for messages.
+        notes: what was noticed as they were read, a sentence each.
+        recipe: how they were read, as plain data: what it takes to read others in the same way.
+
+    Raises:
+        ValueError: shapes that do not fit together.
+    """
+
+    inputs: FloatArray
+    outputs: FloatArray
+    input_names: tuple[str, ...]
+    output_name: str
+    source: str
+    notes: tuple[str, ...] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = len(self.input_names)
+        if self.inputs.ndim != 2 or self.inputs.shape[1] != names or names < 1:
+            msg = (
+                f"inputs: expected (n, {names}), a column for each of "
+                f"{', '.join(self.input_names) or 'no names'}; got {self.inputs.shape}"
+            )
+            raise ValueError(msg)
+        if self.outputs.shape != (len(self.inputs),):
+            msg = f"outputs: expected ({len(self.inputs)},), got {self.outputs.shape}"
+            raise ValueError(msg)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def dimensions(self) -> int:
+        """d, the number of inputs."""
+        return len(self.input_names)
+
+    def take(self, index: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        """Return the inputs (m, d) and outputs (m,) of some rows, in memory as float64."""
+        return (
+            np.array(self.inputs[index], dtype=np.float64),
+            np.array(self.outputs[index], dtype=np.float64),
+        )
+
+    def head(self, count: int) -> Dataset:
+        """Return the first rows, without copying them."""
+        return dataclasses.replace(self, inputs=self.inputs[:count], outputs=self.outputs[:count])
+
+    def permutation(self, seed: int) -> IntArray:
+        """Return a random order (n,) of the rows, for `take`."""
+        return np.random.default_rng([seed, 0x5045]).permutation(len(self))
+
+    def sample(self, count: int, seed: int) -> tuple[FloatArray, FloatArray]:
+        """Return inputs and outputs of so many rows at most, drawn by the seed, in their order."""
+        if count >= len(self):
+            return self.take(slice(None))
+        rng = np.random.default_rng([seed, 0x5341])
+        return self.take(np.sort(rng.choice(len(self), count, replace=False)))
+
+    def chunks(self, size: int = _CHUNK) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield inputs and outputs of all rows, so many at a time, as float64."""
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
+    def digest(self) -> str:
+        """Return a hash of all numbers, in their order; O(n) time once, bounded memory."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        found = hashlib.sha256()
+        for X, y in self.chunks():
+            found.update(np.column_stack([X, y]).tobytes())
+        return found.hexdigest()
+
+    def checked(self, *, held_out: bool = False) -> Dataset:
+        """Return rows that can be learned from: those with a number in every column.
+
+        Rows without one are left out, which `notes` then says, as it does repeated inputs and
+        inputs that never change. The same object where there is nothing to leave out or to say.
+
+        Args:
+            held_out: nothing is learned from them, they are compared with predictions: one will do,
+                and nothing has to vary.
+
+        Raises:
+            ReadingError: a column without any number or with one that is too large, fewer than
+                `LEAST_ROWS` rows, or outputs that do not vary.
+        """
+        columns = (*self.input_names, self.output_name)
+        present = np.ones(len(self), dtype=np.bool_)
+        known = np.zeros(len(columns), dtype=np.int64)
+        start = 0
+        for X, y in self.chunks():
+            whole = np.column_stack([X, y])
+            wrong = np.abs(whole) > LARGEST
+            if wrong.any():
+                row, column = np.argwhere(wrong)[0].tolist()
+                value = whole[row, column]
+                what = "infinite" if np.isinf(value) else f"{value:g}"
+                msg = (
+                    f"{self.source}: {columns[column]} of row {start + row} is {what}; expected "
+                    f"a number within ±{LARGEST:g}, or NaN for none"
+                )
+                raise ReadingError("not_a_number", msg)
+            missing = np.isnan(whole)
+            known += (~missing).sum(axis=0)
+            present[start : start + len(y)] = ~missing.any(axis=1)
+            start += len(y)
+        refuse_empty(self.source, columns, known, len(self))
+        found, lost = self, int((~present).sum())
+        if lost:
+            note = f"{lost} of {len(self)} rows lack a number and are left out"
+            found = dataclasses.replace(
+                self,
+                inputs=self.inputs[present],
+                outputs=self.outputs[present],
+                notes=(*self.notes, note),
+            )
+        if held_out:
+            if not len(found):
+                msg = f"{self.source}: has no row with a number in every column"
+                raise ReadingError("too_few", msg)
+            return found
+        return found._with_remarks()
+
+    def _with_remarks(self) -> Dataset:
+        """Return the same rows, none of which lacks a number, with what is said about them."""
+        if len(self) < LEAST_ROWS:
+            msg = (
+                f"{self.source}: expected {LEAST_ROWS} rows or more with a number in every column, "
+                f"got {len(self)}"
+            )
+            raise ReadingError("too_few", msg)
+        low = np.full(self.dimensions + 1, np.inf)
+        high = -low
+        hashes = np.empty(len(self), dtype=np.uint64)
+        start = 0
+        for X, y in self.chunks():
+            whole = np.column_stack([X, y])
+            low = np.minimum(low, whole.min(axis=0))
+            high = np.maximum(high, whole.max(axis=0))
+            hashes[start : start + len(y)] = _hashes(X)
+            start += len(y)
+        still = high - low <= _VARIES * np.maximum(np.abs(low), np.abs(high))
+        if still[-1]:
+            msg = (
+                f"{self.source}: {self.output_name} is {low[-1]:g} in all {len(self)} rows; a "
+                "field that does not vary has no kernel to learn"
+            )
+            raise ReadingError("constant", msg)
+        notes = list(self.notes)
+        for name, value, constant in zip(self.input_names, low, still, strict=False):
+            if constant:
+                notes.append(
+                    f"{name} is {value:g} in every row: nothing can be learned along it, and a "
+                    "prediction elsewhere is a guess"
+                )
+        again = len(self) - len(np.unique(hashes))
+        if again:
+            notes.append(f"{again} of {len(self)} rows have inputs that came before; all are used")
+        if tuple(notes) == self.notes:
+            return self
+        return dataclasses.replace(self, notes=tuple(notes))
+
+
+def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:
+    """Refuse a column without any number.
+
+    Args:
+        source: for the message.
+        columns: (c,) names.
+        known: (c,) numbers in each.
+        total: rows.
+
+    Raises:
+        ReadingError: naming it.
+    """
+    for name, count in zip(columns, known.tolist(), strict=True):
+        if total and not count:
+            msg = (
+                f"{source}: column {name!r} has no number in any of its {total} rows; leave it out "
+                "or give another one"
+            )
+            raise ReadingError("no_numbers", msg)
+
+
+def _hashes(X: FloatArray) -> Any:
+    """Return a hash (m,) of every row of X (m, d); equal numbers have equal ones."""
+    words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0: -0.0 is 0.0
+    found = np.zeros(len(X), dtype=np.uint64)
+    for column in words.T:
+        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return found

@@ -1,0 +1,288 @@
+"""What kernels are to be learned from, found: a table, a scenario, a run or a bag -> `Dataset`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.learning.data.bag import is_bag, read_bag
+from gp_active_sensing.learning.data.csv_table import read_table, transformed
+from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.data.readings import SNAP
+from gp_active_sensing.learning.data.request import DataRequest, found_map, load_readings
+from gp_active_sensing.learning.data.wide_table import is_wide, read_wide
+from gp_active_sensing.replay.options import ReplayOptions
+from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.util.yaml_files import apply_overrides
+
+__all__ = ["RowRequest", "is_table", "load_rows", "map_rows", "transform_said"]
+
+_TABLES = (".csv", ".tsv", ".txt")
+_SCENARIOS = (".yaml", ".yml")
+_TRANSFORM = "belief.transform"
+
+
+@dataclass(frozen=True)
+class RowRequest:
+    """What a user said about the data.
+
+    Args:
+        data: a CSV file, a run directory, a scenario or a bag.
+        inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
+        value: column with the values.
+        place: column with the names of places.
+        scale: factor on the values.
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said: that of a model.
+        scenario, map_file: whose map.
+        overrides: ``a.b=value``.
+        reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
+        transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
+        held_out: nothing is learned from the rows, see `Dataset.checked`.
+    """
+
+    data: str
+    inputs: tuple[str, ...] = ()
+    value: str = ""
+    place: str = ""
+    scale: float = 1.0
+    snap: float | None = None
+    usual_snap: float = SNAP
+    scenario: str | None = None
+    map_file: str | None = None
+    overrides: tuple[str, ...] = ()
+    reading_topic: str = ""
+    reading_type: str = ""
+    reading_field: str = ""
+    pose_topic: str = ""
+    pose_type: str = ""
+    transform: str | None = None
+    held_out: bool = False
+
+    @property
+    def of_bag(self) -> dict[str, str]:
+        """What is said that only a bag has."""
+        names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
+        return {name: text for name in names if (text := getattr(self, name))}
+
+
+def load_rows(
+    asked: RowRequest, folder: Path | None = None, origins: Mapping[str, str] | None = None
+) -> Dataset:
+    """Read the rows that are asked for.
+
+    With a map (of the scenario, the run, the bag's own mission, or the one that is named) the
+    inputs are the features of the place of each reading; with `inputs` they are what is named.
+
+    Args:
+        asked: what the user said.
+        folder: where a long log is kept, see `Store`; None = in memory.
+        origins: stamps from which hours are counted, by input: those of an earlier model.
+
+    Raises:
+        ActiveSensingError: something that cannot be found or used; the message says what to do.
+    """
+    path = Path(asked.data)
+    named = asked.scenario is not None or asked.map_file is not None
+    table = is_table(asked.data)
+    if asked.inputs and named and (is_bag(asked.data) or not table):
+        msg = (
+            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
+            "are: give one or the other"
+        )
+        raise ConfigError(msg)
+    if is_bag(asked.data):
+        return _of_bag(asked, folder, origins)
+    if asked.of_bag:
+        option = next(iter(asked.of_bag)).replace("_", "-")
+        msg = f"--{option} is for a bag, and {asked.data} is none"
+        raise ConfigError(msg)
+    if asked.inputs and not named:
+        if not table:
+            msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
+            raise ConfigError(msg)
+        _refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
+        return read_table(
+            path,
+            asked.inputs,
+            asked.value,
+            scale=asked.scale,
+            transform=asked.transform or transform_said(asked.overrides, alone=True) or "identity",
+            folder=folder,
+            origins=origins,
+            held_out=asked.held_out,
+        )
+    if path.suffix.lower() in _TABLES and not named:
+        msg = (
+            f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
+            "map the places are of, with --scenario or --map"
+        )
+        raise ConfigError(msg)
+    if named and table and not asked.place:
+        config, topology = found_map(
+            asked.data,
+            scenario=asked.scenario,
+            map_file=asked.map_file,
+            overrides=asked.overrides,
+        )
+        if is_wide(path, topology):
+            one = f"a table with a row for each reading; {path} has a column for each place"
+            _refuse(asked, ("value", "snap"), f"{one}: leave it out")
+            rows = read_wide(
+                path,
+                topology,
+                asked.inputs,
+                scale=asked.scale,
+                transform=asked.transform or config.transform,
+                folder=folder,
+                origins=origins,
+                held_out=asked.held_out,
+            )
+            return replace(rows, recipe={**rows.recipe, "scenario": asked.scenario or ""})
+    if asked.inputs:
+        msg = (
+            "--inputs names the inputs themselves, --scenario and --map a map whose features they "
+            "are: give one or the other; both are for a table with a column for each place"
+        )
+        raise ConfigError(msg)
+    job = load_readings(
+        asked.data,
+        scenario=asked.scenario,
+        map_file=asked.map_file,
+        overrides=asked.overrides,
+        place=asked.place,
+        value=asked.value,
+        scale=asked.scale,
+        snap=asked.snap,
+        usual_snap=asked.usual_snap,
+        held_out=asked.held_out,
+    )
+    rows = map_rows(job, asked.value or "value", asked.transform)
+    given = path.is_dir() or named
+    scenario = asked.scenario or ("" if given else asked.data)
+    return replace(rows, recipe={**rows.recipe, "scale": asked.scale, "scenario": scenario})
+
+
+def map_rows(job: DataRequest, output_name: str = "value", transform: str | None = None) -> Dataset:
+    """Return the readings of a map's places, with the features of the places as inputs.
+
+    Args:
+        job: map and readings.
+        output_name: of the values.
+        transform: of the values; None = that of the job's belief.
+    """
+    topology, readings = job.topology, job.readings
+    transform = transform or job.config.transform
+    values = transformed(readings.values, transform, readings.source)
+    recipe: dict[str, Any] = {
+        "kind": "map",
+        "map": topology.name,
+        "times": {},
+        "transform": transform,
+    }
+    if readings.snap is not None:
+        recipe["snap"] = readings.snap
+    return Dataset(
+        topology.features[readings.places],
+        values,
+        tuple(topology.feature_names),
+        output_name,
+        readings.source,
+        readings.notes,
+        recipe,
+    ).checked(held_out=readings.held_out)
+
+
+def is_table(data: str) -> bool:
+    """Say whether data are a file that is read as a CSV table, by its name where it is not there.
+
+    No run, bag or scenario is one.
+    """
+    path = Path(data)
+    suffix = path.suffix.lower()
+    if path.is_dir() or is_bag(data):
+        return False
+    return suffix in _TABLES or (path.is_file() and suffix not in _SCENARIOS)
+
+
+def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | None:
+    """Return the transform that overrides ask for; None = they do not.
+
+    Args:
+        overrides: ``a.b=value``.
+        alone: there is no scenario that anything else could override.
+
+    Raises:
+        ConfigError: another key than `belief.transform` where it is alone, or another word than a
+            transform.
+    """
+    for text in overrides:
+        key = text.partition("=")[0].strip()
+        if alone and key != _TRANSFORM:
+            msg = f"{key}: without a map only {_TRANSFORM} and vbks.… can be set"
+            raise ConfigError(msg)
+    own = [text for text in overrides if text.strip().startswith("belief")]
+    belief = apply_overrides({}, own).get("belief")
+    word = belief.get("transform") if isinstance(belief, Mapping) else None
+    if word is None:
+        return None
+    if word not in TRANSFORMS:
+        hint = suggest(str(word), TRANSFORMS)
+        msg = f"{_TRANSFORM}: expected one of {', '.join(TRANSFORMS)}, got {word!r}.{hint}"
+        raise ConfigError(msg)
+    return str(word)
+
+
+def _refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
+    """Refuse options that would not be used.
+
+    Args:
+        asked: what the user said.
+        names: of the options.
+        what: they are for, and why not here.
+    """
+    for name in names:
+        if getattr(asked, name) not in (None, ""):
+            msg = f"--{name} is for {what}"
+            raise ConfigError(msg)
+
+
+def _of_bag(asked: RowRequest, folder: Path | None, origins: Mapping[str, str] | None) -> Dataset:
+    _refuse(asked, ("place", "value", "snap"), f"a table, and {asked.data} is a bag")
+    given = ReplayOptions(
+        scenario=asked.scenario or "",
+        map_file=asked.map_file or "",
+        overrides=asked.overrides,
+        reading_topic=asked.reading_topic,
+        reading_type=asked.reading_type,
+        reading_field=asked.reading_field,
+        pose_topic=asked.pose_topic,
+        pose_type=asked.pose_type,
+    )
+    if asked.inputs:
+        transform = [text for text in asked.overrides if text.startswith("belief.")]
+        return read_bag(
+            asked.data,
+            asked.inputs,
+            replace(given, overrides=tuple(t for t in asked.overrides if t not in transform)),
+            scale=asked.scale,
+            transform=asked.transform or transform_said(transform, alone=True) or "identity",
+            folder=folder,
+            origins=origins,
+            held_out=asked.held_out,
+        )
+    if asked.scale != 1.0:
+        given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
+    with tempfile.TemporaryDirectory(dir=folder, prefix="bag-") as inside:
+        run = Path(inside) / "run"
+        # As the node would have taken it in: every reading at its place on the map.
+        replay_bag(asked.data, run, given, belief_only=True)
+        job = load_readings(str(run), held_out=asked.held_out)
+        rows = map_rows(job, transform=asked.transform)
+    source = f"bag {asked.data} on map {rows.recipe['map']!r}"
+    return replace(rows, source=source, recipe={**rows.recipe, "scale": asked.scale})

@@ -1,0 +1,237 @@
+"""Configuration of a mission: the same dataclasses as in YAML, plus messages, poses, places."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.config import param
+from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.names import probe_names
+from gp_active_sensing.mission.stream_config import (
+    ExpertTopicsConfig,
+    PoseConfig,
+    ReadingConfig,
+)
+from gp_active_sensing.planning import DEFAULT_POLICY
+from gp_active_sensing.topology import MapConfig
+
+__all__ = [
+    "DEFAULT_PLAN_SECONDS",
+    "ActiveSensingConfig",
+    "ExpertTopicsConfig",
+    "MissionConfig",
+    "PoseConfig",
+    "ReadingConfig",
+    "WaypointConfig",
+]
+
+DEFAULT_PLAN_SECONDS = 1.0
+"""Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
+
+
+@dataclass(frozen=True)
+class MissionConfig:
+    """When a place counts as reached, as observed and as missed."""
+
+    arrival_radius: float | None = param(
+        None,
+        help="distance to the waypoint at which the probe has arrived; unset = 5 m, or 0.4 of the "
+        "distance between neighbouring places if that is less",
+        unit="m",
+        above=0.0,
+    )
+    snap_distance: float | None = param(
+        None,
+        help="farthest distance of a pose from its place; unset = 30 m on roads, otherwise the "
+        "distance between neighbouring places",
+        unit="m",
+        above=0.0,
+    )
+    reading_timeout: float = param(
+        10.0, help="how long to wait for a reading after arriving", unit="s", above=0.0
+    )
+    settle: float = param(
+        0.0,
+        help="how long the probe has to be at a place (within arrival_radius of its point, on its "
+        "road) before a reading of it counts, for a slow sensor; reading_timeout begins after it",
+        unit="s",
+        low=0.0,
+        high=3600.0,
+    )
+    retries: int = param(2, help="waits repeated before a place is set aside", low=0)
+    wait_for_reading: bool = param(
+        True,
+        help="no waypoint before a reading has been heard, wherever it was taken; false for a "
+        "sensor that measures only where it is sent (a scenario's is such)",
+    )
+    silent_places: int = param(
+        3,
+        help="so many places in a row that gave no reading pause the mission; of several probes, "
+        "the one is sent nowhere before its next reading; 0 = never (a scenario's default)",
+        low=0,
+    )
+    coverage: float = param(
+        0.5,
+        help="part of a road segment that must be driven before a reading of it counts",
+        low=0.0,
+        high=1.0,
+    )
+    arrival: str = param(
+        "reading",
+        help="when a place is done: as soon as a reading of it is used, or (radius) when the probe "
+        "is at the waypoint as well",
+        choices=("reading", "radius"),
+    )
+    first_leg: float | None = param(
+        None,
+        help="longest first leg, from where a probe is at its first decision to its first "
+        "waypoint; a longer one is not given out, and the mission pauses: the map, the frame or "
+        "the datum may be wrong; unset = the map's extent (the diagonal of its bounding box)",
+        unit="m",
+        above=0.0,
+    )
+    drive_timeout: float = param(
+        120.0,
+        help="a waypoint is blocked, and another one chosen, when the probe comes neither nearer "
+        "to it nor to where it has not been for so long; 0 = never",
+        unit="s",
+        low=0.0,
+    )
+    block_seconds: float = param(
+        300.0,
+        help="how long a blocked place is not chosen again; blocked more than retries times it is "
+        "set aside",
+        unit="s",
+        low=0.0,
+    )
+    lost_after: float = param(
+        30.0,
+        help="several probes: one that is silent for so long is given up, until it is heard again",
+        unit="s",
+        above=0.0,
+    )
+    together: bool = param(
+        False,
+        help="several probes: decide in rounds, when all that take part wait for a decision, so "
+        "that a policy for batches chooses for all of them at once; the first round waits for all "
+        "probes on the list, lost_after at most",
+    )
+    follow: str = param(
+        "waypoint",
+        help="waypoint: the probe is expected to drive there; probe: it drives where it likes, and "
+        "for each new place it observes it is said where to go next",
+        choices=("waypoint", "probe"),
+    )
+    wait_for_plan: bool = param(
+        False,
+        help="messages wait in the inbox while a decision is computed (for replay), so that the "
+        "same messages give the same decisions",
+    )
+    clock_tolerance: float = param(
+        0.5,
+        help="a clock that goes back by more pauses the mission, and so does one that goes forward "
+        "by so much more than the time that passed, which is not charged (simulated time may go "
+        "forward at any speed)",
+        unit="s",
+        low=0.0,
+    )
+    begin: bool = param(
+        True,
+        help="take decisions as soon as the node is active; otherwise readings are used and "
+        "nothing is decided until the service ~/start is called",
+    )
+    exit_at_end: bool = param(
+        False, help="end the process once the mission is over and its records are written"
+    )
+
+
+@dataclass(frozen=True)
+class WaypointConfig:
+    """How a waypoint reaches the controller."""
+
+    navigate: str = param(
+        "topic",
+        help="topic: topic next_waypoint only; action: as a goal of "
+        "nav2_msgs/action/NavigateToPose as well; a place whose goal is refused or aborted is "
+        "blocked",
+        choices=("topic", "action"),
+    )
+    action: str = param(
+        "navigate_to_pose",
+        help="name of the action; of several probes in the namespace of each, unless it begins "
+        "with /",
+    )
+    rate: float = param(
+        0.0,
+        help="how often the last waypoint is sent again, for controllers that want a stream of set "
+        "points; 0 = once",
+        unit="Hz",
+        low=0.0,
+        high=100.0,
+    )
+    altitude: float = param(
+        0.0, help="z of every waypoint; what flies does not want the ground", unit="m"
+    )
+
+
+@dataclass(frozen=True)
+class ActiveSensingConfig:
+    """Parameters of the node ``active_sensing``."""
+
+    map: MapConfig
+    belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
+    scenario: str = param(
+        "", help="name or path of a scenario whose values are the defaults of the parameters"
+    )
+    autostart: bool = param(
+        True, help="configure, activate and begin the mission without being asked"
+    )
+    probes: tuple[str, ...] = param(
+        (),
+        help="names of the probes, which are namespaces of their topics; empty = one, without a "
+        "namespace; not set = as many as the scenario says: probe_1 and on",
+    )
+    seed: int = param(0, help="key of every random draw", low=0)
+    run_dir: str = param(
+        "",
+        help="directory for journal and records of the mission; empty = none, and a mission that "
+        "is killed is lost; auto = one of its own in gp_active_sensing of ROS's home, or the "
+        "newest there if that mission was cut off",
+    )
+    resume: bool = param(
+        True,
+        help="go on with the mission that run_dir holds, if it is not over; false = run_dir must "
+        "be empty",
+    )
+    plan_ahead: bool = param(
+        True,
+        help="plan while the probe drives, for the readings that its goal may give, so that the "
+        "next waypoint is there on arrival; false = plan on arrival, the same on every machine",
+    )
+    plan_ahead_samples: int = param(
+        5, help="readings that are planned for while the probe drives", low=1
+    )
+    policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
+        dict(DEFAULT_POLICY), help="how the next place is chosen"
+    )
+    probe: TripConfig = dataclasses.field(default_factory=TripConfig)
+    budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)
+    limit: LimitConfig = dataclasses.field(default_factory=LimitConfig)
+    reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
+    pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
+    expert: ExpertTopicsConfig = dataclasses.field(default_factory=ExpertTopicsConfig)
+    mission: MissionConfig = dataclasses.field(default_factory=MissionConfig)
+    waypoint: WaypointConfig = dataclasses.field(default_factory=WaypointConfig)
+
+    def __post_init__(self) -> None:
+        probe_names(self.probes)
+        if self.reading.delay >= self.pose.history:
+            msg = (
+                f"reading.delay: must be less than pose.history ({self.pose.history:g} s), or the "
+                f"poses of the readings are forgotten; got {self.reading.delay:g}"
+            )
+            raise ConfigError(msg)

@@ -1,0 +1,247 @@
+"""A mission asks an expert: the places go out, the decision waits for the answers, or long enough.
+
+Questions and the answers that are used are in the journal before they count, so that a mission that
+was killed takes the same decision from them. Answers that come after their decision are readings of
+their time like any other; see `expert.Consultation` for what is used and what is not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gp_active_sensing.errors import ActiveSensingError, ReadingError
+from gp_active_sensing.experts import SOURCE, AnswersConfig, QueryLog
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.inbox import RawAnswer
+from gp_active_sensing.mission.requests import ExpertRequest
+from gp_active_sensing.records.events import answer_event, query_event
+from gp_active_sensing.types import Reading
+from gp_active_sensing.util.wording import moment
+
+__all__ = ["ExpertQueries"]
+
+logger = logging.getLogger(__name__)
+
+
+class ExpertQueries:
+    """Keeps a mission's questions to an expert; used under the mission's lock.
+
+    Args:
+        loop: the engine, which is informed.
+        config: where the expert can be asked, and which answers are used.
+        places: where it can be asked; None = anywhere.
+        journal: takes the events.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        config: AnswersConfig,
+        places: Sequence[int] | None,
+        journal: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.books = QueryLog(loop.topology, config, loop.snap_distance)
+        self.open = True
+        """False once the mission is over: answers are then counted, not used."""
+        self._loop = loop
+        self._places = None if places is None else tuple(places)
+        self._journal = journal
+        self._outgoing: tuple[int, ...] = ()
+        self._job: ExpertRequest | None = None
+        self._finding = False
+        """The policy is being asked where."""
+        self._number = 0
+        """Of the newest job."""
+        self._now_ns = 0
+        self._times_missing = 0
+        self._begin_anew = False
+        """The process was killed while a question was open: what is missing is asked again."""
+
+    def outgoing(self) -> tuple[int, ...]:
+        """Return the places to be asked for now, once; () = none."""
+        places, self._outgoing = self._outgoing, ()
+        return places
+
+    def next_job(self) -> ExpertRequest | None:
+        """Return what is to be found out for the next question, once; None = nothing."""
+        job, self._job = self._job, None
+        return job
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Answers that were not used, by the word of the reason."""
+        return dict(self.books.to_mapping().get("rejected", {}))
+
+    # -- before a decision -----------------------------------------------------------------------
+
+    def ready(self, now_ns: int, left: int | None = None) -> bool:
+        """Say whether a decision that is due may be taken; ask first where that was not done.
+
+        Args:
+            now_ns: time of the node's clock.
+            left: readings that are left for the probe; with none nothing is asked. None = any.
+        """
+        seconds, self._now_ns = 1e-9 * now_ns, now_ns
+        if not self.books.open:
+            if left is not None and left <= 0:
+                return True
+            if not self._finding:
+                self._finding = True
+                copy = self._loop.snapshot()
+                self._job = ExpertRequest(copy, self._places, self._number, now_ns)
+            return False
+        if self._begin_anew:
+            self._begin_anew = False
+            self.books.begun = seconds
+            self._outgoing = self.books.missing
+        if self.books.waits(seconds):
+            return False
+        if self.books.missing and self.books.begun is not None:
+            self._say_missing()
+        return True
+
+    def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
+        """Ask where the policy wants to, unless that is not wanted any more.
+
+        Args:
+            job: which found out where.
+            places: what it found; () = nowhere, and the decision may be taken.
+            now_ns: time of the node's clock.
+        """
+        if job.number != self._number or self.books.open:
+            return
+        self._finding = False
+        can = range(self._loop.topology.n) if self._places is None else self._places
+        asked = tuple(place for place in dict.fromkeys(places) if place in can)
+        if len(asked) < len(places):
+            logger.error(
+                "the policy asks for %d places of which the expert can be asked for %d",
+                len(places), len(asked),
+            )  # fmt: skip
+        self._journal(query_event(asked, stamp_ns=now_ns))
+        self._begin(asked, now_ns)
+        self._outgoing = asked
+
+    def _begin(self, places: Sequence[int], now_ns: int) -> None:
+        self.books.forget_before(1e-9 * now_ns)
+        self.books.begin(places, 1e-9 * now_ns)
+
+    def _say_missing(self) -> None:
+        timeout = self.books.config.timeout
+        if timeout == 0.0:
+            return  # as it was asked for
+        self._times_missing += 1
+        if self._times_missing not in (1, 10, 100) and self._times_missing % 1000:
+            return
+        names, missing = self._loop.topology.names, self.books.missing
+        shown = ", ".join(names[place] for place in missing[:5])
+        logger.warning(
+            "%d of %d places have no answer of the expert within %g s (%s%s): deciding without "
+            "(%d decisions so far)",
+            len(missing), len(self.books.places), timeout, shown,
+            ", …" if len(missing) > 5 else "", self._times_missing,
+        )  # fmt: skip
+
+    def settle(self) -> None:
+        """Take note that the decision was taken."""
+        self.books.settle()
+        self._outgoing = ()
+
+    def give_up(self) -> None:
+        """Drop an open question: its decision is not taken, and is asked about anew."""
+        self._number += 1
+        self._finding, self._job = False, None
+        if self.books.open and self.books.places:
+            self._journal(query_event((), given_up=True, stamp_ns=self._now_ns))
+        self.books.give_up()
+        self._outgoing = ()
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def take(self, raw: RawAnswer, now_ns: int) -> bool:
+        """Use an answer, or count why it is not used; say whether it is.
+
+        Args:
+            raw: as it came.
+            now_ns: time of the node's clock.
+        """
+        try:
+            reading = self._checked(raw, now_ns)
+        except ReadingError as error:
+            self._reject(error.reason, str(error))
+            return False
+        self._journal(answer_event(reading, late=reading.location not in self.books.places))
+        self._use(reading)
+        return True
+
+    def _checked(self, raw: RawAnswer, now_ns: int) -> Reading:
+        """Return an answer that can be used.
+
+        Raises:
+            ReadingError: it cannot.
+        """
+        if not self.open:
+            msg = f"answer at {moment(raw.stamp_ns)}: the mission is over"
+            raise ReadingError("mission_over", msg)
+        frame = self._loop.topology.frame
+        if raw.frame.lstrip("/") != frame:
+            msg = f"answer in frame {raw.frame[:100]!r}, the map is in {frame!r}"
+            raise ReadingError("wrong_frame", msg)
+        plain = Reading(
+            raw.stamp_ns, None, raw.value, raw.noise_variance, SOURCE, position=(raw.x, raw.y)
+        )
+        reading = self.books.check(plain, 1e-9 * now_ns)
+        assert reading.location is not None  # checked
+        self._loop.belief.check(reading.location, reading.value, reading.noise_variance)
+        return replace(reading, position=None)
+
+    def _use(self, reading: Reading) -> None:
+        self._loop.inform([reading])
+        self.books.note(reading)
+        if not self.books.missing:
+            self._look(reading.stamp_ns)
+
+    def _look(self, now_ns: int) -> None:
+        """Bring the belief up to date, live and from a journal alike: equal to the bit."""
+        self._loop.advance(now_ns)
+        try:
+            self._loop.belief.weights  # noqa: B018  computed on being asked
+        except ActiveSensingError as error:
+            self.books.reject("belief_error")
+            logger.error("the belief cannot be computed: %s", error)
+
+    def _reject(self, reason: str, why: str) -> None:
+        count = self.books.reject(reason)
+        if count in (1, 10, 100) or count % 1000 == 0:
+            logger.warning(
+                "an answer of the expert is not used (%s, %d so far): %s", reason, count, why
+            )
+
+    # -- from the journal --------------------------------------------------------------------------
+
+    def replay_query(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event ``query`` from before a restart.
+
+        Raises:
+            KeyError, TypeError, ValueError: the event lacks something.
+        """
+        if event.get("given_up"):
+            self.books.give_up()
+            return
+        self._begin([int(place) for place in event["places"]], int(event["stamp_ns"]))
+
+    def replay_answer(self, reading: Reading) -> None:
+        """Use an answer from before a restart."""
+        self._use(reading)
+
+    def restore(self, rejected: Mapping[str, Any]) -> None:
+        """Take over how many answers were rejected before a restart, by reason."""
+        for reason, number in rejected.items():
+            self.books.counts[f"rejected_{reason}"] = int(number)
+
+    def go_on(self) -> None:
+        """Ask again for what was missing when the process was killed."""
+        self._begin_anew = self.books.open and bool(self.books.missing)

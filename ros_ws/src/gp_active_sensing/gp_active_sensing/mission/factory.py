@@ -1,0 +1,283 @@
+"""From the parameters of the node ``active_sensing`` to the things that do the work."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.engine.config import START
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.experts import station_places
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
+from gp_active_sensing.mission.expert_queries import ExpertQueries
+from gp_active_sensing.mission.inbox import Inbox
+from gp_active_sensing.mission.ingestion.config import taking_of
+from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.mission.matching import MapMatcher
+from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.mission.poses import PoseTrack
+from gp_active_sensing.mission.probe import ProbeState
+from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.mission.restore import MissionRestorer
+from gp_active_sensing.mission.run_dirs import AUTO, choose_run, give_back
+from gp_active_sensing.mission.step_clock import StepClock
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
+from gp_active_sensing.records.regret import regret_of
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.topology import Topology, build_topology, place_index
+from gp_active_sensing.types import Budget, Clock, PlanLimit
+from gp_active_sensing.util.memory import hand_back
+
+__all__ = ["MissionComponents", "build_parts", "plan_limit"]
+
+logger = logging.getLogger(__name__)
+
+_LIVE_RADIUS = 0.5
+"""Arrival radius in live traffic [m]: a car that waits at a red light has not passed it."""
+
+SECONDS_OF_QUEUE = 20.0
+"""What the inbox holds of each stream, at the expected rates [s]."""
+
+_FIXED = ("none", "stations")
+"""Kinds of a scenario's expert that may have stations."""
+
+KnownOf = Callable[[Mapping[str, Any]], FieldKnowledge]
+
+_SECTIONS = ("map", "belief", "policy", "budget", "limit")
+
+
+@dataclass(frozen=True)
+class MissionComponents:
+    """What a configured node consists of besides its topics."""
+
+    mission: Mission
+    recorder: Recorder
+    matcher: MapMatcher
+    belief: BeliefConfig
+    """What it began with: of a belief over kernels, with the mark of its file."""
+
+
+def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
+    """Return the limit of a decision; a robot never plans without one."""
+    if seconds is None and expansions is None:
+        return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
+    return PlanLimit(seconds, expansions)
+
+
+def build_parts(
+    config: ActiveSensingConfig,
+    scenario: Mapping[str, Any] | None,
+    *,
+    clock: Clock = time.monotonic,
+    driver: str = "ros",
+    known_of: KnownOf = lambda scenario: NOTHING,
+) -> MissionComponents:
+    """Build the engine, the mission and its records.
+
+    Where ``run_dir`` is "auto" and the mission to go on with cannot be restored, a new one begins:
+    a node that starts by itself must not be refused for ever. The other one stays where it is.
+
+    Args:
+        config: the node's parameters.
+        scenario: plain data of the scenario they started from, None = none.
+        clock: monotonic seconds.
+        driver: who drives the mission, for the records.
+        known_of: scenario, as the mission has it -> what is known of its field
+            (`sim.known.known_of`); asked only where there is a scenario.
+
+    Raises:
+        ActiveSensingError: a map, belief, policy or run directory that cannot be used.
+    """
+    try:
+        parts = _build(config, scenario, clock, driver, known_of, resume=config.resume)
+    except _NotRestored as error:
+        if config.run_dir != AUTO:
+            raise
+        logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
+        parts = _build(config, scenario, clock, driver, known_of, resume=False)
+    hand_back()  # what reading a long journal took
+    return parts
+
+
+class _NotRestored(RunError):
+    """A journal can be read, and its mission cannot be gone on with."""
+
+
+def _build(
+    config: ActiveSensingConfig,
+    scenario: Mapping[str, Any] | None,
+    clock: Clock,
+    driver: str,
+    known_of: KnownOf,
+    *,
+    resume: bool,
+) -> MissionComponents:
+    topology = build_topology(config.map)
+    budget, back_to_start = _budget(config, topology)
+    policy = build_policy(config.policy)
+    matcher = MapMatcher(topology, config.mission.snap_distance)
+    now = datetime.now(timezone.utc).astimezone()
+    kept = _effective(config, scenario)
+    run, events = choose_run(config.run_dir, kept, now, resume=resume)
+    with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
+        undo.callback(give_back, run, begun=not events)
+        belief, kept = _belief_of(config, kept, run)
+        of_run = None if run is None else run.path
+        loop = SensingLoop(
+            topology,
+            belief_on(belief, topology, drift_of(policy), run_dir=of_run),
+            policy,
+            budget=Budget(readings=budget.readings),
+            seed=config.seed,
+            limit=plan_limit(config.limit.seconds, config.limit.expansions),
+            retries=config.mission.retries,
+            speed=config.probe.own_speed,
+            aim=config.budget.aim(),
+            clock=clock,
+        )
+        loop.snap_distance = matcher.snap_distance
+        known = NOTHING if scenario is None else known_of(kept)
+        unit = config.reading.unit or known.unit
+        recorder = Recorder(run, kept, topology, known=known, unit=unit, driver=driver)
+        undo.callback(recorder.close)
+        recorder.regret = regret_of(
+            loop, known.truth, kept.get("seek"), probes=max(1, len(config.probes))
+        )
+        taking = taking_of(config.reading, config.pose, unit)
+        step_clock = StepClock(clock)
+
+        def probe(name: str) -> ProbeState:
+            journal = partial(_named, recorder.event, name) if name else recorder.event
+            intake = Ingestion(
+                loop,
+                matcher,
+                PoseTrack(config.pose.max_age, config.pose.history),
+                coverage=config.mission.coverage,
+                taking=taking,
+                clock=step_clock,
+                running=clock,
+                journal=journal,
+            )
+            return ProbeState(
+                name,
+                loop,
+                intake,
+                config.mission,
+                arrival_radius=_radius(config, scenario, matcher),
+                purse=replace(budget, readings=None),
+                clock=clock,
+                journal=journal,
+                ahead=config.plan_ahead_samples if config.plan_ahead else 0,
+                back_to_start=back_to_start,
+            )
+
+        probes = [probe(name) for name in config.probes or ("",)]
+        capacity = round(SECONDS_OF_QUEUE * max(config.reading.rate, config.pose.rate))
+        mission = Mission(
+            loop,
+            probes,
+            Inbox(max(1000, capacity)),
+            config.mission,
+            clock=clock,
+            journal=recorder.event,
+            make_probe=probe,
+            step_clock=step_clock,
+        )
+        mission.decisions.consulting = _consulting(config, loop, recorder)
+        parts = MissionComponents(mission, recorder, matcher, belief)
+        if events:
+            try:
+                MissionRestorer(mission, recorder).run(events)
+            except Exception as error:
+                what = (
+                    error if isinstance(error, RunError) else f"cannot be gone on with: {error!r}"
+                )
+                msg = f"{config.run_dir if run is None else run.path}: {what}"
+                raise _NotRestored(msg) from error
+        recorder.begin(events)
+        undo.pop_all()
+        return parts
+
+
+def _belief_of(
+    config: ActiveSensingConfig, kept: dict[str, Any], run: RunDirectory | None
+) -> tuple[BeliefConfig, dict[str, Any]]:
+    """Return the belief that the mission begins with, and the configuration that says so.
+
+    Of a belief over kernels the run directory says which file it is, and has a copy.
+    """
+    if config.belief.model is None:
+        return config.belief, kept
+    if run is None:
+        belief = with_mark(config.belief)
+    else:
+        belief = from_mapping(BeliefConfig, run.config["belief"], path="belief")
+    return belief, {**kept, "belief": to_mapping(belief)}
+
+
+def _consulting(
+    config: ActiveSensingConfig, loop: SensingLoop, recorder: Recorder
+) -> ExpertQueries | None:
+    """Return what asks an expert, None where nobody wants to."""
+    places = station_places(config.expert, loop.topology)
+    if not config.expert.ask or not callable(getattr(loop.policy, "queries", None)):
+        return None
+    return ExpertQueries(loop, config.expert, places, recorder.event)
+
+
+def _named(journal: Callable[[dict[str, Any]], None], name: str, event: Mapping[str, Any]) -> None:
+    """Add an event to the journal as one of a probe."""
+    journal({**event, "probe": name})
+
+
+def _radius(
+    config: ActiveSensingConfig, scenario: Mapping[str, Any] | None, matcher: MapMatcher
+) -> float:
+    """Return the distance to a waypoint at which a probe has arrived [m]."""
+    if config.mission.arrival_radius is not None:
+        return config.mission.arrival_radius
+    if _is_live(scenario):
+        return _LIVE_RADIUS
+    return 5.0 if matcher.has_lines else min(5.0, 0.4 * matcher.spacing)
+
+
+def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bool]:
+    """Return the budget with the end place, and whether that is where the probe begins."""
+    budget, end = config.budget.budget(), config.probe.end
+    if end is None or (end == START and START not in topology.names):
+        return budget, end is not None
+    return replace(budget, end=place_index(topology, end, "probe.end")), False
+
+
+def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the mission runs with, in the words of a scenario."""
+    whole = to_mapping(config)
+    kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
+    kept.update({section: whole[section] for section in _SECTIONS})
+    kept["probe"] = {**kept.get("probe", {}), **whole["probe"]}
+    answers = {key: whole["expert"][key] for key in ("timeout", "max_age", "max_ahead")}
+    if whole["expert"]["stations"] and kept.get("expert", {}).get("kind") in (None, *_FIXED):
+        answers["stations"] = whole["expert"]["stations"]
+    kept["expert"] = {**kept.get("expert", {}), **answers}
+    kept["seed"] = config.seed
+    if unit := config.reading.unit:
+        section = "reading" if scenario is None else "field"
+        kept[section] = {**kept.get(section, {}), "unit": unit}
+    return kept
+
+
+def _is_live(scenario: Mapping[str, Any] | None) -> bool:
+    """Say whether a scenario's field is the traffic of a running SUMO."""
+    field = (scenario or {}).get("field")
+    return isinstance(field, Mapping) and field.get("kind") == "sumo"

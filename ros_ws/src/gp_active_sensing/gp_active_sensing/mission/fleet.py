@@ -1,0 +1,196 @@
+"""Who takes part in a mission: probes may join, leave, fall silent and come back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gp_active_sensing.errors import suggest
+from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.probe import NO_POSE, ProbeState
+from gp_active_sensing.mission.sensor import MUTE
+from gp_active_sensing.records.events import roster_event
+
+__all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet"]
+
+logger = logging.getLogger(__name__)
+
+LEFT = "left: "
+"""How the reason of a probe begins that comes back only when it is asked to."""
+OFF_LIST = "taken off the list"
+"""Why a probe leaves that nobody listens to any more."""
+SILENT = "silent for"
+"""How the reason of a probe begins that comes back when it is heard."""
+
+
+class Fleet:
+    """The probes of a mission; used under its lock.
+
+    A mission of one probe has one that is always there. Of several, each joins with its first pose;
+    one that sends no pose for `mission.lost_after` seconds is given up (its place is free for the
+    others) and joins again when it is heard.
+
+    Args:
+        probes: in the order in which they are asked for.
+        config: when a probe is lost.
+        journal: takes the events.
+    """
+
+    def __init__(
+        self,
+        probes: Sequence[ProbeState],
+        config: MissionConfig,
+        journal: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.probes = {probe.name: probe for probe in probes}
+        self.config = config
+        self._journal = journal
+        self._heard_ns: dict[str, int] = {}
+
+    @property
+    def present(self) -> list[ProbeState]:
+        """Those that take part now."""
+        return [probe for probe in self.probes.values() if not probe.gone]
+
+    @property
+    def waiting(self) -> list[ProbeState]:
+        """Those that a decision is wanted for, the one that waits longest first."""
+        found = [
+            probe
+            for probe in self.present
+            if probe.plan is None and probe.stages.home is None and not probe.resting
+        ]
+        return sorted(found, key=lambda probe: probe.since)
+
+    def awaited(self, now_ns: int) -> bool:
+        """Say whether some on the list may still join in time, `mission.lost_after` at the most."""
+        first = min(self._heard_ns.values(), default=now_ns)
+        missing = any(
+            probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
+            for probe in self.probes.values()
+        )
+        return missing and now_ns - first <= 1e9 * self.config.lost_after
+
+    @property
+    def under_way(self) -> bool:
+        """Some probe carries out a decision."""
+        return any(probe.plan is not None for probe in self.present)
+
+    def pending(self, probe: ProbeState) -> tuple[int, ...]:
+        """Return the waypoints that other probes are sent to."""
+        others = [other for other in self.present if other is not probe]
+        return tuple(sorted({o.plan.waypoints[0] for o in others if o.plan is not None}))
+
+    def add(self, probe: ProbeState) -> None:
+        """Put a probe on the list; it takes part from its first pose on."""
+        # Anew, not in place: other threads may be looking through it.
+        self.probes = {**self.probes, probe.name: probe}
+
+    def heard(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
+        """Take note of a pose of a probe: with the first one that can be used it takes part.
+
+        Args:
+            probe: whose it is.
+            stamp_ns: of the pose.
+            now_ns: time of the node's clock.
+        """
+        newest = probe.intake.track.newest
+        if newest is None or newest.stamp_ns < stamp_ns:
+            return  # it could not be used
+        self._heard_ns[probe.name] = now_ns
+        if probe.gone and not probe.gone.startswith((LEFT, MUTE)):
+            self._come(probe, now_ns)
+
+    def spoke(self, probe: ProbeState, now_ns: int) -> None:
+        """Take note of a reading of a probe: one whose sensor was silent takes part again."""
+        if probe.gone.startswith(MUTE):
+            self._come(probe, now_ns)
+
+    def mute(self, probe: ProbeState, why: str, now_ns: int) -> None:
+        """Let a probe whose sensor is silent take no part until it speaks."""
+        self._go(probe, why, now_ns)
+
+    def join(self, name: str, now_ns: int) -> str:
+        """Let a probe that has left take part again; return why it cannot, "" when it does."""
+        probe = self.probes.get(name)
+        if probe is None:
+            return self._unknown(name)
+        if not probe.gone:
+            return f"{name} takes part already"
+        if probe.intake.track.newest is None:
+            self._note(probe, NO_POSE, now_ns)
+        else:
+            self._come(probe, now_ns)
+        return ""
+
+    def leave(self, name: str, why: str, now_ns: int) -> str:
+        """Let a probe take no part any more; return why it cannot, "" when it does."""
+        probe = self.probes.get(name)
+        if probe is None:
+            return self._unknown(name)
+        if probe.gone.startswith(LEFT):
+            return f"{name} has left already"
+        self._go(probe, f"{LEFT}{why}", now_ns)
+        return ""
+
+    def miss_silent(self, now_ns: int) -> list[ProbeState]:
+        """Give up probes that have been silent for too long; return them."""
+        if len(self.probes) == 1:
+            return []
+        for probe in self.present:
+            if probe.intake.catch_up.waiting:
+                self._heard_ns[probe.name] = now_ns  # its poses have come and are not used yet
+        limit = 1e9 * self.config.lost_after
+        lost = [p for p in self.present if now_ns - self.heard_ns(p, now_ns) > limit]
+        for probe in lost:
+            self._go(probe, f"{SILENT} {self.config.lost_after:g} s", now_ns)
+        return lost
+
+    def heard_ns(self, probe: ProbeState, now_ns: int) -> int:
+        """Return when a probe that takes part sent its last pose, on the node's clock.
+
+        After a restart, or once the clock was set back, it has all its time again.
+        """
+        then = min(self._heard_ns.get(probe.name, now_ns), now_ns)
+        self._heard_ns[probe.name] = then
+        return then
+
+    def skip(self, step_ns: int) -> None:
+        """Count a time that did not pass [ns] as no silence: the clock was set."""
+        self._heard_ns = {name: then + step_ns for name, then in self._heard_ns.items()}
+
+    def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
+        """Take note of a probe that came or went before a restart."""
+        if not why:
+            self._begin_anew(probe, now_ns)
+        probe.gone = why
+
+    def _come(self, probe: ProbeState, now_ns: int) -> None:
+        self._begin_anew(probe, now_ns)
+        probe.since = probe.heard
+        self._heard_ns[probe.name] = now_ns
+        self._note(probe, "", now_ns)
+        logger.info("%s takes part", probe.name)
+
+    def _begin_anew(self, probe: ProbeState, now_ns: int) -> None:
+        """Forget where it was; what it did while it had left is free, silence is not."""
+        probe.at = None
+        probe.sensor.forget()
+        if probe.gone.startswith(LEFT):
+            probe.home = False
+            probe.stages.go_on(now_ns, probe.intake.metres)
+        if not probe.home:
+            probe.resting = ""
+
+    def _go(self, probe: ProbeState, why: str, now_ns: int) -> None:
+        probe.give_up(now_ns)
+        self._note(probe, why, now_ns)
+        logger.warning("%s takes no part any more (%s)", probe.name, why)
+
+    def _note(self, probe: ProbeState, why: str, now_ns: int) -> None:
+        probe.gone = why
+        self._journal(roster_event(probe.name, why, stamp_ns=now_ns, **probe.whereabouts()))
+
+    def _unknown(self, name: str) -> str:
+        return f"no probe {name!r} in this mission.{suggest(name, self.probes)}"

@@ -1,0 +1,1 @@
+"""From a message to a reading that the belief has used, or a counted reason why not."""

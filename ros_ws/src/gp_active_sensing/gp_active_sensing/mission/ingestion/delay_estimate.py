@@ -1,0 +1,279 @@
+r"""Are the stamps of the readings too late? Then they fit the field better where the probe was.
+
+A sensor that stamps its readings when it sends them, or that is slow, gives each value the place
+where the probe is a while after. On a straight way at one speed nobody can tell: the whole field is
+shifted. Where the probe turns, stops or changes its speed, and where it comes by again, readings of
+one point then disagree. So for each of some delays :math:`\tau` the readings are put where the
+probe was :math:`\tau` before their stamps, and a Gaussian process says how probable they are there,
+with its mean and scale integrated out and averaged over length-scales and noises:
+
+.. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
+
+Readings are looked at in blocks, so that this costs little and never grows. What blocks say
+together is in `agreement`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.mission.ingestion.delay_agreement import (
+    CANDIDATES,
+    NONE,
+    common_delay,
+    said_by,
+)
+from gp_active_sensing.types import FloatArray
+
+__all__ = [
+    "CANDIDATES",
+    "ENOUGH",
+    "Block",
+    "DelayEstimate",
+    "DelayEvidence",
+    "DelayMonitor",
+    "log_likelihood",
+]
+
+FULL = 50
+"""Readings of a block."""
+AHEAD = 30.0
+"""A reading stamped later than that after the newest pose is not waited for [s]."""
+APART = 0.5
+"""Least time between two of them [s]."""
+STANDING = 3.0
+"""Readings of a probe that has stood for longer say nothing more [s]."""
+MOVING = 0.05
+"""A probe stands that has moved less between two samples [m]."""
+_LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+"""Length-scales, in parts of how far a window reaches."""
+_NOISES = (0.001, 0.01, 0.1, 1.0)
+"""Variances of the noise, in parts of that of the field."""
+KEPT = 40
+"""Newest blocks that count: a delay may begin, or end, in the middle of a mission."""
+BLOCKS = 3
+"""Blocks that have to agree before anything is said."""
+ENOUGH = BLOCKS * FULL
+"""Readings of a probe on the move without which nothing is said."""
+EVIDENCE = 8.0
+"""Least log-likelihood ratio against no delay, with blocks that differ as these do [nat]."""
+ERRORS = 3.0
+"""Least delay, in standard errors."""
+LEAST = 0.2
+"""Delays below are not worth a word [s]."""
+
+
+@dataclass(frozen=True)
+class DelayEstimate:
+    """A delay that the readings tell.
+
+    Args:
+        seconds: by which the stamps are too late, beyond `reading.delay`.
+        error: its standard error, from how the blocks differ too [s].
+        evidence: log-likelihood ratio against none [nat].
+        samples: readings that say so together.
+    """
+
+    seconds: float
+    error: float
+    evidence: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some readings, and where the probe was a while before each.
+
+    Args:
+        positions: (K, m, 2) at each reading's stamp less each of `CANDIDATES` [m].
+        values: (m,).
+    """
+
+    positions: FloatArray
+    values: FloatArray
+
+    @property
+    def reach(self) -> float:
+        """How far it reaches [m]."""
+        flat = self.positions.reshape(-1, 2)
+        return float(np.hypot(*np.ptp(flat, axis=0)))
+
+
+def log_likelihood(positions: FloatArray, values: FloatArray, reach: float) -> float:
+    """Return ``log p(values | positions)`` up to a constant of the values.
+
+    Args:
+        positions: (m, 2) [m].
+        values: (m,).
+        reach: what the length-scales are parts of [m].
+    """
+    return _averaged([e for part in _LENGTHS for e in _evidence(positions, values, part * reach)])
+
+
+def _averaged(found: Sequence[float]) -> float:
+    top = max(found)
+    return top + math.log(sum(math.exp(f - top) for f in found) / len(found))
+
+
+def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[float]:
+    """Return ``log p(values | positions, length, noise)`` for each of `_NOISES`."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    count = len(values)
+    z = values - values.mean()
+    apart = np.hypot(*(positions[:, None] - positions[None]).transpose(2, 0, 1))
+    scaled = (math.sqrt(3.0) / length) * apart
+    correlation = (1.0 + scaled) * np.exp(-scaled)
+    right = np.column_stack([np.ones(count), z])
+    found = []
+    for noise in _NOISES:
+        K = correlation + noise * np.eye(count)
+        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        solved = cho_solve(factor, right, check_finite=False)
+        ones, both, square = solved[:, 0].sum(), solved[:, 1].sum(), z @ solved[:, 1]
+        Q = max(float(square - both**2 / ones), 1e-300)
+        half = float(np.log(np.diagonal(factor[0])).sum())
+        found.append(-half - 0.5 * math.log(ones) - 0.5 * (count - 1) * math.log(Q))
+    return found
+
+
+class DelayEvidence:
+    """Puts together what blocks say about the delay; a little at a time."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        """Readings that have been looked at."""
+        self._said: deque[FloatArray] = deque(maxlen=KEPT)
+        """What the blocks say, each by `said_by`."""
+        self._block: Block | None = None
+        self._found: list[float] = []
+        self._parts: list[float] = []
+
+    @property
+    def busy(self) -> bool:
+        """A block is being looked at."""
+        return self._block is not None
+
+    def begin(self, block: Block) -> None:
+        """Look at a block from now on."""
+        self._block, self._found, self._parts = block, [], []
+
+    def work(self) -> bool:
+        """Look at one length-scale and delay, some milliseconds; say whether a block is done."""
+        block = self._block
+        if block is None:
+            return False
+        positions, reach = block.positions[len(self._found)], block.reach
+        part = _LENGTHS[len(self._parts) // len(_NOISES)]
+        self._parts += _evidence(positions, block.values, part * reach)
+        if len(self._parts) < len(_LENGTHS) * len(_NOISES):
+            return False
+        self._found.append(_averaged(self._parts))
+        self._parts = []
+        if len(self._found) < len(CANDIDATES):
+            return False
+        self._said.append(said_by(np.array(self._found)))
+        self.samples += len(block.values)
+        self._block = None
+        return True
+
+    def estimate(self) -> DelayEstimate | None:
+        """Return the delay that the readings tell; None while they tell none."""
+        if len(self._said) < BLOCKS:
+            return None
+        seconds, error, evidence = common_delay(self._said)
+        if evidence < EVIDENCE or abs(seconds) < max(LEAST, ERRORS * error):
+            return None
+        samples = min(self.samples, FULL * len(self._said))
+        return DelayEstimate(seconds, error, evidence, samples)
+
+
+class DelayMonitor:
+    """Takes samples of the readings of a mission and says when their stamps are too late.
+
+    Args:
+        position_at: (x, y) at a stamp [ns]; None = not known.
+    """
+
+    def __init__(self, position_at: Callable[[int], tuple[float, float] | None]) -> None:
+        self._position_at = position_at
+        self._pending: deque[tuple[int, float]] = deque(maxlen=1000)
+        """Readings for which poses may still come."""
+        self._ready: deque[Block] = deque(maxlen=4)
+        self._positions: list[FloatArray] = []
+        self._values: list[float] = []
+        self._sampled_ns: int | None = None
+        self._newest_ns: int | None = None
+        self._moved_ns = 0
+        self.evidence = DelayEvidence()
+        self.estimate: DelayEstimate | None = None
+        self.said: float | None = None
+        """What somebody was told of it [s]."""
+
+    @property
+    def busy(self) -> bool:
+        """There is something to do."""
+        return self.evidence.busy or bool(self._ready)
+
+    def read(self, stamp_ns: int, value: float) -> None:
+        """Add a reading; one stamped far ahead of the poses is left out."""
+        if self._newest_ns is not None and stamp_ns - self._newest_ns > 1e9 * AHEAD:
+            return
+        newest = self._pending[-1][0] if self._pending else self._sampled_ns
+        if newest is None or stamp_ns - newest >= 1e9 * APART or stamp_ns < newest - 1e9 * 60.0:
+            self._pending.append((stamp_ns, value))
+
+    def moved(self, newest_ns: int) -> None:
+        """Take samples of the readings for which poses have come by now.
+
+        Args:
+            newest_ns: stamp of the newest pose.
+        """
+        self._newest_ns = newest_ns
+        while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
+            self._pending.popleft()
+        while self._pending and self._pending[0][0] - 1e9 * CANDIDATES[0] <= newest_ns:
+            self._sample(*self._pending.popleft())
+
+    def work(self) -> bool:
+        """Do a little of what there is to do; say whether the estimate is another one."""
+        if not self.evidence.busy:
+            if not self._ready:
+                return False
+            self.evidence.begin(self._ready.popleft())
+        if not self.evidence.work():
+            return False
+        before, self.estimate = self.estimate, self.evidence.estimate()
+        return before != self.estimate
+
+    def clear(self) -> None:
+        """Forget everything: the clock went back, or the delay was set."""
+        self.__init__(self._position_at)  # type: ignore[misc]
+
+    def _sample(self, stamp_ns: int, value: float) -> None:
+        self._sampled_ns = stamp_ns
+        where = [self._position_at(stamp_ns - round(1e9 * tau)) for tau in CANDIDATES.tolist()]
+        known = [position for position in where if position is not None]
+        if len(known) < len(where):
+            return
+        positions = np.array(known)
+        if not self._positions or self._has_moved(positions):
+            self._moved_ns = stamp_ns
+        elif stamp_ns - self._moved_ns > 1e9 * STANDING:
+            return
+        self._positions.append(positions)
+        self._values.append(value)
+        if len(self._values) < FULL:
+            return
+        block = Block(np.array(self._positions).swapaxes(0, 1), np.array(self._values))
+        self._positions, self._values = [], []
+        if block.reach > 0.0 and float(np.ptp(block.values)) > 0.0:
+            self._ready.append(block)
+
+    def _has_moved(self, positions: FloatArray) -> bool:
+        return bool(np.hypot(*(positions[NONE] - self._positions[-1][NONE])) > MOVING)

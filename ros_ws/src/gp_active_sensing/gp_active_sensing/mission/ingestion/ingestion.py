@@ -1,0 +1,383 @@
+"""Poses and raw readings -> readings with a place, told to the loop or counted as rejected."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
+from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
+from gp_active_sensing.mission.ingestion.backlog import Backlog
+from gp_active_sensing.mission.ingestion.closest_point import ClosestPoint
+from gp_active_sensing.mission.ingestion.config import PLAIN, IngestionConfig
+from gp_active_sensing.mission.ingestion.coverage import PendingReading, SegmentCoverage
+from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
+from gp_active_sensing.mission.ingestion.duplicates import DuplicateFilter
+from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
+from gp_active_sensing.mission.ingestion.pipeline import ReadingPipeline
+from gp_active_sensing.mission.ingestion.pose_checks import PoseFilter
+from gp_active_sensing.mission.ingestion.pose_sync import PoseSynchronizer
+from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.matching import MapMatcher, Match
+from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack
+from gp_active_sensing.mission.settling import SettlingTimer
+from gp_active_sensing.mission.step_clock import elapsed
+from gp_active_sensing.types import Clock, Reading
+from gp_active_sensing.util.wording import moment
+
+__all__ = ["Ingestion"]
+
+logger = logging.getLogger(__name__)
+
+_NO_POSE = (
+    "no pose within pose.max_age of its time; compare the stamps of both topics, and whether poses "
+    "come late, or not at all, on a busy machine"
+)
+
+
+class Ingestion:
+    """Finds the place of each reading and tells it to the loop; nothing is lost uncounted.
+
+    Args:
+        loop: the engine.
+        matcher: finds places.
+        track: looks up poses.
+        coverage: part of a road segment that must be driven for its readings to count.
+        taking: how readings are taken in.
+        clock: monotonic seconds, that may stand still during a step.
+        running: the same that never do, for latencies; None = `clock`.
+        journal: takes an event for each accepted reading.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        matcher: MapMatcher,
+        track: PoseTrack,
+        *,
+        coverage: float,
+        taking: IngestionConfig = PLAIN,
+        clock: Clock,
+        running: Clock | None = None,
+        journal: Callable[[dict[str, Any]], None] = lambda event: None,
+    ) -> None:
+        self.loop = loop
+        self.matcher = matcher
+        self.track = track
+        self.taking = taking
+        self._delay = taking.delay
+        follows = loop.topology.neighbours
+        self.visits = SegmentCoverage(coverage, lambda before, after: after in follows(before))
+        gate = OutlierGate(loop, taking.gate, taking.gate_places, taking.gate_kept)
+        window = None if taking.window is None else AveragingWindow(taking.window)
+        self.nearing = None if taking.window is not None else ClosestPoint(matcher.spacing)
+        """Where those of one stay are one reading, the first ones wait until it is near."""
+        self.uptake = ReadingPipeline(
+            loop, gate, window, clock=running or clock, journal=journal, unit=taking.unit
+        )
+        self.uptake.stays.near = matcher.near
+        self.here: Match | None = None
+        self.off_map = False
+        self.expected: Collection[int] = ()
+        self.metres = 0.0
+        """Driven since the mission began."""
+        self.known = DuplicateFilter()
+        """Readings used before a restart, which may be sent again."""
+        self.counted: Pose | None = None
+        """Up to where `metres` are counted."""
+        self.poses = 0
+        """Poses that were used."""
+        self.checks = PoseFilter(track, taking.max_ahead, matcher.snap_distance)
+        self.catch_up = Backlog(clock, wanted=taking.catch_up)
+        self._waiting = PoseSynchronizer(track, taking.pose_wait, taking.waiting)
+        self._late = 0.0
+        """How long the newest pose had lain somewhere when it was used [s]."""
+        self._headings = Headings()
+        self.dwelling = SettlingTimer()
+        self.lag = DelayMonitor(self._position_at)
+        self._clock = clock
+
+    @property
+    def delay(self) -> float:
+        """How much older readings are than their stamps [s]."""
+        return self._delay
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self._delay = seconds
+        self.lag.clear()
+        if self.nearing is not None:
+            self.nearing.restart()
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """What was not used, by the word of the reason."""
+        return self.uptake.rejected
+
+    @property
+    def newest_place(self) -> int | None:
+        """Observed for the first time since the probe set out; the latest such place."""
+        return self.uptake.newest_place
+
+    @property
+    def open(self) -> bool:
+        """False once the mission is over: readings are then counted, not used."""
+        return self.uptake.open
+
+    @open.setter
+    def open(self, yes: bool) -> None:
+        self.uptake.open = yes
+
+    @property
+    def latency(self) -> Latency:
+        """From a message to the belief."""
+        return self.uptake.latency
+
+    @latency.setter
+    def latency(self, latency: Latency) -> None:
+        self.uptake.latency = latency
+
+    @property
+    def waiting(self) -> int:
+        """Readings that wait for a pose."""
+        return len(self._waiting)
+
+    @property
+    def averaging(self) -> int:
+        """Readings in a window that is open, or that wait for the probe to come nearer."""
+        return len(self.uptake.window) + (0 if self.nearing is None else len(self.nearing))
+
+    def set_out(self, path: Collection[int]) -> None:
+        """Expect the probe on a way from here on."""
+        self.expected = frozenset(path)
+        self.uptake.newest_place = None
+
+    def take(self, arrivals: Collection[Envelope], most: int = BATCH) -> list[Reading]:
+        """Use what came; return the readings that were accepted.
+
+        Args:
+            arrivals: what came.
+            most: messages of what was missed that are used when none came.
+        """
+        ready: list[PendingReading] = []
+        reached = None
+        for what, received, _ in self.catch_up.pass_on(arrivals, self.loop.clock_ns, most):
+            reached = received - self._late
+            try:
+                if isinstance(what, Pose):
+                    self._late, reached = self._lateness(received), received
+                    ready += self._take_pose(what, received)
+                    ready += self._placed(self._waiting.after_pose(received))
+                    ready += self._come_nearer(received)
+                elif isinstance(what, RawReading):
+                    ready += self._take_reading(what, received)
+            except Exception:  # one message must not take the others along
+                self._count("error", f"{what} (see below)")
+                logger.exception("cannot use %s", what)
+        if reached is None:
+            reached = self._clock() - self._late
+        ready += self._placed(self._waiting.after_time(reached))
+        self._reject_left("partial_visit", "too little of its road was driven")
+        told = self.uptake.take(ready)
+        if (newest := self.track.newest) is not None:
+            told += self.uptake.pass_time(newest.stamp_ns, self._place_here())
+        return told
+
+    def stop_waiting(self) -> list[Reading]:
+        """Use or reject the readings that wait for more poses; return those accepted."""
+        told = self.take(self.catch_up.release()) if self.catch_up.going_on else []
+        ready = self._placed(self._waiting.take_all())
+        if self.nearing is not None:
+            ready += self.nearing.take_all()
+        self.visits.clear()
+        self._reject_left("partial_visit", "too little of its road was driven")
+        return told + self.uptake.take(ready) + self.uptake.close()
+
+    def restart_clock(self) -> None:
+        """Forget what belongs to a time before the clock went back."""
+        reason, why = "clock_backwards", "the clock went back"
+        waited = self._waiting.take_all()
+        if self.nearing is not None:
+            waited += self.nearing.take_all()
+        for held in waited:
+            self._reject(reason, held.reading, why)
+        self.visits.clear()
+        self._reject_left(reason, why)
+        for held in self.uptake.window.close():
+            self.rejected[reason] += held.count
+        self.uptake.stays.clear()
+        self.track.clear()
+        self.checks.restart()
+        for forgets in (self._headings, self.dwelling, self.lag):
+            forgets.clear()
+        self.counted = None
+
+    def accept_gated(self) -> tuple[int, list[Reading]]:
+        """Use the readings that were gated; return how many those are, and what was told."""
+        return self.uptake.accept_gated()
+
+    def restore(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event ``reading`` or ``gated`` from before a restart, besides telling it.
+
+        Raises:
+            RunError: the event is of no reading.
+        """
+        self.uptake.restore(event)
+
+    def _reject_left(self, reason: str, why: str) -> None:
+        for held in self.visits.left:
+            self._reject(reason, held.reading, why)
+        self.visits.left.clear()
+
+    # -- poses ---------------------------------------------------------------------------------
+
+    def _take_pose(self, pose: Pose, received: float) -> list[PendingReading]:
+        why = self.checks.unusable(pose, self.loop.topology.frame, self.loop.clock_ns)
+        if why is not None:
+            self._count(*why)
+            return []
+        before = self.track.newest
+        pose = self._headings.filled(pose, before)
+        added = self.track.add(pose, self.loop.clock_ns)
+        if added is None:
+            self._count(
+                "pose_too_old", f"pose at {moment(pose.stamp_ns)}, long before the newest one: it"
+            )
+            return []
+        self.poses += 1
+        self.checks.note(pose)
+        if added == "restarted":
+            logger.warning(
+                "poses go on at %s, long before one that had come: the stamp of that one was "
+                "wrong, or the clock was set back; what was before is forgotten",
+                moment(pose.stamp_ns),
+            )  # fmt: skip
+            for forgets in (self._headings, self.dwelling, self.lag):
+                forgets.clear()
+            if self.nearing is not None:
+                self.nearing.restart()
+            self.counted = None
+        elif added == "late":
+            return []
+        self._count_metres(pose)
+        self.lag.moved(pose.stamp_ns)
+        match = self._match(pose)
+        self.off_map = match is None
+        if match is None:
+            self._count("pose_off_map", f"pose at ({pose.x:.1f}, {pose.y:.1f})")
+            self.dwelling.drive(None, 0.0, pose.stamp_ns)
+            return []
+        self.here = match
+        self.dwelling.drive(match.place, self._apart(match.place, pose), pose.stamp_ns)
+        if not self.matcher.is_line(match.place):
+            return []
+        return self.visits.drive(match.place, match.fraction, pose.stamp_ns, received)
+
+    def _come_nearer(self, received: float) -> list[PendingReading]:
+        """Return the readings of points that count by now.
+
+        Readings have come up to the newest pose, less their delay. That is where the probe is here.
+        """
+        pose, match = self.track.newest, None if self.off_map else self.here
+        if self.nearing is None or pose is None:
+            return []
+        if self._delay:
+            pose = self.track.at(pose.stamp_ns - round(1e9 * self._delay))
+            if pose is None:
+                return []
+            match = self._match(pose)
+        if match is None or self.matcher.is_line(match.place):
+            return self.nearing.drive(None, 0.0, pose.stamp_ns, received)
+        apart = self._apart(match.place, pose)
+        return self.nearing.drive(match.place, apart, pose.stamp_ns, received)
+
+    def _position_at(self, stamp_ns: int) -> tuple[float, float] | None:
+        pose = self.track.at(stamp_ns)
+        return None if pose is None else (pose.x, pose.y)
+
+    def _apart(self, place: int, pose: Pose) -> float:
+        """Return the distance from a place's point [m], 0 on a road."""
+        if self.matcher.is_line(place):
+            return 0.0
+        x, y = self.loop.topology.positions[place].tolist()
+        return math.hypot(pose.x - x, pose.y - y)
+
+    def _lateness(self, received: float) -> float:
+        """Return how long after it came a pose is used [s].
+
+        Those that came since may lie in a queue still: readings go on waiting for them. In
+        hundredths, so that a replay, whose clock is only about that of the mission, sees the same.
+        """
+        return math.floor(100.0 * max(0.0, elapsed(received, self._clock()))) / 100.0
+
+    def _place_here(self) -> int | None:
+        return None if self.here is None or self.off_map else self.here.place
+
+    def _count_metres(self, pose: Pose) -> None:
+        counted = self.counted
+        if counted is not None:
+            if pose.stamp_ns <= counted.stamp_ns:
+                return  # sent again to a node that was started again
+            self.metres += math.hypot(pose.x - counted.x, pose.y - counted.y)
+        self.counted = pose
+
+    def _match(self, pose: Pose) -> Match | None:
+        expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
+        return self.matcher.match(pose.x, pose.y, pose.heading, expected)
+
+    # -- readings ------------------------------------------------------------------------------
+
+    def _take_reading(self, raw: RawReading, received: float) -> list[PendingReading]:
+        stamp_ns = raw.stamp_ns - round(1e9 * self._delay)
+        if self.known.holds(stamp_ns, raw.value):
+            self.rejected["already_used"] += 1
+            return []
+        reading = Reading(stamp_ns, None, raw.value, raw.noise_variance, raw.source)
+        held = PendingReading(reading, received)
+        bad_variance = raw.noise_variance is not None and not (
+            math.isfinite(raw.noise_variance) and raw.noise_variance > 0
+        )
+        if not math.isfinite(raw.value) or bad_variance:
+            return [held]  # the loop rejects it with the right word, wherever it was taken
+        self.lag.read(stamp_ns, raw.value)
+        if self._waiting.has_pose(held, received):
+            return self._place(held)
+        if (oldest := self._waiting.add(held)) is not None:
+            self._reject("no_pose", oldest.reading, "too many readings wait")
+        return [] if self.nearing is None else self.nearing.stand(stamp_ns, received)
+
+    def _placed(self, waited: Collection[PendingReading]) -> list[PendingReading]:
+        return [ready for held in waited for ready in self._place(held)]
+
+    def _place(self, held: PendingReading) -> list[PendingReading]:
+        reading = held.reading
+        pose = self.track.at(reading.stamp_ns)
+        if pose is None:
+            self._reject("no_pose", reading, _NO_POSE)
+            return []
+        match = self._match(pose)
+        location = None if match is None else match.place
+        placed = replace(reading, location=location, position=(pose.x, pose.y))
+        if location is not None and not self.dwelling.has_settled(location, reading.stamp_ns):
+            self.rejected["settling"] += 1
+            return []
+        if location is not None and self.open and self.loop.costs(location):
+            if self.matcher.is_line(location):
+                return self.visits.hold(location, placed, held.received)
+            if self.nearing is not None:
+                return self.nearing.hold(location, PendingReading(placed, held.received))
+        return [PendingReading(placed, held.received)]
+
+    def _count(self, reason: str, what: str) -> None:
+        self.rejected[reason] += 1
+        if self.rejected[reason] in (1, 10, 100) or self.rejected[reason] % 1000 == 0:
+            logger.warning("%s is not used (%s, %d so far)", what, reason, self.rejected[reason])
+
+    def _reject(self, reason: str, reading: Reading, why: str) -> None:
+        value = f"{reading.value:g}{f' {self.taking.unit}' if self.taking.unit else ''}"
+        self._count(reason, f"reading {value} at {moment(reading.stamp_ns)}: {why}; it")

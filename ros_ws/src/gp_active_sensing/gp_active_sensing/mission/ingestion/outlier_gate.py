@@ -1,0 +1,220 @@
+"""Readings that the belief finds next to impossible are set aside, until others agree with them.
+
+A reading is judged by the belief's own prediction of a reading at its place: the probability,
+under the mixture of the candidates, of one at least so far off on the same side. The limit is given
+in standard deviations of a normal distribution with that probability. Wide candidates that are
+hardly believed in count for what they are worth, so a belief that knows little gates little.
+
+What is gated is kept. It was the field and not the sensor when several readings of one place, with
+none between them that passed, say the same (within the limit, for the difference of two readings)
+and go on saying so for a while: these are taken back by themselves. A glitch is shorter, stray
+values disagree with each other, and a visit that is repeated since it gave no reading brings the
+second and the third witness. A sensor that is stuck for longer passes: at one place nothing tells
+it from the field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.records.events import reading_of
+from gp_active_sensing.types import FloatArray, Reading
+
+__all__ = ["AGREEING", "AGREEING_SECONDS", "KEPT", "OutlierGate"]
+
+KEPT = 4000
+"""Most gated readings kept, two seconds of the fastest sensor; the oldest are forgotten."""
+AGREEING = 3
+"""Readings that have to say the same."""
+AGREEING_SECONDS = 1.0
+"""How long they have to, by their stamps [s]."""
+_LOOK_NS = 100_000_000
+"""Least time between two looks at whether the readings of a place agree [ns]."""
+
+
+@dataclass
+class _Row:
+    """Gated readings of a place, with none that passed between them."""
+
+    readings: list[Reading]
+    looked_ns: int
+
+
+class OutlierGate:
+    """Judges readings of known places and keeps those that are set aside.
+
+    Args:
+        loop: the engine, whose belief judges.
+        limit: how far off a reading may be [standard deviations]; 0 = any.
+        places: how many must be observed before anything is judged.
+        capacity: most readings kept.
+    """
+
+    def __init__(
+        self, loop: SensingLoop, limit: float = 0.0, places: int = 10, capacity: int = KEPT
+    ) -> None:
+        self.limit = limit
+        self.places = places
+        self.capacity = capacity
+        self.noise: Callable[[], float] = lambda: 0.0
+        """Least noise variance of a reading without one of its own, where more is known of it than
+        the belief has, which is told averages."""
+        self.forgotten = 0
+        """How many were not kept for longer, for lack of room."""
+        self._loop = loop
+        self._kept: deque[Reading] = deque()
+        self._rows: dict[int | None, _Row] = {}
+        self._known: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._weights: FloatArray = np.ones(1)
+        self._noise: FloatArray = np.ones(1)
+        self._until = -1
+        """Number of places observed when the predictions in `_known` were made."""
+        self._at = 0.0
+        """Time of the belief then [s]."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    # -- judging -------------------------------------------------------------------------------
+
+    def off(self, reading: Reading) -> float | None:
+        """Return how far off a reading is, when that is too far [standard deviations].
+
+        Args:
+            reading: of a known place, and one that the belief would take.
+        """
+        belief, place = self._loop.belief, reading.location
+        if self.limit <= 0.0 or place is None:
+            return None
+        observed = int(np.count_nonzero(belief.observed))
+        if observed < self.places:
+            return None
+        if observed != self._until or belief.seconds - self._at >= belief.tick:
+            self._begin(belief, observed)
+        if place not in self._known:
+            mean, variance = belief.marginals(np.array([place]))
+            self._known[place] = mean[:, 0], variance[:, 0]
+        mean, variance = self._known[place]
+        value, own = belief.transform.forward(reading.value, reading.noise_variance)
+        noise = self._noise
+        if own is not None:
+            noise = np.full_like(noise, own)
+        elif more := self.noise():
+            noise = np.maximum(noise, belief.transform.forward(reading.value, more)[1] or 0.0)
+        std = np.sqrt(variance + noise)
+        z = (value - mean) / std
+        if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together
+            return None
+        off = _deviations(self._weights, z)
+        return off if off > self.limit else None
+
+    def _begin(self, belief: Belief, observed: int) -> None:
+        """Look at the belief again: a new place has been observed, or the field has changed."""
+        self._known.clear()
+        self._weights, self._noise = belief.weights, belief.noise_variance
+        self._until, self._at = observed, belief.seconds
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def keep(self, reading: Reading) -> list[Reading]:
+        """Keep a gated reading; return those that are taken back since they agree with it."""
+        row = self._add(reading)
+        if abs(reading.stamp_ns - row.looked_ns) < _LOOK_NS:
+            return []
+        row.looked_ns = reading.stamp_ns
+        agreeing = self._agreeing(row.readings, reading)
+        self._forget(agreeing)
+        return agreeing
+
+    def _add(self, reading: Reading) -> _Row:
+        if reading.location is None:
+            msg = f"expected a reading with a place, got {reading}"
+            raise ValueError(msg)
+        if len(self._kept) >= self.capacity:
+            self._forget([self._kept[0]])
+            self.forgotten += 1
+        self._kept.append(reading)
+        row = self._rows.setdefault(reading.location, _Row([], reading.stamp_ns))
+        row.readings.append(reading)
+        return row
+
+    def _agreeing(self, readings: list[Reading], newest: Reading) -> list[Reading]:
+        if len(readings) < AGREEING:
+            return []
+        forward = self._loop.belief.transform.forward
+        value, own = forward(newest.value, newest.noise_variance)
+        noise = float(self._weights @ self._noise) if own is None else own
+        reach = self.limit * math.sqrt(2.0 * noise)
+        found = [r for r in readings if abs(forward(r.value, None)[0] - value) <= reach]
+        stamps = [r.stamp_ns for r in found]
+        long_enough = max(stamps) - min(stamps) >= 1e9 * AGREEING_SECONDS
+        return found if len(found) >= AGREEING and long_enough else []
+
+    def passed(self, place: int) -> None:
+        """Take note of a reading that was not gated: those before it at its place stand alone."""
+        self._rows.pop(place, None)
+
+    def take_all(self) -> list[Reading]:
+        """Return everything that is kept, and keep nothing."""
+        kept = list(self._kept)
+        self._kept.clear()
+        self._rows.clear()
+        return kept
+
+    def _forget(self, readings: list[Reading]) -> None:
+        gone = {id(reading) for reading in readings}
+        self._kept = deque(r for r in self._kept if id(r) not in gone)
+        for place in {r.location for r in readings if r.location in self._rows}:
+            row = self._rows[place]
+            row.readings = [r for r in row.readings if id(r) not in gone]
+            if not row.readings:
+                del self._rows[place]
+
+    # -- after a restart -----------------------------------------------------------------------
+
+    def restore(self, event: Mapping[str, Any]) -> None:
+        """Take an event ``gated`` or ``reading`` of the journal back in.
+
+        Raises:
+            RunError: the event is of no reading.
+        """
+        reading = reading_of(event)
+        if event.get("event") == "gated":
+            self._add(reading)  # whether it agreed with others is said by an event of its own
+            return
+        if reading.location is None:
+            return
+        if not event.get("taken_back"):
+            self.passed(reading.location)
+            return
+        first_ns = int(event.get("first_ns", reading.stamp_ns))
+        back = [
+            r
+            for r in self._kept
+            if r.location == reading.location and first_ns <= r.stamp_ns <= reading.stamp_ns
+        ]
+        self._forget(back[: int(event.get("count", 1))])
+
+
+def _deviations(weights: FloatArray, z: FloatArray) -> float:
+    """Return how far off a value is, as of one normal distribution [standard deviations].
+
+    Args:
+        weights: (L,) of the candidates.
+        z: (L,) how far off it is under each.
+    """
+    from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    upper = float(logsumexp(log_weights + log_ndtr(-z)))
+    lower = float(logsumexp(log_weights + log_ndtr(z)))
+    return -float(ndtri_exp(min(upper, lower, 0.0)))

@@ -1,0 +1,297 @@
+"""Readings with a place -> gate -> window or stay -> journal -> loop: nothing is lost uncounted."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief.drift.ageing import FRACTION
+from gp_active_sensing.errors import ActiveSensingError, ReadingError
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
+from gp_active_sensing.mission.ingestion.coverage import PendingReading
+from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
+from gp_active_sensing.mission.ingestion.stays import Stays, Told
+from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.records.events import average_of, gated_event, reading_event
+from gp_active_sensing.types import Clock, Reading
+
+__all__ = ["ReadingPipeline"]
+
+logger = logging.getLogger(__name__)
+
+AGREED, ASKED = "agreed", "asked"
+"""Why a gated reading counts after all: others agree with it; an operator said so."""
+REPEATS = 32
+"""Readings of places that have some already, before the belief is brought up to date again."""
+
+
+class ReadingPipeline:
+    """Brings a probe's readings of known places into the belief.
+
+    Args:
+        loop: the engine.
+        gate: sets readings aside.
+        window: averages them; None = those of one stay at a place are one reading.
+        clock: monotonic seconds.
+        journal: takes an event for each reading that counts, before it does, or is set aside.
+        unit: of the readings, for messages.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        gate: OutlierGate,
+        window: AveragingWindow | None,
+        *,
+        clock: Clock,
+        journal: Callable[[dict[str, Any]], None],
+        unit: str = "",
+    ) -> None:
+        self.loop = loop
+        self.gate = gate
+        self.window = AveragingWindow(0.0) if window is None else window
+        self.by_stay = window is None
+        """Readings of one stay at a place are one."""
+        self.stays = Stays(
+            self._noise_of_one,
+            self._place_at,
+            lambda: loop.belief.tick,
+            self._usable,
+            self._parts,
+        )
+        if self.by_stay:
+            gate.noise = lambda: self.stays.noise
+        self._points: dict[int, tuple[float, float]] = {}
+        self.latency = Latency()
+        self.rejected: Counter[str] = Counter()
+        self.used = 0
+        """Readings in the belief; an average counts as many as it is made of."""
+        self.newest_place: int | None = None
+        """Observed for the first time since this was reset; the latest such place."""
+        self.open = True
+        """False once the mission is over: readings are then counted, not used."""
+        self._clock = clock
+        self._journal = journal
+        self._unit = f" {unit}" if unit else ""
+        self._repeats = 0
+
+    def take(self, ready: Iterable[PendingReading]) -> list[Reading]:
+        """Use readings of known places (or that the loop is to reject); return those told."""
+        due: list[PendingReading] = []
+        for held in ready:
+            if self.open:
+                due += self._let_in(held)
+            else:
+                self.rejected["mission_over"] += held.count
+        return self._tell_all(due)
+
+    def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
+        """Use the average of a window that is over, or whose place was left."""
+        return self._tell_all(self.window.pass_time(now_ns, here))
+
+    def close(self) -> list[Reading]:
+        """Use the average of the window as it is."""
+        return self._tell_all(self.window.close())
+
+    def accept_gated(self) -> tuple[int, list[Reading]]:
+        """Use everything that was set aside; return how many readings, and what was told."""
+        if not self.open:
+            return 0, []
+        kept = self.gate.take_all()
+        due = self.window.close() + self._take_back(kept, ASKED) + self.window.close()
+        return len(kept), self._tell_all(due)
+
+    # -- gate ----------------------------------------------------------------------------------
+
+    def _let_in(self, held: PendingReading) -> list[PendingReading]:
+        """Return what is to be told because of a reading."""
+        try:
+            place = self.loop.check(held.reading)
+        except ReadingError:
+            self.tell(held.reading)  # which says and counts why it cannot be used
+            return []
+        reading = replace(held.reading, location=place)
+        off = self.gate.off(reading)
+        if off is None:
+            self.gate.passed(place)
+            return self.window.add(replace(held, reading=reading))
+        self._journal(gated_event(reading, off))
+        back = self.gate.keep(reading)
+        self._count_gated()
+        if back:
+            logger.warning(
+                "%d readings of %s that were set aside agree with each other for %g s or more: "
+                "they are used after all",
+                len(back), self.loop.topology.names[place], AGREEING_SECONDS,
+            )  # fmt: skip
+            return self.window.close() + self._take_back(back, AGREED, held.received)
+        self._say_gated(reading, off)
+        return []
+
+    def _say_gated(self, reading: Reading, off: float) -> None:
+        count = self.rejected["gated"]
+        if count not in (1, 10, 100) and count % 1000:
+            return
+        place = reading.location
+        logger.warning(
+            "reading %g%s at %s is %.1f standard deviations off what is expected there: set aside "
+            "(gated, %d so far). It is used when %d readings agree, or with ~/accept_gated; "
+            "if it happens often, noise_std is too small or the sensor is at fault",
+            reading.value, self._unit,
+            "?" if place is None else self.loop.topology.names[place],
+            off, count, AGREEING,
+        )  # fmt: skip
+
+    def _take_back(
+        self, readings: list[Reading], why: str, received: float | None = None
+    ) -> list[PendingReading]:
+        now = self._clock() if received is None else received
+        due: list[PendingReading] = []
+        for reading in readings:
+            due += self.window.add(PendingReading(reading, now, taken_back=why))
+        self._count_gated()
+        return due
+
+    def _count_gated(self) -> None:
+        """Keep the count of what is set aside; what was taken back is not rejected any more."""
+        self.rejected["gated"] = len(self.gate) + self.gate.forgotten
+        if not self.rejected["gated"]:
+            del self.rejected["gated"]
+
+    def restore(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event ``reading`` or ``gated`` from before a restart.
+
+        Raises:
+            RunError: the event is of no reading.
+        """
+        self.gate.restore(event)
+        self._count_gated()
+
+    # -- loop ----------------------------------------------------------------------------------
+
+    def _tell_all(self, due: list[PendingReading]) -> list[Reading]:
+        """Tell the loop; what is used is in the journal before it counts."""
+        used = [held for held in due if self._use(held)]
+        now = self._clock()
+        for held in used:
+            self.latency.add(now - held.received)
+        return [held.reading for held in used]
+
+    def _use(self, held: PendingReading) -> bool:
+        reading, told = held.reading, None
+        try:
+            place = self.loop.check(reading)
+        except ReadingError:
+            pass  # `tell` says and counts why it cannot be used
+        else:
+            more: dict[str, Any] = {}
+            if held.count > 1:
+                more |= {"first_ns": held.first_ns, "count": held.count}
+            if held.taken_back:
+                more["taken_back"] = held.taken_back
+            if self.by_stay:
+                told = self.stays.take(reading, begins=self.loop.costs(place))
+                if not told.as_it_came:
+                    more["stay"] = told.to_mapping()
+            self._journal(reading_event(reading, **more))
+        return self.tell(reading, held.count, told)
+
+    def tell_again(self, event: Mapping[str, Any], reading: Reading, *, gap: bool = False) -> bool:
+        """Tell the loop the reading of an event of the journal; say whether it is used.
+
+        Args:
+            event: of the journal.
+            reading: of the event.
+            gap: events before it may be missing.
+
+        Raises:
+            RunError: it does not follow from the events before it.
+        """
+        told = None
+        if reading.location is not None:
+            average, count = average_of(event, reading) or (None, 1)
+            begins = self.loop.costs(reading.location)
+            told = self.stays.take_again(reading, average, count, gap=gap, begins=begins)
+        return self.tell(reading, int(event.get("count", 1)), told)
+
+    def tell(self, reading: Reading, count: int = 1, told: Told | None = None) -> bool:
+        """Tell the loop a reading that is in the journal; say whether it is used.
+
+        Args:
+            reading: as it came.
+            count: how many it is the average of.
+            told: of a stay: what the belief is to hold.
+        """
+        if told is None or told.before is None:
+            report = self.loop.tell([reading if told is None else told.reading])
+        else:
+            report = self.loop.amend(told.before, told.reading)
+        for rejection in report.rejected:
+            self.rejected[rejection.reason] += count
+        if report.new_places:
+            self.newest_place = report.new_places[-1]
+        if not report.accepted:
+            return False
+        self.used += count
+        self._repeats += 1
+        if report.new_places or self._repeats >= REPEATS:
+            self._follow_up()
+        return True
+
+    def _noise_of_one(self, reading: Reading) -> float | None:
+        """Return the variance of a reading without one of its own; 0 = it is not known."""
+        belief = self.loop.belief
+        if not belief.scale_known:
+            return None if belief.drift.changing else 0.0
+        noise = belief.noise_variance
+        if float(noise.max()) > float(noise.min()):
+            return 0.0
+        try:
+            own = belief.transform.forward(reading.value, 1.0)[1]
+        except ReadingError:
+            return None
+        return float(noise[0]) / own if own else None
+
+    def _parts(self) -> float:
+        # Under the forgetting kernel each takes the place of the one before it, more or less.
+        return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
+
+    def _usable(self, average: Reading) -> bool:
+        assert average.location is not None
+        try:
+            self.loop.belief.check(average.location, average.value, average.noise_variance)
+        except ReadingError:
+            return False
+        return True
+
+    def _place_at(self, place: int) -> tuple[float, float]:
+        """Return where readings from all over a place are on average.
+
+        That is its point, or the centroid of a road, which need not lie on it.
+        """
+        if place not in self._points:
+            line = np.asarray(self.loop.topology.geometry(place), dtype=np.float64)
+            lengths = np.hypot(*np.diff(line, axis=0).T)
+            point = self.loop.topology.positions[place]
+            if lengths.sum() > 0.0:
+                point = lengths @ (0.5 * (line[1:] + line[:-1])) / lengths.sum()
+            self._points[place] = float(point[0]), float(point[1])
+        return self._points[place]
+
+    def _follow_up(self) -> None:
+        """Bring the belief up to date now, in small steps, rather than later in one large one.
+
+        After so many readings rather than so often: what a replay computes is then the same.
+        """
+        self._repeats = 0
+        try:
+            self.loop.belief.weights  # noqa: B018  computed on being asked
+        except ActiveSensingError as error:
+            self.rejected["belief_error"] += 1
+            logger.error("the belief cannot be computed: %s", error)

@@ -1,0 +1,267 @@
+"""Readings of one stay at a place are one reading: their average, as sure as it can be.
+
+A place stands for a cell of a grid or a segment of a road. A fast sensor that is carried through it
+gives many readings which all have the same error in common: that they were taken somewhere else in
+the place. Taken for independent ones they would make a belief sure of a value that nobody measured.
+So the belief holds one reading of each stay; it is there from the first reading on, and follows
+those that come.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission.ingestion.noise_level import NoiseLevel
+from gp_active_sensing.mission.ingestion.stay_average import StayAverage, noise_of
+from gp_active_sensing.types import Reading
+
+__all__ = ["GAP_SECONDS", "Stays", "Told"]
+
+GAP_SECONDS = 5.0
+"""A place left for less than this is still being visited (poses jump to and fro at a border)."""
+_LEAST = 1e-24
+"""Least variance of an average, in parts of 1 + the square of its value."""
+_AT = 0.08
+"""A reading no farther off its place's point than this, in units of `near`, is at it: a hundredth
+of the distance between places, where the field is the same to one part in ten thousand."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the belief is to hold of a stay.
+
+    Args:
+        reading: the average, with its noise variance; of one reading at its place's point that
+            reading as it came.
+        before: what it held so far, with the stamp of the first reading; None = nothing.
+        count: readings that it is the average of.
+    """
+
+    reading: Reading
+    before: Reading | None
+    count: int
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return what an event says of it."""
+        return {
+            "count": self.count,
+            "value": self.reading.value,
+            "noise_variance": self.reading.noise_variance,
+            "off": self.reading.off,
+        }
+
+    @property
+    def as_it_came(self) -> bool:
+        """It is a reading that begins a stay, and nothing about it needs to be said."""
+        return self.before is None and self.reading.off is None
+
+
+Noise = Callable[[Reading], float | None]
+"""Variance of one reading by itself; 0 = not known, None = the belief takes none."""
+
+
+class Stays:
+    """Tells which readings belong together, and what they come to.
+
+    Args:
+        noise_of_one: says how large the noise of a reading is that brings none.
+        place_at: (x, y) of a place [m].
+        longest: a stay is not longer than this [s]: where the field changes, a reading that is
+            older than that counts as older.
+        usable: says whether the belief would take an average.
+        parts: as many parts of a stay that was cut for its length count at once. All have in common
+            how far off the point they are: those after the first together are to say no more of it
+            than the first, so each counts as so much farther off.
+    """
+
+    def __init__(
+        self,
+        noise_of_one: Noise,
+        place_at: Callable[[int], tuple[float, float]],
+        longest: Callable[[], float] = lambda: math.inf,
+        usable: Callable[[Reading], bool] = lambda average: True,
+        parts: Callable[[], float] = lambda: 1.0,
+    ) -> None:
+        self._noise_of_one = noise_of_one
+        self._usable, self._parts = usable, parts
+        self._place_at = place_at
+        self.near: Callable[[int], float] = lambda place: math.inf
+        """How far off its place's point a reading weighs a quarter [m]; inf = all weigh the same,
+        as on a road, whose value is the average along it."""
+        self._longest = longest
+        self._open: dict[int, StayAverage] = {}
+        self._spread = NoiseLevel()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take(self, reading: Reading, *, begins: bool = False) -> Told:
+        """Take a reading of a known place; return what the belief is to hold.
+
+        Args:
+            reading: one that will be used.
+            begins: it begins a stay whatever came before.
+        """
+        stay = None if begins else self._stay_of(reading)
+        if stay is not None:
+            after = copy.copy(stay)
+            after.add(reading, self._off(reading))
+            variance, off = self._noise(after, reading)
+            average = replace(reading, value=after.value, noise_variance=variance, off=off)
+            # One absurd value would spoil all that comes after it: it is a stay by itself.
+            if self._usable(average):
+                return self._go_on(stay, after, average)
+        further = not begins and self._is_cut(reading)
+        return self._begin(reading, self._alone(reading, further=further), further=further)
+
+    def take_again(
+        self,
+        reading: Reading,
+        average: Reading | None,
+        count: int = 1,
+        *,
+        gap: bool = False,
+        begins: bool = False,
+    ) -> Told:
+        """Take a reading of the journal.
+
+        Args:
+            reading: as it came.
+            average: what its event says that the belief holds from then on; None = it begins a
+                stay, as it is.
+            count: readings that the average is of.
+            gap: events before it may be missing. An average of which the beginning is not known
+                then begins a stay.
+            begins: see `take`.
+
+        Raises:
+            RunError: no stay has begun at its place, and there was no gap.
+        """
+        if average is None or not self._usable(average):  # an earlier version wrote such averages
+            average = reading
+        if average is reading or count < 2:
+            return self._begin(reading, average, further=not begins and self._is_cut(reading))
+        stay = self._open.get(-1 if reading.location is None else reading.location)
+        if gap and (stay is None or not self._may_go_on(stay, reading, count - stay.count)):
+            return self._begin(reading, average, count)
+        if stay is None:
+            msg = f"journal: a reading goes on with a stay that never began: {reading}"
+            raise RunError(msg)
+        after = copy.copy(stay)
+        after.add(reading, self._off(reading))
+        after.count = count
+        return self._go_on(stay, after, average)
+
+    @property
+    def noise(self) -> float:
+        """Variance of one reading by how it differs from the one before it; 0 = not known yet.
+
+        What the field varies by along the way is hardly in it, nor is what all have in common.
+        """
+        return self._spread.variance
+
+    def clear(self) -> None:
+        """Let every stay be over: the next reading of any place begins another one."""
+        self._open.clear()
+
+    def _begin(
+        self, reading: Reading, held: Reading, count: int = 1, *, further: bool = False
+    ) -> Told:
+        assert reading.location is not None
+        self._forget(reading.stamp_ns)
+        stay = self._open[reading.location] = StayAverage(reading, self._off(reading))
+        stay.told, stay.further = held, further
+        if count > 1:
+            stay.stand_for(count, held.value)
+        return Told(held, None, count)
+
+    def _go_on(self, before: StayAverage, stay: StayAverage, average: Reading) -> Told:
+        """Put a stay in the place of what it was before a reading was added."""
+        assert average.location is not None
+        self._open[average.location] = stay
+        self._spread.add(stay.last - before.last)
+        now = replace(average, stamp_ns=max(before.told.stamp_ns, average.stamp_ns))
+        stay.told = replace(now, stamp_ns=before.told.stamp_ns)
+        return Told(now, before.told, stay.count)
+
+    def _stay_of(self, reading: Reading) -> StayAverage | None:
+        """Return the stay that a reading belongs to; None = it begins one."""
+        assert reading.location is not None
+        stay = self._open.get(reading.location)
+        return stay if stay is not None and self._may_go_on(stay, reading) else None
+
+    def _may_go_on(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
+        """Say whether a reading may be of a stay: the next one of it, or so many further."""
+        stamp_ns = reading.stamp_ns
+        apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
+        whole = max(stay.last_ns, stamp_ns) - min(stay.first_ns, stamp_ns)
+        near = readings > 0 and apart < 1e9 * GAP_SECONDS * readings
+        return near and whole < 1e9 * self._longest()
+
+    def _is_cut(self, reading: Reading) -> bool:
+        """Say whether a reading is of the stay at its place, which has become too long for it."""
+        stay = self._open.get(-1 if reading.location is None else reading.location)
+        if stay is None or self._may_go_on(stay, reading):
+            return False
+        apart = max(stay.first_ns - reading.stamp_ns, reading.stamp_ns - stay.last_ns)
+        return apart < 1e9 * GAP_SECONDS
+
+    def _alone(self, reading: Reading, *, further: bool) -> Reading:
+        """Return what the belief is to hold of a stay of one reading.
+
+        Beside its place's point it says less of it, as an average does; at the point it counts as
+        it came.
+        """
+        assert reading.location is not None
+        off = self._off(reading)
+        noise = reading.noise_variance or self._noise_of_one(reading)
+        if off <= _AT or noise is None:
+            return reading
+        variance = max(noise, _LEAST * (1.0 + reading.value**2))
+        metres = off * self.near(reading.location) * self._farther(further=further)
+        metres = float(f"{metres:.6g}")
+        alone = replace(reading, noise_variance=variance, off=metres)
+        return alone if self._usable(alone) else reading
+
+    def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, float | None]:
+        """Return variance and distance from the place's point of a stay's average.
+
+        None, None = it is taken like any other reading.
+        """
+        noise = self._noise_of_one(reading) if stay.variance is None else stay.variance
+        if noise is None:
+            return None, None
+        noise = noise or self.noise
+        assert reading.location is not None
+        x, y = self._place_at(reading.location)
+        off = math.hypot(stay.x - x, stay.y - y) * self._farther(further=stay.further)
+        variance = noise_of(stay.worth, stay.sample_variance, noise)
+        # Readings of a coarse scale may be all the same: what noise they have is the belief's then.
+        variance = max(variance, _LEAST * (1.0 + stay.value**2))
+        return variance, 0.0 if math.isnan(off) else float(f"{off:.6g}")
+
+    def _farther(self, *, further: bool) -> float:
+        """Return by what a part of a stay counts as farther off."""
+        return math.sqrt(self._parts()) if further else 1.0
+
+    def _off(self, reading: Reading) -> float:
+        """Return how far off its place's point a reading was taken, in units of `near`."""
+        place = reading.location
+        assert place is not None
+        near = self.near(place)
+        if reading.position is None or not math.isfinite(near):
+            return 0.0
+        x, y = self._place_at(place)
+        return math.hypot(reading.position[0] - x, reading.position[1] - y) / near
+
+    def _forget(self, now_ns: int) -> None:
+        """Drop stays that are over for long, so that what is kept stays small."""
+        if len(self._open) < 64:
+            return
+        least_ns = now_ns - round(60e9)
+        self._open = {p: s for p, s in self._open.items() if s.last_ns >= least_ns}

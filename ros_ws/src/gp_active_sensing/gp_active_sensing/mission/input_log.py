@@ -1,0 +1,149 @@
+"""What a mission was given, step by step, and what came of it: enough to do it all once more.
+
+The journal says what happened; messages that changed nothing yet (a pose, a reading that waits) and
+the times at which a mission looked are not in it. A trace has both, as frames:
+
+``{"n": 7, "now": 12300000000, "clock": 81.25, "took": [["p", "", 12290000000, 1500, "map", 3.0,
+4.0, 0.5], ["r", "", 12290000000, 1400, 21.5, null, "reading"]], "events": [...]}``
+
+=======  ==========================================================================================
+n        number of the frame; one that is missing was lost on the way
+now      the node's clock at a step [ns]; none for what happened between steps (commands, answers)
+clock    monotonic clock then [s]
+took     messages used: ``p`` (pose), ``r`` (reading) or ``a`` (answer of an expert), probe, stamp
+         [ns], how long before `clock` it had come [µs]; then frame, x, y [m], heading [rad] of a
+         pose; value, noise variance and source of a reading; frame, x, y, value and noise variance
+         of an answer
+quiet    first and last of the steps since the frame before that used and brought about nothing
+events   those of the journal
+config   the configuration from there on, when it was changed
+setup    instead of all these, in a mission's first frame: configuration and topics
+=======  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from gp_active_sensing.mission.inbox import Envelope, RawAnswer, RawReading
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.types import Clock
+
+__all__ = ["InputLog", "taken_of"]
+
+Frame = dict[str, Any]
+
+
+class InputLog:
+    """Makes frames of what it hears; the mission tells it under its lock.
+
+    Args:
+        sink: takes each frame.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, sink: Callable[[Frame], None], clock: Clock) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._number = 0
+        self._now_ns: int | None = None
+        self._at = 0.0
+        self._took: list[list[Any]] = []
+        self._events: list[dict[str, Any]] = []
+        self._quiet: list[list[Any]] = []
+
+    def setup(self, **details: Any) -> Frame:
+        """Return the frame that comes before all others."""
+        return {"n": 0, "setup": details}
+
+    def begin(self, now_ns: int, at: float) -> None:
+        """Remember that a step begins, at a time of the monotonic clock [s]."""
+        with self._lock:
+            self._now_ns, self._at = now_ns, at
+
+    def used(self, message: Envelope) -> None:
+        """Take note of a message."""
+        with self._lock:
+            if self._now_ns is None and not self._took:
+                self._at = self._clock()
+            self._took.append(_noted(message, self._at))
+
+    def changed(self, **config: Any) -> None:
+        """Take note of another configuration; only between two steps."""
+        with self._lock:
+            self._at = self._clock()
+            self._send(None, {"config": config})
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event of the journal; one between two steps is a frame of its own."""
+        with self._lock:
+            self._events.append(dict(event))
+            if self._now_ns is None:
+                if not self._took:
+                    self._at = self._clock()
+                self._send(None)
+
+    def end(self, *, quiet: bool = True) -> None:
+        """Say that a step is over.
+
+        Args:
+            quiet: it need not be done again unless it used or brought about something.
+        """
+        with self._lock:
+            now_ns, self._now_ns = self._now_ns, None
+            if self._took or self._events or not quiet:
+                self._send(now_ns)
+            elif now_ns is not None:
+                self._quiet[1:] = [[now_ns, self._at]]
+
+    def _send(self, now_ns: int | None, more: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._number += 1
+        frame: Frame = {"n": self._number, "clock": self._at, **more}
+        if now_ns is not None:
+            frame["now"] = now_ns
+        found = {"took": self._took, "quiet": self._quiet, "events": self._events}
+        frame.update({key: value for key, value in found.items() if value})
+        self._took, self._quiet, self._events = [], [], []
+        self._sink(frame)
+
+
+def taken_of(entry: Sequence[Any]) -> tuple[str, Pose | RawReading | RawAnswer, float]:
+    """Return probe and content of a message that was used, and how long it had been there [s].
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        kind, probe, stamp_ns, before, *content = entry
+        age = 1e-6 * float(before)
+        if kind == "p":
+            frame, x, y, heading = content
+            pose = Pose(int(stamp_ns), str(frame), float(x), float(y), float(heading))
+            return str(probe), pose, age
+        if kind == "a":
+            frame, *numbers = content
+            x, y, value, variance = map(float, numbers)
+            return str(probe), RawAnswer(int(stamp_ns), str(frame), x, y, value, variance), age
+        value, variance, source = content
+        noise = None if variance is None else float(variance)
+        return str(probe), RawReading(int(stamp_ns), float(value), noise, str(source)), age
+    except (TypeError, ValueError) as error:
+        msg = f"trace: not a message that was used ({error}): {entry!r}"
+        raise ValueError(msg) from error
+
+
+def _noted(message: Envelope, now: float) -> list[Any]:
+    what = message.what
+    before = round(1e6 * (now - message.received))
+    if isinstance(what, Pose):
+        content: list[Any] = ["p", message.probe, what.stamp_ns, before]
+        return [*content, what.frame, what.x, what.y, what.heading]
+    if isinstance(what, RawAnswer):
+        content = ["a", message.probe, what.stamp_ns, before]
+        return [*content, what.frame, what.x, what.y, what.value, what.noise_variance]
+    content = ["r", message.probe, what.stamp_ns, before]
+    return [*content, what.value, what.noise_variance, what.source]

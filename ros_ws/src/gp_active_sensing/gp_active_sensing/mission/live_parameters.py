@@ -1,0 +1,90 @@
+"""What may be changed while a mission runs, and how it takes effect. No ROS in here."""
+
+from __future__ import annotations
+
+import logging
+from functools import reduce
+
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, plan_limit
+from gp_active_sensing.util.wording import shown
+
+__all__ = ["LIVE", "adjust"]
+
+logger = logging.getLogger(__name__)
+
+LIVE = (
+    "limit.seconds",
+    "limit.expansions",
+    "budget.readings",
+    "budget.metres",
+    "budget.seconds",
+    "budget.error",
+    "budget.error_of",
+    "reading.gate",
+    "reading.gate_places",
+    "reading.delay",
+    "plan_ahead",
+    "plan_ahead_samples",
+    "mission.arrival",
+    "mission.arrival_radius",
+    "mission.reading_timeout",
+    "mission.retries",
+    "mission.wait_for_reading",
+    "mission.silent_places",
+    "mission.first_leg",
+    "mission.settle",
+    "mission.drive_timeout",
+    "mission.block_seconds",
+    "mission.lost_after",
+    "mission.clock_tolerance",
+    "mission.exit_at_end",
+    "expert.timeout",
+    "expert.max_age",
+    "expert.max_ahead",
+    "waypoint.rate",
+    "waypoint.altitude",
+)
+"""Parameters that take effect at once; the others are read when the node is configured."""
+
+
+def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
+    """Go on with another configuration, and say what is other; the rest of it is the same in both.
+
+    Args:
+        parts: the mission.
+        before: what it goes by.
+        now: what it should go by.
+    """
+    mission = parts.mission
+    _say(before, now)
+    with mission.lock:
+        if now.limit != before.limit:
+            mission.loop.limit = plan_limit(now.limit.seconds, now.limit.expansions)
+        if now.mission != before.mission:
+            mission.set_config(now.mission)
+        for probe in mission.probes.values():
+            gate = probe.intake.uptake.gate
+            gate.limit, gate.places = now.reading.gate, now.reading.gate_places
+            if now.reading.delay != before.reading.delay:
+                probe.set_delay(now.reading.delay)
+        if mission.consulting is not None:
+            mission.consulting.books.config = now.expert
+        samples = now.plan_ahead_samples if now.plan_ahead else 0
+        for probe in mission.probes.values():
+            if probe.ahead.samples != samples:
+                probe.ahead.samples = samples
+                probe.ahead.drop()
+        if now.budget != before.budget:
+            mission.set_budget(now.budget.budget(), now.budget.aim())
+
+
+def _say(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
+    """Say what has changed; of a budget the mission says it, with what is spent."""
+    changes = []
+    for name in LIVE:
+        old, new = (reduce(getattr, name.split("."), config) for config in (before, now))
+        if old != new and not name.startswith("budget."):
+            changes.append(f"{name} is now {shown(new)} (was {shown(old)})")
+    if changes:
+        logger.info("changed: %s", ", ".join(changes))

@@ -1,0 +1,76 @@
+"""Does a probe get on with its drive? One that does not cannot get there."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Plan
+
+__all__ = ["ProgressChecker"]
+
+_CELL = 2.0
+"""Side of a cell of new ground, in steps: so wide that a probe that stands, and whose position
+wanders a little, stays in the few cells around it."""
+
+
+class ProgressChecker:
+    """Watches a drive.
+
+    A probe gets on when the way that is left becomes shorter, or when it comes to where it has not
+    been since it set out: a detour leads away at first. Standing, turning, and driving to and fro
+    before an obstacle are neither. The time is that of the poses, so that a localisation that falls
+    silent is not taken for an obstacle.
+
+    Args:
+        topology: the map.
+        intake: knows where the probe is.
+    """
+
+    def __init__(self, topology: Topology, intake: Ingestion) -> None:
+        self._topology = topology
+        self._intake = intake
+        self._least = math.inf
+        self._since_ns: int | None = None
+        self._been: set[tuple[int, int]] = set()
+
+    def forget(self) -> None:
+        """Begin anew, with another waypoint."""
+        self._least, self._since_ns = math.inf, None
+        self._been.clear()
+
+    def stalled(self, plan: Plan, *, step: float, patience: float) -> bool:
+        """Say whether the probe has not got on for too long.
+
+        Args:
+            plan: the drive.
+            step: how much nearer counts [m].
+            patience: how long it may take [s].
+        """
+        pose = self._intake.track.newest
+        if pose is None:
+            return False
+        cell = (math.floor(pose.x / (_CELL * step)), math.floor(pose.y / (_CELL * step)))
+        left = self._left(plan, pose.x, pose.y)
+        nearer = left <= self._least - step
+        if nearer:
+            self._least = left
+        if self._since_ns is None or nearer or cell not in self._been:
+            self._since_ns = pose.stamp_ns
+            self._been.add(cell)
+        return pose.stamp_ns - self._since_ns >= 1e9 * patience
+
+    def _left(self, plan: Plan, x: float, y: float) -> float:
+        """Return what is left of the way, from waypoint to waypoint of its places [m].
+
+        A probe that is on none of them has all of them before it.
+        """
+        here = self._intake.here
+        ends = self._topology.goals[list(plan.path), :2]
+        passed = plan.path.index(here.place) if here is not None and here.place in plan.path else 0
+        steps = np.diff(ends[passed:], axis=0)
+        nearest = math.hypot(x - ends[passed, 0], y - ends[passed, 1])
+        return nearest + float(np.hypot(steps[:, 0], steps[:, 1]).sum())

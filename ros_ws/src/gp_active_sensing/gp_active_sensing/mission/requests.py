@@ -1,0 +1,144 @@
+"""What the mission hands out: a stage that ended, a decision to take or to foresee, a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.types import Cost, Plan
+
+__all__ = ["ExpertRequest", "MissionOutput", "PlanAheadRequest", "PlanRequest", "Stage"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A decision and what came of it.
+
+    Args:
+        number: 1 for the first.
+        plan: the decision.
+        value: mean of the readings of its place (of `went`); None when it was set aside.
+        driven: by its probe, since the mission began.
+        stamp_ns: when it ended, on the node's clock.
+        foreseen: the decision was made while the probe drove to the place before.
+        probe: its name, "" where there is one.
+        went: place that was observed instead of the waypoint, when the mission follows the probe.
+        visits: readings of the budget that the mission has spent, where the policy may choose
+            observed places again.
+    """
+
+    number: int
+    plan: Plan
+    value: float | None
+    driven: Cost
+    stamp_ns: int
+    foreseen: bool = False
+    probe: str = ""
+    went: int | None = None
+    visits: int | None = None
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """A decision to be taken beside the mission, on a copy of the engine.
+
+    Args:
+        loop: the copy; only the planner uses it.
+        at: where the probe stands.
+        number: of this job; an answer to an older one is not used.
+        decide: take a decision; otherwise the copy is only there to be shown.
+        finished: the stage that ended, which the copy's belief includes.
+        since: when the message that made the decision necessary came (monotonic seconds).
+        last: the mission is over when the copy has been shown.
+        probe: which one it is for.
+        pending: waypoints of the other probes.
+        waiting: other probes that wait for a decision, and where each of them stands.
+        now_ns: when the decision was asked for, on the node's clock; None = nothing depends on it.
+    """
+
+    loop: SensingLoop
+    at: int | None
+    number: int
+    finished: Stage | None
+    since: float
+    decide: bool = True
+    last: bool = False
+    probe: str = ""
+    pending: tuple[int, ...] = ()
+    waiting: Mapping[str, int | None] = field(default_factory=dict)
+    now_ns: int | None = None
+
+    def ask(self) -> Plan:
+        """Take the decision, on the copy."""
+        return self.loop.ask(
+            self.at,
+            pending=self.pending,
+            probe=self.probe,
+            waiting=self.waiting,
+            now_ns=self.now_ns,
+        )
+
+
+@dataclass(frozen=True)
+class PlanAheadRequest:
+    """The decision after the reading that the probe is under way to, to be foreseen beside it.
+
+    Args:
+        loop: a copy of the engine; only the planner uses it.
+        plan: the decision being carried out.
+        number: of this job; an answer to an older one is not used.
+        samples: cells of the reading.
+        noise_variance: of the reading to come; None = the belief's.
+        cancelled: says whether the answer is not wanted any more.
+        probe: which one it is for.
+    """
+
+    loop: SensingLoop
+    plan: Plan
+    number: int
+    samples: int
+    noise_variance: float | None
+    cancelled: Callable[[], bool]
+    probe: str = ""
+
+
+@dataclass(frozen=True)
+class ExpertRequest:
+    """Where an expert is to be asked before the next decision, to be found beside the mission.
+
+    Args:
+        loop: a copy of the engine; only the planner uses it.
+        places: where the expert can be asked; None = anywhere.
+        number: of this job; an answer to an older one is not used.
+        now_ns: when it was asked for, on the node's clock.
+    """
+
+    loop: SensingLoop
+    places: tuple[int, ...] | None
+    number: int
+    now_ns: int
+
+    def ask(self) -> tuple[int, ...]:
+        """Find the places, on the copy."""
+        self.loop.advance(self.now_ns)
+        return self.loop.queries(self.places)
+
+
+@dataclass(frozen=True)
+class MissionOutput:
+    """What is to be done after a step.
+
+    Args:
+        job: for the planner.
+        again: a place whose waypoint is to be sent again.
+        plan: a decision, foreseen and taken, to be sent.
+        probe: which one `again` and `plan` are for.
+        query: places that an expert is to be asked for.
+    """
+
+    job: PlanRequest | PlanAheadRequest | ExpertRequest | None = None
+    again: int | None = None
+    plan: Plan | None = None
+    probe: str = ""
+    query: tuple[int, ...] = ()

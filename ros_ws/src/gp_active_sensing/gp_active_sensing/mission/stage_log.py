@@ -1,0 +1,162 @@
+"""The stages of a probe: the decision being carried out, what it costs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gp_active_sensing.mission.requests import Stage
+from gp_active_sensing.types import Cost, Plan, Reading
+
+__all__ = ["StageLog"]
+
+
+class StageLog:
+    """Adds up a probe's decisions, drives and readings; used under the mission's lock.
+
+    Time and distance count from the first decision on, also while the next plan is computed; what
+    is driven while the mission is paused is free.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        """Of the newest decision, among all of the mission."""
+        self.plan: Plan | None = None
+        """The decision being carried out."""
+        self.home: Plan | None = None
+        """The last plan, on the way to the end place."""
+        self.driven = Cost(0.0, 0.0)
+        self.noise_variance: float | None = None
+        """What the newest reading brought along."""
+        self._values: dict[int, list[float]] = {}
+        """Of the stage, by place."""
+        self._foreseen = False
+        self._charged: tuple[int, float] | None = None
+        self._unrecorded: list[Stage] = []
+
+    @property
+    def has_read(self) -> bool:
+        """The place being driven to has been read by this probe."""
+        return bool(self._values)
+
+    @property
+    def target(self) -> int | None:
+        """The place being driven to."""
+        plan = self.plan or self.home  # once: another thread may change it in between
+        return None if plan is None else plan.path[-1]
+
+    def begin(self, plan: Plan, number: int, now_ns: int, metres: float, *, foreseen: bool) -> None:
+        """Carry out a decision.
+
+        Args:
+            plan: the decision.
+            number: among all of the mission.
+            now_ns: time of the node's clock.
+            metres: driven since the node began.
+            foreseen: it was made on the way.
+        """
+        self.number = number
+        self.plan, self.home = plan, None
+        self._foreseen = foreseen
+        self._values = {}
+        if self._charged is None:
+            self._charged = now_ns, metres
+
+    def note(self, readings: Collection[Reading]) -> None:
+        """Take note of readings that were used."""
+        for reading in readings:
+            self.noise_variance = reading.noise_variance
+            if self.target is not None and reading.location is not None:
+                self._values.setdefault(reading.location, []).append(reading.value)
+
+    def complete(
+        self,
+        plan: Plan,
+        now_ns: int,
+        metres: float,
+        *,
+        probe: str = "",
+        went: int | None = None,
+        visits: int | None = None,
+    ) -> tuple[Stage, Cost]:
+        """End the stage; return it, and what was driven since the one before it ended."""
+        cost = self.charge(now_ns, metres)
+        return self._ended(plan, now_ns, probe, went, visits), cost
+
+    def complete_again(
+        self,
+        plan: Plan,
+        cost: Cost,
+        now_ns: int,
+        metres: float,
+        *,
+        probe: str = "",
+        went: int | None = None,
+        visits: int | None = None,
+    ) -> Stage:
+        """End a stage that ended before a restart, at a known cost."""
+        self.charge_again(cost, now_ns, metres)
+        return self._ended(plan, now_ns, probe, went, visits)
+
+    def _ended(
+        self, plan: Plan, now_ns: int, probe: str, went: int | None, visits: int | None
+    ) -> Stage:
+        values = self._values.get(plan.path[-1] if went is None else went, [])
+        value = sum(values) / len(values) if values else None
+        stage = Stage(
+            self.number,
+            plan,
+            value,
+            self.driven,
+            now_ns,
+            self._foreseen,
+            probe=probe,
+            went=went,
+            visits=visits,
+        )
+        self._unrecorded.append(stage)
+        self.plan = None
+        return stage
+
+    def drop(self) -> None:
+        """Carry out nothing any more."""
+        self.plan = self.home = None
+
+    def charge(self, now_ns: int, metres: float) -> Cost:
+        """Return what was driven since this was last asked, and add it up."""
+        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
+        self._charged = now_ns, metres
+        cost = Cost(metres - then_metres, max(0.0, 1e-9 * (now_ns - then_ns)))
+        self.driven = self.driven.plus(cost)
+        return cost
+
+    def charge_again(self, cost: Cost, now_ns: int, metres: float) -> None:
+        """Add up what was charged before a restart."""
+        self._charged = now_ns, metres
+        self.driven = self.driven.plus(cost)
+
+    def skip(self, step_ns: int) -> None:
+        """Charge nothing for a time that did not pass [ns]: the clock was set."""
+        if self._charged is not None:
+            then_ns, metres = self._charged
+            self._charged = then_ns + step_ns, metres
+
+    def owed(self, now_ns: int, metres: float) -> Cost:
+        """Return what was driven since it was last charged."""
+        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
+        return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
+
+    def go_on(self, now_ns: int, metres: float) -> None:
+        """Charge nothing of what was driven since the last stage ended."""
+        self._charged = None if self.target is None else (now_ns, metres)
+
+    @property
+    def unrecorded(self) -> list[Stage]:
+        """Stages that nobody has claimed for recording."""
+        return list(self._unrecorded)
+
+    def claim(self, stage: Stage) -> bool:
+        """Say whether a stage is still to be recorded, and leave that to whoever asks."""
+        if stage not in self._unrecorded:
+            return False
+        self._unrecorded.remove(stage)
+        return True

@@ -1,0 +1,268 @@
+"""What states are worth: by cells, with bounds that always hold, or by the published draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from gp_active_sensing.planning.bal.bounds import (
+    chain_rule,
+    children_chain_rule,
+    initial_bounds,
+)
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves
+from gp_active_sensing.planning.bal.discretise import (
+    Successors,
+    by_cells,
+    by_draws,
+    drawn_reward,
+)
+from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
+from gp_active_sensing.planning.entropy import (
+    Bracket,
+    bracket,
+    discrete_entropy,
+    entropy_between,
+    mixture_entropy,
+)
+from gp_active_sensing.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gp_active_sensing.planning.bal.tree import Block
+
+__all__ = ["Branching", "EqualProbabilityCells", "RandomDraws"]
+
+_CHUNK = 1 << 17
+"""Numbers in the largest temporary array: what the processor's cache holds of them."""
+
+
+class Branching(Protocol):
+    """How the states of a block are branched and valued."""
+
+    sound: bool
+    """Bounds hold for the tree's own value, so that the tighter of old and new may be kept."""
+
+    def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
+        """Return bounds on the value of the first state, with belief (L,)."""
+        ...
+
+    def discretise(self, block: Block) -> Successors:
+        """Return what may be read at each candidate."""
+        ...
+
+    def last(self, block: Block) -> FloatArray:
+        """Return the (r, A) value of each candidate when one reading is to come."""
+        ...
+
+    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+        """Return bounds (r, A, S) on the states that the branches lead to."""
+        ...
+
+
+class EqualProbabilityCells:
+    """Cells of equal probability, exact entropies at the last stage.
+
+    Args:
+        samples: branches per candidate, S.
+        reference: (L,) reference entropies.
+        bounds: of last stages with many candidates: chain, tight, pairwise; see `Bal`.
+    """
+
+    sound = True
+
+    def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
+        self.samples = samples
+        self.reference = reference
+        self.bounds = bounds
+
+    def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
+        """See `Branching`."""
+        return _chain_rule_root(sequence, weights)
+
+    def discretise(self, block: Block) -> Successors:
+        """See `Branching`."""
+        sequence = block.sequence
+        mean = block.mean[:, :, sequence.candidates]
+        return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
+
+    def last(self, block: Block) -> FloatArray:
+        """See `Branching`."""
+        sequence, weights = block.sequence, block.weights
+        mean = block.mean[:, :, sequence.candidates]
+        entropy = mixture_entropy(weights[:, None], mean.swapaxes(1, 2), sequence.variance.T)
+        return np.asarray(entropy - (weights @ self.reference)[:, None])
+
+    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+        """See `Branching`; exact where one reading is to come and candidates are few."""
+        sequence = block.sequence
+        if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
+            values = self._leaf_values(block, found, leaves)
+            return values, values
+        if sequence.k == 2 and self.bounds != "chain":
+            pairwise = self.bounds == "pairwise"
+            return last_stage_bounds(block, found, self.reference, pairwise=pairwise)
+        return _chain_rule_bounds(block, found)
+
+    def _leaf_values(self, block: Block, found: Successors, leaves: Leaves) -> FloatArray:
+        """(r, A, S) values of the last stages after every branch, in few integrations."""
+        r, A, S = found.probability.shape
+        X, L = len(leaves.where), len(self.reference)
+        out = np.empty((r, A, S))
+        step = max(1, _CHUNK // (S * X * L))
+        for start in range(0, r, step):
+            part = slice(start, start + step)
+            values = np.ascontiguousarray(np.moveaxis(found.values[part], 0, -1))  # (A, S, r)
+            weights = np.ascontiguousarray(np.transpose(found.weights[part], (3, 1, 2, 0)))
+            mean = np.moveaxis(block.mean[part], 0, -1)  # (L, m, r)
+            best = _largest_entropy(block.sequence, leaves, mean, values, weights)
+            best -= np.tensordot(self.reference, weights, axes=1)
+            out[part] = np.moveaxis(best, -1, 0)
+        return out
+
+
+def _largest_entropy(
+    sequence: CovarianceState,
+    leaves: Leaves,
+    mean: FloatArray,
+    values: FloatArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch.
+
+    All are put into brackets, the leaf of each branch with the largest upper end is integrated, and
+    then those whose upper end is above what that has.
+
+    Args:
+        sequence: two readings from the end.
+        leaves: its last visits.
+        mean: (L, m, r) means before the branches.
+        values: (A, S, r) readings of the branches.
+        weights: (L, A, S, r) beliefs after them.
+    """
+    owner, where = leaves.owner, leaves.where
+    L, A, S, r = weights.shape
+    K = S * r
+    gain = sequence.gain[:, owner, where][:, :, None]  # (L, X, 1)
+    moved = mean[:, where] - gain * mean[:, sequence.candidates[owner]]
+    moved = moved[:, :, None] + gain[..., None] * values[owner]  # (L, X, S, r)
+    moved, b = moved.reshape(L, -1), weights[:, owner].reshape(L, -1)
+    v = np.repeat(leaves.variance, K, axis=1)
+    doubt = discrete_entropy(np.moveaxis(weights, 0, -1)).reshape(A, K)
+    known = bracket(b, moved, v, doubt[owner].ravel())
+    upper = known.upper.reshape(-1, K).copy()
+    here = np.arange(K)
+    ends = (*leaves.starts[1:], len(owner))
+    first = np.empty((A, K), dtype=np.int64)
+    for a, (begin, end) in enumerate(zip(leaves.starts, ends, strict=True)):
+        first[a] = (begin + upper[begin:end].argmax(axis=0)) * K + here
+    best = _integrated(b, v, known, first.ravel()).reshape(A, K)
+    upper.reshape(-1)[first.ravel()] = -np.inf
+    rest = np.flatnonzero(upper > best[owner])
+    if rest.size:
+        value = np.full(upper.shape, -np.inf)
+        value.reshape(-1)[rest] = _integrated(b, v, known, rest)
+        best = np.maximum(best, np.maximum.reduceat(value, leaves.starts, axis=0))
+    return best.reshape(A, S, r)
+
+
+def _integrated(b: FloatArray, v: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
+    """Return the entropies of some of K mixtures (L, K)."""
+    part = Bracket(
+        known.centred[:, which], known.total[which], known.lower[which], known.upper[which]
+    )
+    return entropy_between(b[:, which], v[:, which], part)
+
+
+class RandomDraws:
+    """Truncated random observations, as published. [Hoang2014, Eq. 8].
+
+    Args:
+        samples: branches per candidate, S.
+        reference: (L,) reference entropies.
+        key: of the random draws; those of a state depend on it and on the state's path alone.
+        tau: truncation τ.
+        centre: what readings are taken relative to.
+        common: candidates share their underlying random numbers.
+    """
+
+    sound = False
+
+    def __init__(
+        self,
+        samples: int,
+        reference: FloatArray,
+        key: int,
+        tau: float,
+        centre: float,
+        common: bool = False,
+    ) -> None:
+        self.samples = samples
+        self.reference = reference
+        self.key = key
+        self.tau = tau
+        self.centre = centre
+        self.common = common
+
+    def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
+        """See `Branching`."""
+        return _chain_rule_root(sequence, weights)
+
+    def discretise(self, block: Block) -> Successors:
+        """See `Branching`."""
+        rows = [by_draws(*self._state(block, r), common=self.common) for r in range(len(block.row))]
+        if len(rows) == 1:  # one at a time in the published search: no copies
+            [r] = rows
+            return Successors(r.values[None], r.probability[None], r.weights[None], r.reward[None])
+        return Successors(
+            np.stack([r.values for r in rows]),
+            np.stack([r.probability for r in rows]),
+            np.stack([r.weights for r in rows]),
+            np.stack([r.reward for r in rows]),
+        )
+
+    def last(self, block: Block) -> FloatArray:
+        """See `Branching`; as drawn."""
+        rows = range(len(block.row))
+        return np.stack([drawn_reward(*self._state(block, r), common=self.common) for r in rows])
+
+    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+        """See `Branching`; of Eq. 6, which the drawn value may leave."""
+        return _chain_rule_bounds(block, found)
+
+    def _state(
+        self, block: Block, row: int
+    ) -> tuple[
+        FloatArray,
+        FloatArray,
+        FloatArray,
+        float,
+        int,
+        np.random.Generator,
+        tuple[float, float],
+    ]:
+        """Return what `by_draws` takes."""
+        sequence, mean, weights = block.sequence, block.mean[row], block.weights[row]
+        # τ̂ = max(|μ̌ - τ|, |μ̂ + τ|) is symmetric about zero: readings are centred first.
+        low, high = mean.min() - self.centre, mean.max() - self.centre
+        tau_hat = max(abs(low - self.tau), abs(high + self.tau))
+        return (
+            weights,
+            mean[:, sequence.candidates],
+            sequence.variance,
+            float(weights @ self.reference),
+            self.samples,
+            np.random.default_rng([self.key, *block.path(row)]),
+            (self.centre - tau_hat, self.centre + tau_hat),
+        )
+
+
+def _chain_rule_root(sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
+    fixed, best = chain_rule(sequence)
+    lower, upper = initial_bounds(fixed[None], best[None], weights[None, None])
+    return lower.item(), upper.item()
+
+
+def _chain_rule_bounds(block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+    fixed, best = children_chain_rule(block.sequence)
+    return initial_bounds(fixed, best, found.weights)

@@ -1,0 +1,180 @@
+"""What a probe can still afford: the one place where a budget and the way to its end are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.search import Ways
+from gp_active_sensing.types import BoolArray, Budget, Cost, Route
+
+__all__ = ["BudgetConstraint", "FeasibleMove", "in_metres"]
+
+
+class FeasibleMove(NamedTuple):
+    """A drive that a probe can afford.
+
+    Args:
+        place: where it leads.
+        route: the way there.
+        reads: places on it that may be read for the first time, `place` among them.
+    """
+
+    place: int
+    route: Route
+    reads: tuple[int, ...]
+
+    def left(self, budget: Budget) -> Budget:
+        """Return what is left of a budget when all of them have been read."""
+        return budget.minus(readings=len(self.reads), cost=self.route.cost)
+
+
+class BudgetConstraint:
+    """Which drives a budget allows on a map.
+
+    A drive to x is allowed when its cost and that of the cheapest way from x to ``budget.end``
+    fit into the metres and seconds that are left, and when the readings last for every place on
+    it that is not observed yet: those may be read on the way. Having obeyed it, a probe can always
+    drive to the end place with what is left. The way there crosses anything; it is the one of
+    least seconds, or of least metres, whichever fits.
+
+    Args:
+        topology: where the probe may go.
+        budget: with where it has to end.
+
+    Raises:
+        PlanningError: the end place is not on the map.
+    """
+
+    def __init__(self, topology: Topology, budget: Budget) -> None:
+        end = budget.end
+        if end is not None and not 0 <= end < topology.n:
+            msg = f"end place {end}; map {topology.name!r} has places 0 … {topology.n - 1}"
+            raise PlanningError(msg)
+        self.topology = topology
+        self.budget = budget
+
+    @cached_property
+    def ways_home(self) -> tuple[Ways, ...]:
+        """The ways to the end place that count, the preferred ones first."""
+        budget, end = self.budget, self.budget.end
+        if end is None:
+            return ()
+        by = ["seconds"] if budget.metres is None or budget.seconds is not None else []
+        if budget.metres is not None:
+            by.append("metres")
+        return tuple(self.topology.ways_to(end, unit) for unit in by)
+
+    @cached_property
+    def restricts(self) -> bool:
+        """Some drive may be forbidden by more than a number of readings, one for each."""
+        budget = self.budget
+        if budget.metres is not None or budget.seconds is not None:
+            return True
+        if getattr(self.topology, "reach", 0.0) > 0.0:
+            return True
+        return any(cost is None for ways in self.ways_home for cost in ways.costs)
+
+    def leaves_room(self, horizon: int) -> bool:
+        """Say whether so many drives are affordable whatever they are, where any place is next."""
+        if not self.topology.free:
+            return False
+        x = self.topology.positions
+        far = float(np.hypot(*np.ptp(x, axis=0)))
+        nowhere = np.zeros(self.topology.n, dtype=np.bool_)
+        ends = np.argmin(x.sum(axis=1)), np.argmax(x.sum(axis=1))
+        metres, seconds = self.topology.route(int(ends[0]), int(ends[1]), nowhere).cost
+        slow = seconds / metres if metres > 0.0 else 0.0
+        drives = horizon + (self.budget.end is not None)
+        return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
+
+    def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:
+        """Say whether a probe can afford a drive and still get to the end place.
+
+        Args:
+            place: where it leads.
+            cost: of the drive.
+            reads: places on it that may be read for the first time.
+            left: of the budget; None = all of it.
+        """
+        left = self.budget if left is None else left
+        if left.end is None:
+            return left.affords(cost, reads)
+        return any(
+            (rest := ways.costs[place]) is not None and left.affords(cost.plus(rest), reads)
+            for ways in self.ways_home
+        )
+
+    def drives(
+        self,
+        at: int | None,
+        observed: BoolArray,
+        unavailable: Collection[int] = (),
+        left: Budget | None = None,
+    ) -> list[FeasibleMove]:
+        """Return the affordable drives to candidates, by place.
+
+        Args:
+            at: where the probe stands; None = nowhere yet.
+            observed: (n,) places observed, or on their way to be.
+            unavailable: places not to be chosen; they have no reading, so crossing costs none.
+            left: of the budget; None = all of it.
+        """
+        left = self.budget if left is None else left
+        flags = bytearray(observed.tobytes())
+        for place in unavailable:
+            flags[place] = 1
+        found: list[FeasibleMove] = []
+        for place in self.topology.candidates(at, observed, unavailable).tolist():
+            route = self.topology.route(at, place, observed, unavailable)
+            reads = route.path
+            if len(reads) > 1:
+                reads = tuple([p for p in reads if not flags[p]])
+            if self.allows(place, route.cost, reads=len(reads), left=left):
+                found.append(FeasibleMove(place, route, reads))
+        return found
+
+    def way_home(self, at: int, left: Budget | None = None) -> Route | None:
+        """Return the way to the end place: one that fits if any does; None where there is none.
+
+        Args:
+            at: where the probe stands.
+            left: of the budget; None = all of it.
+        """
+        left = self.budget if left is None else left
+        routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
+        fits = [route for route in routes if left.affords(route.cost, readings=0)]
+        return next(iter(fits or routes), None)
+
+    def why_none(self) -> str:
+        """Return why no candidate is affordable where there are some."""
+        budget, names = self.budget, self.topology.names
+        if budget.end is None:
+            if budget.metres is None and budget.seconds is None:
+                return "no reachable place is within the budget of readings"
+            return "no reachable place is within the budget of metres or seconds"
+        name = names[budget.end]
+        if budget.metres is None and budget.seconds is None:
+            return f"no reachable place has a way to the end place {name!r}"
+        return (
+            "no reachable place is within the budget of metres or seconds, with the way from "
+            f"there to the end place {name!r}"
+        )
+
+
+def in_metres(budget: Budget, speed: float | None) -> Budget:
+    """Return a budget whose seconds are metres at the probe's own speed, if it has one.
+
+    Policies know the map's speeds only.
+    """
+    if speed is None or budget.seconds is None:
+        return budget
+    metres = budget.seconds * speed
+    if budget.metres is not None:
+        metres = min(metres, budget.metres)
+    return Budget(budget.readings, metres, None, budget.end)

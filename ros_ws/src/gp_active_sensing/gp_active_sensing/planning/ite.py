@@ -1,0 +1,340 @@
+"""Explicit exploration: find the length-scale by independent tests first, then `apgd`."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.frozen import freeze, thaw
+from gp_active_sensing.planning.greedy import expected_entropy
+from gp_active_sensing.planning.independent_tests import (
+    LengthScales,
+    Pair,
+    PairTest,
+    field_variance,
+    find_pairs,
+    reading_variance,
+    statistic,
+)
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import (
+    Budget,
+    CandidateValue,
+    Clock,
+    FloatArray,
+    IntArray,
+    Plan,
+    PlanLimit,
+)
+from gp_active_sensing.util.ties import NAT, first_best
+
+__all__ = ["ExplicitExploration"]
+
+logger = logging.getLogger(__name__)
+
+_SAME = 1.0001
+"""Ratio of variances up to which they are the same."""
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """How far the search has come; the policy's state while it tests.
+
+    Args:
+        low, high: the length-scale is one of the candidates from `low` to `high`.
+        readings: most readings that the tests may take; None = no budget to take a share of.
+        spent: places given to tests.
+        pairs: of the test under way; () = none is.
+        clip: of the test under way.
+        split: longest of the shorter length-scales in the test under way.
+    """
+
+    low: float
+    high: float
+    readings: int | None
+    spent: int = 0
+    pairs: tuple[Pair, ...] = ()
+    clip: float = 0.0
+    split: float = 0.0
+
+    @classmethod
+    def of(cls, state: PolicyState) -> _Progress:
+        pairs = tuple(Pair(*pair) for pair in state["pairs"])
+        return cls(**{**state, "pairs": pairs})
+
+    def to_state(self) -> PolicyState:
+        return {**vars(self), "pairs": [[p.a, p.b, p.shorter, p.longer] for p in self.pairs]}
+
+
+@dataclass(frozen=True)
+class ExplicitExploration:
+    r"""Find the length-scale by independent tests, then `apgd` with the rest. [Krause2007, ITE].
+
+    A binary search over the sorted length-scales ℓ. To separate ``ℓ_i`` from ``ℓ_{i+1}``, pairs of
+    places are read at the distance where their correlations differ most, pairs so far apart
+    that they are nearly independent. The mean of their products
+    (less the mean, in signal variances, clipped) against the midpoint of the two expected
+    ones decides. Hoeffding's and Bernstein's bounds give the number of pairs for the wanted
+    `confidence`, shared out among the tests. It is hundreds where length-scales are alike; the map
+    and `share` allow a few, and the log says what confidence they give.
+
+    Then the belief is frozen, with the length-scales that the search has excluded at
+    weight zero: one is left, or some, when the search had to stop. It is what `apgd` goes
+    by; the map itself is predicted with the belief of all readings.
+
+    Of a belief with several kernels the length-scales of the first are searched, and that kernel
+    is the one that is left; the map is predicted with all of them.
+
+    Where the mean is not known, half the squared differences of the pairs take the place of
+    products. Signal and noise variance are those expected under the belief. Any place must
+    be possible next: on a map with moves this policy is refused.
+    """
+
+    confidence: float = param(
+        0.95, help="wanted probability that no test errs", low=0.5, high=0.9999
+    )
+    share: float = param(
+        0.5, help="largest part of the budget of readings that the tests take", low=0.0, high=1.0
+    )
+    independence: float = param(
+        0.3,
+        help="largest correlation, under the longer length-scale, between the pairs of a test",
+        low=0.0,
+        high=1.0,
+    )
+
+    def check(self, belief: Belief, topology: Topology) -> None:
+        """Refuse a map with moves, and a length-scale for each feature.
+
+        Raises:
+            PlanningError: with the policies that can be taken instead.
+        """
+        if not topology.free:
+            msg = (
+                "policy ite reads pairs of places at a distance it chooses, so any place must be "
+                f"possible next; on map {topology.name!r} the probe obeys moves and cannot jump. "
+                "Take bal, ie or apgd, or a line or grid with `moves: free`"
+            )
+            raise PlanningError(msg)
+        variance = belief.covariance.variance(np.arange(belief.n))
+        uneven = bool((variance.max(axis=1) > _SAME * variance.min(axis=1)).any())
+        if uneven and len({h.length_scales for h in belief.hyperparameters}) > 1:
+            msg = (
+                "policy ite compares products of readings, which needs a field that varies as much "
+                "at one place as at another; the belief's kernel has a LIN. Take bal, ie or apgd"
+            )
+            raise PlanningError(msg)
+        if any(len(h.length_scales) > 1 for h in belief.hyperparameters):
+            msg = (
+                "policy ite searches one sorted list of length-scales; the belief has one for each "
+                "feature. Give length-scales that are single numbers, or take bal, ie or apgd"
+            )
+            raise PlanningError(msg)
+
+    def plan(
+        self,
+        belief: Belief,
+        topology: Topology,
+        at: int | None,
+        *,
+        pending: Collection[int] = (),
+        limit: PlanLimit = PlanLimit(),
+        rng: np.random.Generator,
+        state: PolicyState = None,
+        remaining: Budget = Budget(),
+        unavailable: Collection[int] = (),
+        clock: Clock = time.monotonic,
+    ) -> tuple[Plan, PolicyState]:
+        """Choose the next place; see `Policy.plan`.
+
+        Raises:
+            PlanningError: see `check`.
+        """
+        self.check(belief, topology)
+        started = clock()
+        options = choices(belief, topology, at, pending, unavailable, remaining)
+        if options.reason:
+            return no_plan(options.reason), state
+        scales = LengthScales(belief)
+        if state is None:
+            left = remaining.readings
+            readings = None if left is None else int(self.share * left)
+            progress = _Progress(scales.values[0], scales.values[-1], readings)
+        elif "weights" not in state:
+            progress = _Progress.of(state)
+        if state is None or "weights" not in state:
+            done, progress, wanted = self._advance(belief, scales, options, set(pending), progress)
+            kept = scales.between(progress.low, progress.high)
+            state = freeze(belief, kept) if done else progress.to_state()
+            if wanted:
+                where = np.array(sorted(wanted))
+                metres = [options.routes[i].cost.metres for i in _indices(options, where)]
+                where = where[[int(np.argmin(metres))]]
+                return _answer(belief, kept, options, where, pending, clock() - started), state
+        else:
+            kept = thaw(state, belief)
+        plan = _answer(belief, kept, options, options.locations, pending, clock() - started)
+        return plan, state
+
+    def _advance(
+        self,
+        belief: Belief,
+        scales: LengthScales,
+        options: Candidates,
+        pending: set[int],
+        progress: _Progress,
+    ) -> tuple[bool, _Progress, set[int]]:
+        """Decide tests that have all their readings and begin others.
+
+        Returns:
+            done: the search is over.
+            progress: how far it has come.
+            wanted: places the test under way waits for; empty too while other probes are on
+                their way to them.
+        """
+        possible = set(options.locations.tolist())
+        while len(inside := scales.inside(progress.low, progress.high)) > 1:
+            if progress.pairs:
+                # A place set aside, or out of the budget, takes its pair along.
+                usable = possible | pending | set(np.flatnonzero(belief.observed).tolist())
+                pairs = tuple(p for p in progress.pairs if {p.a, p.b} <= usable)
+                progress = dataclasses.replace(progress, pairs=pairs)
+                places = {x for p in pairs for x in (p.a, p.b)}
+                if wanted := places & possible:
+                    return False, progress, wanted
+                if any(not belief.observed[x] for x in places):
+                    return False, progress, set()
+                if pairs:
+                    progress = self._decide(belief, scales, progress)
+                    continue
+            begun = self._begin(belief, scales, options, inside, progress)
+            if begun is None:
+                logger.info(
+                    "no further test is possible: the length-scale is one of %s",
+                    ", ".join(f"{value:g}" for value in inside),
+                )
+                return True, progress, set()
+            progress = begun
+        return True, progress, set()
+
+    def _begin(
+        self,
+        belief: Belief,
+        scales: LengthScales,
+        options: Candidates,
+        inside: list[float],
+        progress: _Progress,
+    ) -> _Progress | None:
+        """Return the progress with the next test under way, None when there can be none."""
+        middle = (len(inside) - 1) // 2
+        shorter, longer = inside[middle], inside[middle + 1]
+        tests = math.ceil(math.log2(len(inside)))
+        open_places = np.zeros(belief.n, dtype=bool)
+        open_places[options.locations] = True
+        places = np.flatnonzero(open_places | belief.observed)
+        most = len(places) // 2
+        if progress.readings is not None:
+            rest = progress.readings - progress.spent
+            most = 0 if rest < 2 else min(most, max(1, rest // (2 * tests)))
+        pairs = find_pairs(
+            belief.covariance,
+            places,
+            scales.candidate(shorter),
+            scales.candidate(longer),
+            self.independence,
+            most,
+        )
+        if not pairs:
+            return None
+        variance, differences = reading_variance(belief)
+        test = PairTest.for_pair(pairs[0], variance, differences)
+        error = (1.0 - self.confidence) / max(1, math.ceil(math.log2(len(scales.values))))
+        needed = max(test.pairs_needed(pair, error) for pair in pairs)
+        if needed <= len(pairs):
+            pairs = pairs[: int(needed)]
+        else:
+            reached = 1.0 - max(test.error(pair, len(pairs)) for pair in pairs)
+            logger.warning(
+                "length-scale %g or %g: the map and the budget allow %d of the %s pairs of "
+                "readings that a confidence of %.4f takes; these are sure of %.2f",
+                shorter,
+                longer,
+                len(pairs),
+                f"{needed:.0f}" if math.isfinite(needed) else "infinitely many",
+                1.0 - error,
+                reached,
+            )
+        new = {x for p in pairs for x in (p.a, p.b)} - set(np.flatnonzero(belief.observed).tolist())
+        return dataclasses.replace(
+            progress,
+            spent=progress.spent + len(new),
+            pairs=tuple(pairs),
+            clip=test.clip,
+            split=shorter,
+        )
+
+    def _decide(self, belief: Belief, scales: LengthScales, progress: _Progress) -> _Progress:
+        """Return the progress after the test under way, all of whose places are read."""
+        variance, differences = reading_variance(belief)
+        test = PairTest(variance, differences, progress.clip)
+        signal = math.sqrt(field_variance(belief))
+        ends = np.array([[pair.a, pair.b] for pair in progress.pairs])
+        readings = belief.weights @ belief.averages(ends.ravel()) - belief.mean.offset[ends.ravel()]
+        u, v = readings.reshape(ends.shape).T / signal
+        told = np.clip(statistic(u, v, variance, differences), -test.clip, test.clip)
+        midpoint = float(np.mean([test.midpoint(pair) for pair in progress.pairs]))
+        inside = scales.inside(progress.low, progress.high)
+        shorter = [value for value in inside if value <= progress.split]
+        longer = [value for value in inside if value > progress.split]
+        is_longer = float(told.mean()) > midpoint
+        # Where the candidates have changed meanwhile, all may lie on one side.
+        kept = (longer if is_longer else shorter) or inside
+        logger.info(
+            "%d pairs of readings: the length-scale is %s %g (mean of products %.3g, midpoint "
+            "%.3g)",
+            len(progress.pairs),
+            "above" if is_longer else "at most",
+            progress.split,
+            float(told.mean()),
+            midpoint,
+        )
+        return dataclasses.replace(progress, low=kept[0], high=kept[-1], pairs=())
+
+
+def _indices(options: Candidates, where: IntArray) -> list[int]:
+    """Return the numbers of candidates among the options."""
+    return [int(i) for i in np.searchsorted(options.locations, where)]
+
+
+def _answer(
+    belief: Belief,
+    weights: FloatArray,
+    options: Candidates,
+    where: IntArray,
+    pending: Collection[int],
+    seconds: float,
+) -> Plan:
+    """Return the plan that goes to the largest expected entropy among `where`."""
+    values = expected_entropy(belief, weights, where, pending)
+    best = int(first_best(values, floor=NAT))
+    return options.plan_for(
+        _indices(options, where[[best]])[0],
+        lower=float(values[best]),
+        upper=float(values[best]),
+        expanded=1,
+        seconds=seconds,
+        deadline_hit=False,
+        candidates=tuple(
+            CandidateValue(int(x), float(v), float(v)) for x, v in zip(where, values, strict=True)
+        ),
+    )

@@ -1,0 +1,105 @@
+"""SparQ-GP-UCB: forgets fast and asks an expert for a few fresh values. [Mauduit2025]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.config import param
+from gp_active_sensing.planning.bandits.base import Bandit, stage_of
+from gp_active_sensing.planning.bandits.view import View
+from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.planning.nonstationary.queries import query_number, spread_places
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["SparqGpUcb", "sparq_beta"]
+
+
+def sparq_beta(information: float, delta: float, norm: float) -> float:
+    r"""Return the width of the confidence bound, in standard deviations.
+
+    .. math:: \beta_t = \sqrt{2 \log \frac{2 |\Sigma + K|^{1/2}}{\delta |\Sigma|^{1/2}}} + \|f\|_k
+
+    [Mauduit2025, Theorem 3.1]
+
+    Args:
+        information: ``½ log |I + Σ⁻¹ K|`` of the readings that count [nat].
+        delta: probability that the bounds may fail with.
+        norm: bound on ‖f‖_k.
+    """
+    return math.sqrt(2.0 * (math.log(2.0 / delta) + information)) + norm
+
+
+@dataclass(frozen=True)
+class SparqGpUcb(Bandit):
+    """Upper confidence bound on recent readings and an expert's fresh values.
+
+    A reading of age a (in steps) has the noise variance ``σ² (a² + 1)``; those beyond ``σ² log t``
+    are dropped, the newest never. Before decision t, ``min(⌈c log^d t⌉, visited places)`` of the
+    places visited so far, spread by a Q-DPP, are asked of an expert; where it has places of its
+    own, of these. An answer ages like any reading. When the expert is silent, recent readings
+    decide alone. [Mauduit2025, Algorithm 1]
+    """
+
+    delta: float = param(
+        0.05, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
+    )
+    norm: float = param(1.0, help="bound on the norm ‖f‖_k of the field about its mean", low=0.0)
+    query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
+    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
+    epsilon: float = param(
+        0.01,
+        help="total variation distance from the Q-DPP that the draw among more than 500 places may "
+        "have",
+        above=0.0,
+        high=0.5,
+    )
+    step: float = param(
+        1.0,
+        help="seconds that count as one step, such as the usual time between decisions: the noise "
+        "variance of a reading doubles in one",
+        unit="s",
+        above=0.0,
+    )
+
+    def drift(self) -> DriftConfig:
+        """Return uncertainty injection with the rule that discards; engines build with it."""
+        return DriftConfig(kind="injection", doubling=self.step, discard_step=self.step)
+
+    def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
+        """Return ``μ + β_t σ`` [unit of the readings]."""
+        information = float(belief.weights @ belief.information)
+        return view.mean + sparq_beta(information, self.delta, self.norm) * view.std
+
+    def queries(
+        self,
+        belief: Belief,
+        topology: Topology,
+        *,
+        rng: np.random.Generator,
+        state: PolicyState,
+        places: Collection[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Return the places that an expert is to be asked about before the next decision.
+
+        Args:
+            belief: over the field, so far.
+            topology: where the probe may go.
+            rng: source of randomness.
+            state: of the policy.
+            places: where the expert can be asked; None = anywhere.
+        """
+        known = np.flatnonzero(belief.visited)
+        number = query_number(stage_of(state), self.query_factor, self.query_power)
+        asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
+        number = min(number, known.size, asked.size)
+        if not number:
+            return ()
+        drawn = spread_places(belief, asked, number, rng, epsilon=self.epsilon)
+        return tuple(int(place) for place in drawn)

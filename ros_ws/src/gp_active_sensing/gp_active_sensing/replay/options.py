@@ -1,0 +1,341 @@
+"""With what a bag is replayed: the configuration of the node, from wherever it comes.
+
+Laid over each other, the later ones winning: what the bag's own journal says (a mission of ours), a
+scenario, a ROS parameter file, the options of the command line, ``a.b=value``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import ConfigError, brief_repr
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.planning import DEFAULT_POLICY, build_policy
+from gp_active_sensing.replay.topics import Topics
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.scenario import with_policy
+from gp_active_sensing.util.yaml_files import apply_overrides, load_yaml
+
+__all__ = [
+    "ReplayDefaults",
+    "ReplayOptions",
+    "as_recorded",
+    "check_program",
+    "settled",
+    "topics_of",
+]
+
+NODE = "active_sensing"
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """What is said about a replay, beside the bag.
+
+    Args:
+        scenario: where map and belief come from: name or path.
+        params: ROS parameter file.
+        map_file: road map, a name or a path.
+        policy: name of another policy.
+        budget: places to observe.
+        expansions: limit of each decision, instead of one in seconds.
+        seed: key of every random draw.
+        reading_topic, reading_type, reading_field, reading_variance_field: as for the node.
+        pose_topic, pose_type: as for the node.
+        overrides: ``a.b=value``.
+    """
+
+    scenario: str = ""
+    params: Path | None = None
+    map_file: str = ""
+    policy: str = ""
+    budget: int | None = None
+    expansions: int | None = None
+    seed: int | None = None
+    reading_topic: str = ""
+    reading_type: str = ""
+    reading_field: str = ""
+    reading_variance_field: str | None = None
+    pose_topic: str = ""
+    pose_type: str = ""
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Something is said that makes it another mission than the one that was recorded."""
+        return self != ReplayOptions()
+
+
+BEFORE: Mapping[str, Mapping[str, Any]] = {
+    "mission": {"wait_for_reading": False, "silent_places": 0},
+}
+"""How a mission went before a setting was there that its journal does not name."""
+
+
+@dataclass(frozen=True)
+class ReplayDefaults:
+    """What a recorded mission says of itself.
+
+    Args:
+        config: parameters of the node.
+        scenario: plain data of the scenario they started from, None = none.
+        topics: of each probe.
+    """
+
+    config: Mapping[str, Any]
+    scenario: Mapping[str, Any] | None
+    topics: Mapping[str, Topics]
+
+
+def as_recorded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a recorded mission, with what was the rule in its day."""
+    old = {key: {**rules, **config.get(key, {})} for key, rules in BEFORE.items()}
+    return {**config, **old}
+
+
+def settled(
+    given: ReplayOptions, base: ReplayDefaults | None, held: Mapping[str, str], *, follow: bool
+) -> tuple[ActiveSensingConfig, dict[str, Any] | None]:
+    """Return the configuration and the scenario behind it (None = none).
+
+    Args:
+        given: what was said.
+        base: what the bag says of itself, None = nothing.
+        held: type of each topic of the bag; a type that nobody names is the topic's own.
+        follow: the probe drove where it liked: nothing is planned ahead, and the budget is what was
+            said, not what the scenario has for a probe that obeys.
+
+    Raises:
+        ConfigError: every wrong key and value; no map.
+        ResourceError: a scenario or map that is not there.
+    """
+    mapping: dict[str, Any] = {}
+    scenario: dict[str, Any] | None = None
+    named = given.scenario
+    parameters = {} if given.params is None else parameters_of(given.params)
+    named = named or str(parameters.get("scenario") or "")
+    if base is not None and not named and given.params is None and not given.map_file:
+        mapping = dict(base.config)
+        scenario = None if base.scenario is None else dict(base.scenario)
+    elif named:
+        scenario = load_scenario(named).to_mapping()
+        mapping = known_of(ActiveSensingConfig, scenario)
+        mapping.pop("probes")  # how many were simulated, not the names of those in the bag
+        mapping["mission"] = {"retries": scenario["sensor"]["retries"]}
+        mapping["scenario"] = named
+    if follow:
+        mapping["budget"] = {}
+        mapping["probe"] = {k: v for k, v in mapping.get("probe", {}).items() if k != "end"}
+    mapping = _overlaid(mapping, parameters)
+    policy = given.policy or _policy_of(given.overrides)
+    if policy:
+        mapping = with_policy(mapping, policy)
+    mapping = _overlaid(mapping, _options(given, held))
+    mapping = apply_overrides(mapping, given.overrides)
+    mapping |= {"autostart": True, "run_dir": ""}
+    _say_no_map(mapping)
+    source = "" if given.params is None else str(given.params)
+    problems: list[str] = []
+    config: ActiveSensingConfig | None = None
+    for build in (
+        lambda: from_mapping(ActiveSensingConfig, mapping, source=source),
+        lambda: build_policy(mapping.get("policy", DEFAULT_POLICY)),
+    ):
+        try:
+            built = build()
+            config = built if isinstance(built, ActiveSensingConfig) else config
+        except ConfigError as error:
+            problems += [problem for problem in error.problems if problem not in problems]
+    if problems or config is None:
+        raise ConfigError(problems, source=source)
+    if follow:
+        config = dataclasses.replace(
+            config,
+            plan_ahead=False,
+            mission=dataclasses.replace(config.mission, follow="probe", wait_for_plan=True),
+            expert=dataclasses.replace(config.expert, ask=False),  # there is nobody to answer
+        )
+    return config, scenario
+
+
+def check_program(
+    given: ReplayOptions, base: ReplayDefaults | None, config: ActiveSensingConfig
+) -> None:
+    """Refuse to run a program that the bag names and the user who replays it does not.
+
+    Raises:
+        ConfigError: the mission of the bag has its places chosen by another program.
+    """
+    if base is None or given.scenario or given.params is not None or given.map_file:
+        return  # nothing is taken from the bag
+    theirs = base.config.get("policy")
+    command = config.policy.get("command")
+    if command is None or not isinstance(theirs, Mapping) or theirs.get("command") != command:
+        return
+    if any("command" in override for override in given.overrides):
+        return  # the same one, said by who replays it
+    msg = (
+        f"policy.command: the bag says that a program chose the places, {brief_repr(command)}. A "
+        "bag may come from anybody, so it is not run; name another policy (--policy), or the "
+        "program yourself (--set 'policy.command=[…]')"
+    )
+    raise ConfigError([msg])
+
+
+def topics_of(
+    given: ReplayOptions, base: ReplayDefaults | None, probes: tuple[str, ...]
+) -> dict[str, Topics]:
+    """Return the topics of each probe.
+
+    Args:
+        given: what was said; a relative name is in the probe's namespace.
+        base: what the bag says of itself.
+        probes: names, () for one without a name.
+
+    Raises:
+        ConfigError: one topic for several probes.
+    """
+    names = probes or ("",)
+    found: dict[str, Topics] = {}
+    for name in names:
+        of_bag = None if base is None else base.topics.get(name)
+        pair = {}
+        for kind, said in (("reading", given.reading_topic), ("pose", given.pose_topic)):
+            if not said and of_bag is not None:
+                pair[kind] = getattr(of_bag, kind)
+                continue
+            topic = said or kind
+            if topic.startswith("/") and len(names) > 1:
+                msg = (
+                    f"--{kind}-topic: {topic} is one topic and there are {len(names)} probes; give "
+                    f"a name that is in each one's namespace, such as {topic.rsplit('/', 1)[1]}"
+                )
+                raise ConfigError(msg)
+            prefix = f"/{name}" if name else ""
+            pair[kind] = topic if topic.startswith("/") else f"{prefix}/{topic}"
+        found[name] = Topics(**pair)
+    return found
+
+
+def parameters_of(path: Path) -> dict[str, Any]:
+    """Return the parameters of `active_sensing` in a ROS parameter file, nested.
+
+    Raises:
+        ConfigError: not such a file.
+    """
+    whole = load_yaml(path)
+    found: dict[str, Any] = {}
+    ours = False
+    for name, section in whole.items():
+        node = str(name).strip("/").rsplit("/", 1)[-1]
+        if node not in {"*", "**", NODE}:
+            continue
+        inner = section.get("ros__parameters") if isinstance(section, Mapping) else None
+        if not isinstance(inner, Mapping):
+            msg = f"{name}: expected ros__parameters below it, as in config/probe.yaml"
+            raise ConfigError(msg, source=str(path))
+        ours = True
+        found = _overlaid(found, _nested(inner))
+    if not ours:
+        msg = f"expected parameters of {NODE}, or of /**; found {', '.join(map(str, whole))}"
+        raise ConfigError(msg, source=str(path))
+    found.pop("use_sim_time", None)
+    return found
+
+
+def known_of(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a scenario is configuration of the node, too."""
+    hints = typing.get_type_hints(cls)
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        if field.name not in mapping:
+            continue
+        value, hint = mapping[field.name], hints[field.name]
+        inner = dataclasses.is_dataclass(hint) and isinstance(value, Mapping)
+        found[field.name] = known_of(typing.cast(type, hint), value) if inner else value
+    return found
+
+
+def _options(given: ReplayOptions, held: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of the command line as configuration."""
+    found: dict[str, Any] = {"reading": {}, "pose": {}}
+    if given.map_file:
+        found["map"] = {"kind": "roads", "file": given.map_file}
+    if given.budget is not None:
+        found["budget"] = {"readings": given.budget}
+    if given.expansions is not None:
+        found["limit"] = {"expansions": given.expansions, "seconds": None}
+    if given.seed is not None:
+        found["seed"] = given.seed
+    if given.reading_field:
+        found["reading"]["field"] = given.reading_field
+    if given.reading_variance_field is not None:
+        found["reading"]["variance_field"] = given.reading_variance_field
+    for kind, topic, type_name in (
+        ("reading", given.reading_topic, given.reading_type),
+        ("pose", given.pose_topic, given.pose_type),
+    ):
+        if type_name:
+            found[kind]["type"] = type_name
+        elif topic and (own := _type_in(held, topic)):  # who names a topic means what is in it
+            found[kind]["type"] = own
+    return found
+
+
+def _type_in(held: Mapping[str, str], topic: str) -> str:
+    """Return the type of a topic, "" when the bag has none of that name (in any namespace)."""
+    if topic.startswith("/"):
+        return held.get(topic, "")
+    return next((kind for name, kind in held.items() if name.endswith(f"/{topic}")), "")
+
+
+def _policy_of(overrides: tuple[str, ...]) -> str:
+    """Return the policy that an override names: its parameters are other ones."""
+    names = [text.partition("=")[2].strip() for text in overrides if text.startswith("policy.name")]
+    return names[-1].strip("'\"") if names else ""
+
+
+def _overlaid(base: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested data with a part of it replaced; a policy or map of another kind as a whole."""
+    result = dict(base)
+    for key, value in part.items():
+        before = result.get(key)
+        if not (isinstance(before, Mapping) and isinstance(value, Mapping)):
+            result[key] = dict(value) if isinstance(value, Mapping) else value
+            continue
+        other = any(word in value and value[word] != before.get(word) for word in ("name", "kind"))
+        whole = other and key in {"policy", "map"}
+        result[key] = dict(value) if whole else _overlaid(before, value)
+    return result
+
+
+def _nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with dots in their names as nested data; ROS's NaN is "not set"."""
+    found: dict[str, Any] = {}
+    for key, value in parameters.items():
+        if isinstance(value, Mapping):
+            inner: Any = _nested(value)
+        elif isinstance(value, float) and math.isnan(value):
+            inner = None
+        else:
+            inner = value
+        for part in reversed(str(key).split(".")):
+            inner = {part: inner}
+        found = _overlaid(found, inner)
+    return found
+
+
+def _say_no_map(mapping: Mapping[str, Any]) -> None:
+    if not mapping.get("map"):
+        msg = (
+            "no map: the bag is not a recorded mission of active_sensing, so say where it took "
+            "place: --scenario NAME, --params FILE or --map FILE"
+        )
+        raise ConfigError(msg)

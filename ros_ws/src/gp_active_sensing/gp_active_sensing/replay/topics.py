@@ -1,0 +1,165 @@
+"""Messages of a bag -> what the callbacks of a node leave in the inbox."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gp_active_sensing.errors import ConfigError, ReplayError
+from gp_active_sensing.messages.conversions import ValueReader, pose_reader
+from gp_active_sensing.messages.field_path import split_type_name
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.inbox import RawReading
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.replay.bag import Bag, BagMessage
+from gp_active_sensing.replay.types import BagTypes
+
+__all__ = ["TopicCounts", "TopicReader", "Topics", "find_topics"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of one probe in a bag."""
+
+    reading: str
+    pose: str
+
+
+class TopicCounts(NamedTuple):
+    """A message as a node would have it.
+
+    Args:
+        probe: whose it is.
+        what: pose or reading.
+        stamped: it brought its own stamp; otherwise it has the time of its arrival.
+    """
+
+    probe: str
+    what: Pose | RawReading
+    stamped: bool
+
+
+def find_topics(bag: Bag, topics: Mapping[str, Topics]) -> Mapping[str, Topics]:
+    """Return the topics of each probe, which the bag holds.
+
+    Raises:
+        ReplayError: it does not; the message lists what it holds.
+    """
+    held = {topic.name for topic in bag.topics}
+    missing = [
+        f"{name} ({kind})"
+        for pair in topics.values()
+        for kind, name in (("reading", pair.reading), ("pose", pair.pose))
+        if name not in held
+    ]
+    if missing:
+        contents = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in bag.topics) or "nothing"
+        msg = (
+            f"bag {bag.path}: has no topic {', '.join(missing)}; it holds {contents}. Say which "
+            "topics are meant: --reading-topic, --pose-topic"
+        )
+        raise ReplayError(msg)
+    return topics
+
+
+class TopicReader:
+    """Reads values and poses out of the messages of a bag; what cannot be read is counted.
+
+    Args:
+        bag: the bag, which is open.
+        config: message types and fields.
+        topics: of each probe.
+        frame: of the map.
+
+    Raises:
+        ConfigError: a message type or field that the bag does not have.
+    """
+
+    def __init__(
+        self,
+        bag: Bag,
+        config: ActiveSensingConfig,
+        topics: Mapping[str, Topics],
+        frame: str,
+    ) -> None:
+        reading, pose = config.reading, config.pose
+        self._bag = bag
+        self._streams: dict[str, list[tuple[str, bool]]] = {}
+        held = {topic.name for topic in bag.topics}
+        self.kinds: set[tuple[str, str]] = set()
+        """What there is: ``reading`` or ``pose``, and the probe."""
+        for name, pair in topics.items():
+            for topic, is_pose in ((pair.reading, False), (pair.pose, True)):
+                if topic in held and not (is_pose and pose.type == "tf"):
+                    self._streams.setdefault(topic, []).append((name, is_pose))
+                    self.kinds.add(("pose" if is_pose else "reading", name))
+        self._check_types(reading.type, pose.type)
+        self._read_value = ValueReader(
+            BagTypes(bag.typestore),
+            reading.type,
+            reading.field,
+            reading.variance_field,
+            noise_variance=reading.noise_variance,
+            scale=reading.scale,
+            offset=reading.offset,
+        )
+        if any(kind == "pose" for kind, _ in self.kinds):
+            self._read_pose = pose_reader(pose.type, datum=pose.datum, frame=frame)
+        self.unreadable: Counter[str] = Counter()
+        """Messages that are not of their type, by topic."""
+
+    def _check_types(self, reading: str, pose: str) -> None:
+        held = {topic.name: topic.type for topic in self._bag.topics}
+        for topic, uses in self._streams.items():
+            for _, is_pose in uses:
+                expected = "/msg/".join(split_type_name(pose if is_pose else reading))
+                if held.get(topic, expected) != expected:
+                    key = "pose" if is_pose else "reading"
+                    msg = (
+                        f"{key}.type: topic {topic} of bag {self._bag.path} is {held[topic]}, "
+                        f"expected {expected}; give --{key}-type {held[topic]}"
+                        + ("" if is_pose else " and --reading-field")
+                    )
+                    raise ConfigError(msg)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What is to be read of the bag."""
+        return tuple(self._streams)
+
+    def read(self, message: BagMessage, now_ns: int) -> list[TopicCounts]:
+        """Return what a message says; nothing when it cannot be read (counted, said once a topic).
+
+        Args:
+            message: of the bag.
+            now_ns: time of the node's clock, for a message without a stamp.
+        """
+        try:
+            content = self._bag.decode(message)
+            return [
+                self._heard(name, is_pose, content, now_ns)
+                for name, is_pose in self._streams[message.topic]
+            ]
+        except (ReplayError, AttributeError, TypeError, ValueError, OverflowError) as error:
+            self.unreadable[message.topic] += 1
+            if self.unreadable[message.topic] == 1:
+                logger.warning("%s; such messages are left out and counted", error)
+            return []
+
+    def _heard(self, probe: str, is_pose: bool, content: object, now_ns: int) -> TopicCounts:
+        if is_pose:
+            pose = self._read_pose(content)
+            if pose.stamp_ns:
+                return TopicCounts(probe, pose, stamped=True)
+            return TopicCounts(probe, dataclasses.replace(pose, stamp_ns=now_ns), stamped=False)
+        value = self._read_value.read(content)
+        stamped = bool(value.stamp_ns)
+        stamp_ns = value.stamp_ns if stamped and value.stamp_ns is not None else now_ns
+        raw = RawReading(stamp_ns, value.value, value.noise_variance)
+        return TopicCounts(probe, raw, stamped=stamped)

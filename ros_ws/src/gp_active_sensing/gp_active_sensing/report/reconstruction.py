@@ -1,0 +1,319 @@
+"""The run once more, step by step: what was believed after each stage, or group of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.promise import Promise
+from gp_active_sensing.kernels import NONE
+from gp_active_sensing.records.events import home_of, plan_of
+from gp_active_sensing.records.scores import NO_SCORES, SCORES, Scorer
+from gp_active_sensing.report.source import RunData
+from gp_active_sensing.report.told import JournalTeller, Read
+from gp_active_sensing.types import FloatArray, Plan
+
+__all__ = ["GROUPS", "Reconstruction", "ReportStep", "kernel_masses", "masses", "replay"]
+
+GROUPS = 200
+"""Steps of a run without decisions: its readings are gathered into at most so many."""
+VALUES = 4_000_000
+"""Largest number of values of a map kept over all steps; beyond, some steps have no map."""
+
+
+@dataclass(frozen=True)
+class ReportStep:
+    """What is known after a stage, or after a group of readings; the first one is before any.
+
+    Args:
+        number: of the stage, or of readings so far.
+        seconds: time of the mission [s].
+        metres: driven [m].
+        plan: the decision that led here, None without one; one without a waypoint is the way to the
+            end place.
+        at: where the probe stood when it was taken, None when not known.
+        record: the stage's line of ``records.jsonl``, {} without one.
+        readings: (place, mean, count) of the readings of this step.
+        expected: mean and standard deviation, before it, of the reading at the chosen place (or
+            where the probe went instead).
+        masses: belief over the length-scales; the candidates may follow the readings.
+        kernels: belief over the kernels by their names, {} where there is one only.
+        observed: number of places with a reading.
+        scores: of the map, all None without a truth.
+        promised: error of the map that the belief promises; None where that was neither kept nor
+            worked out again.
+    """
+
+    number: int
+    seconds: float
+    metres: float
+    plan: Plan | None
+    at: int | None
+    record: Mapping[str, Any]
+    readings: tuple[tuple[int, float, int], ...]
+    expected: tuple[float, float] | None
+    masses: Mapping[tuple[float, ...], float]
+    kernels: Mapping[str, float]
+    observed: int
+    scores: Mapping[str, float | None]
+    promised: float | None = None
+
+    @property
+    def rmspe(self) -> float | None:
+        """Root mean squared prediction error, see `Scores`."""
+        return self.scores["rmspe"]
+
+    @property
+    def nlpd(self) -> float | None:
+        """Mean negative log predictive density, see `Scores` [nat]."""
+        return self.scores["nlpd"]
+
+    @property
+    def place(self) -> int | None:
+        """The place of the stage."""
+        return None if self.plan is None else self.plan.waypoint
+
+    @property
+    def value(self) -> float | None:
+        """What was read at the place of the stage, None when nothing was."""
+        value = self.record.get("value")
+        if isinstance(value, int | float):
+            return float(value)
+        return next((mean for place, mean, _ in self.readings if place == self.place), None)
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """All steps of a run, and the maps of some of them.
+
+    Args:
+        by_stage: a step is a stage; otherwise a group of readings.
+        steps: in order; the first is before any decision and reading.
+        shown: (m,) numbers of the steps with a map; the last step is among them.
+        mean, std: (m, n) estimate and uncertainty of the noise-free field.
+        truth: (m, n) noise-free field; (1, n) when it does not change, None when not known.
+        belief: after the last reading.
+        prior: belief over the length-scales before the first reading.
+        prior_kernels: belief over the kernels then, {} where there is one only.
+        unused: readings of the journal that could not be used.
+    """
+
+    by_stage: bool
+    steps: tuple[ReportStep, ...]
+    shown: tuple[int, ...]
+    mean: FloatArray
+    std: FloatArray
+    truth: FloatArray | None
+    belief: Belief
+    prior: Mapping[tuple[float, ...], float]
+    prior_kernels: Mapping[str, float]
+    unused: int
+
+
+@dataclass
+class _Chunk:
+    """What happened between two steps."""
+
+    number: int
+    plan: Plan | None = None
+    at: int | None = None
+    readings: list[Read] = field(default_factory=list)
+    answers: list[Read] = field(default_factory=list)
+    """Of an expert."""
+    driven: float = 0.0
+    metres: float = 0.0
+    blocked: str = ""
+    """Why the place could not be reached."""
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        if event.get("event") == "reading":
+            self.readings.append(Read.of(event))
+        elif event.get("event") == "answer":
+            self.answers.append(Read.of(event))
+        elif event.get("event") == "expert":
+            self.answers += [Read.of(answer) for answer in event.get("answers") or ()]
+        elif event.get("event") == "moved":
+            self.driven += float(event.get("seconds") or 0.0)
+            self.metres += float(event.get("metres") or 0.0)
+        elif event.get("event") == "blocked" and self.plan is not None:
+            if event.get("location") == self.plan.waypoint:
+                self.blocked = str(event.get("why"))
+
+
+def replay(data: RunData) -> Reconstruction:
+    """Tell the readings of the journal again.
+
+    Cost: a prediction of all n places for each step with a map.
+
+    Raises:
+        RunError: an event of the journal that cannot be used.
+    """
+    by_stage = any(event.get("event") == "decision" for event in data.events)
+    chunks = list(_stages(data.events) if by_stage else _groups(data.events))
+    shown = _shown(len(chunks), data.topology.n)
+    by_number = {int(r["stage"]): r for r in data.records if isinstance(r.get("stage"), int)}
+    again = _Again(data)
+    prior = masses(again.belief, again.belief.prior_weights)
+    prior_kernels = kernel_masses(again.belief, again.belief.prior_weights)
+    steps = []
+    for index, chunk in enumerate(chunks):
+        record: Mapping[str, Any] = {}
+        if by_stage and index and chunk.plan is not None and chunk.plan.waypoints:
+            record = by_number.get(chunk.number, {"blocked": chunk.blocked})
+        steps.append(again.step(chunk, record, with_map=index in shown))
+    return Reconstruction(
+        by_stage=by_stage,
+        steps=tuple(steps),
+        shown=tuple(sorted(shown)),
+        mean=np.array(again.means),
+        std=np.array(again.stds),
+        truth=np.array(again.truths) if again.truths else None,
+        belief=again.belief,
+        prior=prior,
+        prior_kernels=prior_kernels,
+        unused=again.unused,
+    )
+
+
+class _Again:
+    """A belief that is told the readings again, and the maps taken of it on the way."""
+
+    def __init__(self, data: RunData) -> None:
+        self.belief = data.fresh_belief()
+        self.means: list[FloatArray] = []
+        self.stds: list[FloatArray] = []
+        self.truths: list[FloatArray] = []
+        self.unused = 0
+        self._topology, self._truth = data.topology, data.truth
+        self._scorer = None if data.truth is None else Scorer(data.truth, data.sensor)
+        self._seconds = self._metres = 0.0
+        self._teller = JournalTeller(self.belief, data.topology)
+
+    def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> ReportStep:
+        went = record.get("went")
+        expected = self._expected(chunk.plan, went if isinstance(went, int) else None)
+        used = list(self._teller.tell(chunk.readings))
+        told = list(self._teller.tell(chunk.answers, expert=True))
+        self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
+        self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
+        self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
+        lacks = self._scorer is not None and not (
+            record.get("rmspe") is not None and all(key in record for key in SCORES)
+        )
+        scores: Mapping[str, Any] = NO_SCORES
+        promise: Promise | None = None
+        if with_map or lacks:
+            found = self.belief.mixture()
+            promise = self.belief.promise(self._topology.weights, found)
+            at = _number(record.get("truth_seconds"), self._seconds)
+            if self._scorer is not None and lacks:
+                scores = self._scorer.of(self.belief, at, found)
+            if with_map:
+                mean, variance = found.moments()
+                self.means.append(mean)
+                self.stds.append(np.sqrt(variance))
+                if self._truth is not None and (self._truth.changes or not self.truths):
+                    self.truths.append(self._truth.at(at))
+        return ReportStep(
+            number=chunk.number,
+            seconds=self._seconds,
+            metres=self._metres,
+            plan=chunk.plan,
+            at=chunk.at,
+            record=record,
+            readings=_gathered(used),
+            expected=expected,
+            masses=masses(self.belief, self.belief.weights),
+            kernels=kernel_masses(self.belief, self.belief.weights),
+            observed=int(self.belief.observed.sum()),
+            scores={key: _number(record.get(key), scores[key]) for key in SCORES},
+            promised=_number(
+                record.get("promised_error"), None if promise is None else promise.error
+            ),
+        )
+
+    def _expected(self, plan: Plan | None, went: int | None) -> tuple[float, float] | None:
+        """Return mean and standard deviation of a reading, before it is taken.
+
+        At a plan's place, or where the probe went instead.
+        """
+        if plan is None or plan.waypoint is None:
+            return None
+        place = plan.waypoint if went is None else went
+        mean, variance = self.belief.predict(np.array([place]), noisy=True)
+        return float(mean[0]), float(np.sqrt(variance[0]))
+
+
+def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
+    """Yield what was before the first decision, then each decision with what came of it.
+
+    The way to the end place is one of them, and mostly the last.
+    """
+    chunk = _Chunk(0)
+    last: int | None = None
+    for event in events:
+        if event.get("event") in ("decision", "home"):
+            yield chunk
+            plan = plan_of(event) if event.get("event") == "decision" else home_of(event)
+            at, number = event.get("at"), int(event.get("stage") or chunk.number + 1)
+            chunk = _Chunk(number, plan, last if at is None else int(at))
+            last = plan.waypoint
+        else:
+            chunk.take(event)
+    yield chunk
+
+
+def _groups(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
+    """Yield the beginning, then groups of about equally many readings."""
+    told = [Read.of(event) for event in events if event.get("event") == "reading"]
+    yield _Chunk(0)
+    ends = np.unique(np.linspace(0, len(told), min(len(told), GROUPS) + 1).round().astype(int))
+    for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        before = told[first - 1] if first else told[0]
+        elapsed = 1e-9 * (told[end - 1].reading.stamp_ns - before.reading.stamp_ns)
+        yield _Chunk(end, readings=told[first:end], driven=max(elapsed, 0.0))
+
+
+def _shown(steps: int, n: int) -> set[int]:
+    """Return the steps that get a map: all, or evenly spread ones, with the first and the last."""
+    most = max(2, min(steps, VALUES // max(n, 1)))
+    return set(np.linspace(0, steps - 1, most).round().astype(int).tolist())
+
+
+def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
+    """Return weights (L,) by length-scale; candidates that differ in signal or noise add up.
+
+    Those under which no place tells of another have none.
+    """
+    total: dict[tuple[float, ...], float] = {}
+    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
+        if candidate.kernel == NONE:
+            continue
+        key = tuple(candidate.length_scales)
+        total[key] = total.get(key, 0.0) + weight
+    return total
+
+
+def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
+    """Return weights (L,) by kernel; {} where all candidates have the same."""
+    total: dict[str, float] = {}
+    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
+        total[candidate.kernel] = total.get(candidate.kernel, 0.0) + weight
+    return {} if set(total) == {""} else total
+
+
+def _gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
+    by_place: dict[int, list[float]] = {}
+    for place, value in used:
+        by_place.setdefault(place, []).append(value)
+    return tuple((p, float(np.mean(values)), len(values)) for p, values in by_place.items())
+
+
+def _number(value: Any, default: Any = None) -> Any:
+    """Return a finite number of a record, or the default."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and np.isfinite(value) else default

@@ -1,0 +1,166 @@
+"""Topics ``expert/query`` and ``expert/answer``: where the policy wants fresh values, and those.
+
+Answers are taken as they were sent, serialised, like readings and poses (`ros.inputs`): what is too
+large, comes too fast or is no message costs nothing but a count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+
+from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import Header
+
+from gp_active_sensing.messages.point_cloud import answers_of, query_points
+from gp_active_sensing.messages.rate_limit import RateLimit
+from gp_active_sensing.mission.config import ExpertTopicsConfig
+from gp_active_sensing.mission.expert_queries import ExpertQueries
+from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.mission.stream_config import most_per_second
+from gp_active_sensing.ros import qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.diagnostics import Diagnostics
+from gp_active_sensing.ros.logs import Throttle
+from gp_active_sensing.ros.node_base import GuardedNode
+
+__all__ = ["ANSWER", "QUERY", "ExpertClient"]
+
+logger = logging.getLogger(__name__)
+
+QUERY, ANSWER = "expert/query", "expert/answer"
+DEPTH = 100
+"""Messages with answers kept until they are taken."""
+OK, WARN = 0, 1
+
+
+class ExpertClient:
+    """Publishes the questions of a mission and leaves the answers in its inbox.
+
+    Args:
+        node: publishes and subscribes.
+        config: limits on what comes.
+        parts: the mission, which asks.
+        consulting: keeps its questions.
+        health: reports how it goes.
+    """
+
+    def __init__(
+        self,
+        node: GuardedNode,
+        config: ExpertTopicsConfig,
+        parts: MissionComponents,
+        consulting: ExpertQueries,
+        health: Diagnostics,
+    ) -> None:
+        self._node = node
+        self._config = config
+        self._mission = parts.mission
+        self._topology = parts.mission.loop.topology
+        self._consulting = consulting
+        self._health = health
+        self._limit = RateLimit(most_per_second(config), time.monotonic)
+        self._throttle = Throttle(10.0, time.monotonic)
+        self.messages = 0
+        """With answers that could be used."""
+        said = PublisherEventCallbacks(
+            incompatible_qos=node.guarded(health.incompatible(QUERY, publishing=True))
+        )
+        # The last question stays: an expert that comes late can still answer it.
+        self._queries = node.own(
+            node.create_publisher(PointCloud2, QUERY, qos.latched(), event_callbacks=said)
+        )
+        heard = SubscriptionEventCallbacks(
+            incompatible_qos=node.guarded(health.incompatible(ANSWER, publishing=False))
+        )
+        node.own(
+            node.create_subscription(
+                PointCloud2,
+                ANSWER,
+                self.on_bytes,
+                qos.reliable(DEPTH),
+                event_callbacks=heard,
+                raw=True,
+            )
+        )
+        health.expert = self.status
+
+    def send(self, places: tuple[int, ...]) -> None:
+        """Ask for values at some places."""
+        now = outputs.time_of(int(self._node.get_clock().now().nanoseconds))
+        header = Header(stamp=now, frame_id=self._topology.frame)
+        self._queries.publish(outputs.values_cloud(query_points(self._topology, places), header))
+        if not self._queries.get_subscription_count() and self._throttle.ready("nobody"):
+            logger.warning(
+                "nobody hears topic %s: start an expert, or set expert.ask to false", self._name
+            )
+
+    @property
+    def _name(self) -> str:
+        return str(self._queries.topic_name)
+
+    def on_bytes(self, data: bytes) -> None:
+        """Take a serialised message; it is read only when its size and rate are within limits."""
+        config = self._config
+        if len(data) > config.max_bytes:
+            why = f"has {len(data)} bytes, more than expert.max_bytes ({config.max_bytes})"
+            self._refuse("too_large", why)
+            return
+        if not self._limit.allows():
+            most = f"expert.max_rate ({config.max_rate:g} a second)"
+            self._refuse("too_fast", f"comes faster than {most}; this one")
+            return
+        try:
+            message = deserialize_message(data, PointCloud2)
+        except Exception as error:
+            self._refuse("undecodable", f"is not a valid PointCloud2 ({_first_line(error)})")
+            return
+        try:
+            answers = answers_of(message, self._topology.n)
+        except Exception as error:
+            self._refuse("unreadable", f"cannot be read ({_first_line(error)})")
+            return
+        self.messages += 1
+        received = time.monotonic()
+        for answer in answers:
+            stamp_ns = answer.stamp_ns
+            if stamp_ns == 0:
+                self._health.note_unstamped(ANSWER)
+                stamp_ns = int(self._node.get_clock().now().nanoseconds)
+            self._mission.inbox.put(dataclasses.replace(answer, stamp_ns=stamp_ns), received)
+
+    def _refuse(self, reason: str, why: str) -> None:
+        word = f"answer_{reason}"
+        count = self._mission.inbox.refuse("answers", word)
+        if count in (1, 10, 100) or count % 1000 == 0:
+            logger.warning(
+                "a message of topic %s %s: it is not used (%s, %d so far)", ANSWER, why, word, count
+            )
+
+    def status(self) -> tuple[int, str, dict[str, object]]:
+        """Return level, summary and values for ``/diagnostics``."""
+        with self._mission.lock:
+            books = self._consulting.books
+            counts = books.to_mapping()
+            waiting, asked = len(books.missing), len(books.places)
+        rejected = dict(counts.pop("rejected", {}))
+        listening = int(self._queries.get_subscription_count())
+        values: dict[str, object] = {"experts": listening, "waiting_for": waiting}
+        words = ("questions", "asked", "answered", "unanswered", "used", "late")
+        values |= {word: counts.get(word, 0) for word in words}
+        values["messages"] = self.messages
+        values |= {f"rejected_{word}": number for word, number in sorted(rejected.items())}
+        problems = [] if listening else [f"nobody hears {self._name}"]
+        if rejected:
+            problems.append(f"{sum(rejected.values())} rejected")
+        if counts.get("unanswered"):
+            problems.append(f"{counts['unanswered']} of {counts['asked']} not answered in time")
+        summary = f"waiting for {waiting} of {asked} answers" if waiting else "ok"
+        return WARN if problems else OK, "; ".join(problems) or summary, values
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].strip()[:300] or type(error).__name__

@@ -1,0 +1,247 @@
+"""What the node ``active_sensing`` says: waypoint, plan, field, belief, map, records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rclpy.event_handler import PublisherEventCallbacks
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import Float64MultiArray
+from visualization_msgs.msg import MarkerArray
+
+from gp_active_sensing.belief.mixture import Mixture
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.mission.mission_log import MissionLog
+from gp_active_sensing.mission.requests import PlanRequest, Stage
+from gp_active_sensing.records.run_directory import PAGE
+from gp_active_sensing.report import write_report
+from gp_active_sensing.ros import markers, qos
+from gp_active_sensing.ros import to_messages as outputs
+from gp_active_sensing.ros.diagnostics import Diagnostics
+from gp_active_sensing.ros.expert_client import ExpertClient
+from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.waypoints import Waypoints
+from gp_active_sensing.types import BoolArray, Plan
+from gp_active_sensing.util.wording import Turns, promised, tells
+
+__all__ = ["TOPICS", "Publishers"]
+
+TOPICS: tuple[tuple[str, Any, Any], ...] = (
+    ("~/field", PointCloud2, qos.latched()),
+    ("~/map", MarkerArray, qos.latched()),
+    ("~/probes", MarkerArray, qos.reliable(1)),
+    ("~/length_scale_belief", Float64MultiArray, qos.latched()),
+)
+"""All below the node's own name: Nav2 has a /map and a /plan of other types."""
+
+PROBES_SECONDS = 0.5
+"""How often it is shown where the probes are [s, real time]."""
+_NOTHING_KEPT = "nothing is kept, since there is no run_dir"
+
+
+class Publishers:
+    """The outputs of a mission (`worker.Outputs`); used from both of its threads.
+
+    Args:
+        node: publishes.
+        parts: the mission and its records.
+        config: of the node.
+
+    Raises:
+        MissingDependencyError: see `Waypoints`.
+    """
+
+    def __init__(
+        self, node: GuardedNode, parts: MissionComponents, config: ActiveSensingConfig
+    ) -> None:
+        self._node = node
+        self._parts = parts
+        self._topology = parts.mission.loop.topology
+        policy = config.policy
+        objective = str(policy.get("objective", ""))
+        self._telling = MissionLog(
+            parts.mission, str(policy["name"]), parts.recorder.unit, objective
+        )
+        self._turns = Turns()
+        self.health = Diagnostics(node, parts)
+        self.health.unit = self._telling.value_unit
+        incompatible = partial(self.health.incompatible, publishing=True)
+        self.waypoints = Waypoints(node, parts, config.waypoint, incompatible)
+        if self.waypoints.navigator is not None:
+            self.health.goals = self.waypoints.navigator.state
+        self._publishers = {
+            topic: node.own(
+                node.create_publisher(
+                    kind,
+                    topic,
+                    profile,
+                    event_callbacks=PublisherEventCallbacks(
+                        incompatible_qos=node.guarded(incompatible(topic))
+                    ),
+                )
+            )
+            for topic, kind, profile in TOPICS
+        }
+        consulting = parts.mission.consulting
+        self.asking: ExpertClient | None = None
+        if consulting is not None:
+            self.asking = ExpertClient(node, config.expert, parts, consulting, self.health)
+        node.own(node.create_timer(PROBES_SECONDS, self.send_probes, clock=steady_clock()))
+
+    def add_probe(self, name: str) -> None:
+        """Make the topics of a probe."""
+        self.waypoints.add_probe(name)
+
+    def now_ns(self) -> int:
+        """Return the time of the node's clock (simulated or not)."""
+        return int(self._node.get_clock().now().nanoseconds)
+
+    def _publish(self, topic: str, message: Any) -> None:
+        self._publishers[topic].publish(message)
+
+    def send_waypoint(self, probe: str, plan: Plan) -> None:
+        """Send a probe to the waypoint of a plan; why is said once the stage before is told."""
+        self.waypoints.send(probe, plan)
+        self._telling.decision(probe, plan)
+
+    def send_again(self, probe: str, place: int) -> None:
+        """Send a probe to the waypoint of a place."""
+        self.waypoints.send_again(probe, place)
+
+    def send_query(self, places: tuple[int, ...]) -> None:
+        """Ask an expert for values at some places."""
+        if self.asking is not None:
+            self.asking.send(places)
+
+    def send_probes(self) -> None:
+        """Publish where the probes are."""
+        self._publish("~/probes", markers.probe_markers(self._topology, self._whereabouts()))
+
+    def _whereabouts(self) -> Iterator[markers.ShownProbe]:
+        for name, probe in self._parts.mission.probes.items():
+            pose = probe.intake.track.newest
+            if pose is not None:
+                here = pose.x, pose.y, pose.heading
+                yield markers.ShownProbe(name, *here, pose.stamp_ns, takes_part=not probe.gone)
+
+    def send_map(self, observed: BoolArray | None = None) -> None:
+        """Publish the map with what is observed, planned, blocked and set aside."""
+        mission = self._parts.mission
+        with mission.lock:
+            plans = [p.plan or p.stages.home for p in mission.probes.values()]
+            ways = [plan.path for plan in plans if plan is not None]
+            if observed is None:
+                observed = mission.loop.belief.observed
+            marks = {
+                "visited": np.flatnonzero(observed).tolist(),
+                "set_aside": sorted(mission.loop.set_aside),
+                "blocked": sorted(mission.loop.blocked),
+                "planned": [place for way in ways for place in way],
+                "next": [way[-1] for way in ways if way],
+            }
+        self._publish("~/map", markers.map_markers(self._topology, marks, self.now_ns()))
+
+    def send_results(self, job: PlanRequest) -> None:
+        """Publish field, belief and map, and record the stage that ended."""
+        found = job.loop.belief.mixture()
+        if job.finished is not None:
+            self._record(job.finished, job.loop, found)
+        mean, variance = found.moments()
+        std = np.sqrt(np.maximum(variance, 0.0))
+        belief, now = job.loop.belief, self.now_ns()
+        self._telling.decisions(std, known=belief.scale_known or bool(belief.observed.any()))
+        self._publish("~/field", outputs.field_cloud(self._topology, mean, std, now))
+        weights = outputs.weights_message(belief.weights, belief.hyperparameters)
+        self._publish("~/length_scale_belief", weights)
+        self.send_map(belief.observed)
+        self._telling.budget()
+
+    def mission_ended(self) -> str:
+        """Write summary and report; return what could not be kept. The last waypoint stands."""
+        mission, recorder = self._parts.mission, self._parts.recorder
+        logger = self._node.get_logger()
+        logger.info(f"the mission is over: {mission.reason}; the last waypoint stands")
+        try:
+            problem = recorder.conclude(mission, write_report)
+            told = recorder.told(mission)
+            if told.promised_error is not None:
+                logger.info(f"promised error of the map: {promised(told.to_mapping())}")
+            if told.explained is not None:
+                logger.info(tells(told.explained))
+            if problem:
+                logger.error(f"not everything is kept: {problem}")
+            elif recorder.run is not None:
+                logger.info(f"report: {recorder.run.path / PAGE}")
+            else:
+                logger.info(_NOTHING_KEPT)
+            if not mission.config.exit_at_end:
+                logger.info("the node stays, with its topics and services; Ctrl-C ends it")
+            return problem
+        finally:
+            self.health.publish()  # so that listeners know before the process may end
+            if mission.config.exit_at_end:
+                self._node.end(0)
+
+    def finish(self, reason: str) -> str:
+        """End a mission because somebody says that it is over; nothing plans beside this.
+
+        Returns:
+            What could not be kept of it, and why; "" when everything is.
+        """
+        self._stop(reason)
+        self.send_results(self._parts.mission.look())
+        return self.mission_ended()
+
+    def interrupted(self) -> None:
+        """Write the last words of a mission that is not over; the threads have stopped."""
+        mission, recorder = self._parts.mission, self._parts.recorder
+        ended, stage = mission.state == "ended", mission.decisions.stage
+        untouched = mission.state == "idle" and not mission.loop.counts["accepted"]
+        self._stop("the node was shut down", over=False)
+        if ended:
+            self._miss_report()
+            return
+        saved = recorder.save(mission, "interrupted")
+        if untouched:
+            return
+        logger = self._node.get_logger()
+        if recorder.run is None:
+            logger.info(f"stopped at stage {stage}; {_NOTHING_KEPT}")
+        elif saved:
+            where = recorder.run.path
+            if missing := recorder.missing:
+                logger.error(
+                    f"stopped at stage {stage}: {missing}; make room, then start again with "
+                    f"run_dir:={where} to continue without them"
+                )
+                return
+            logger.info(
+                f"stopped at stage {stage}: mission kept in {where}; "
+                f"start again with run_dir:={where} to continue"
+            )
+
+    def _miss_report(self) -> None:
+        """Say how to make the report of a mission that is over, where there was no time for it."""
+        run = self._parts.recorder.run
+        if run is not None and not (run.path / PAGE).exists():
+            self._node.get_logger().warning(
+                f"the report page is not written; `gp-active-sensing report {run.path}` makes it"
+            )
+
+    def _stop(self, reason: str, *, over: bool = True) -> None:
+        mission = self._parts.mission
+        for stage in mission.stop(reason, over=over):
+            self._record(stage, mission.loop, mission.loop.belief.mixture())
+
+    def _record(self, stage: Stage, loop: SensingLoop, found: Mixture) -> None:
+        if not self._parts.mission.claim(stage):
+            return  # done meanwhile, by the other thread
+        recorder, logger = self._parts.recorder, self._node.get_logger()
+        logger.info(recorder.stage(stage, loop.belief, found))
+        if turn := self._turns.hear(recorder.stages.newest):
+            logger.info(turn)

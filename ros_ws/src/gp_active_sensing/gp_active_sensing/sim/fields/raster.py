@@ -1,0 +1,288 @@
+"""The values of a field from a raster: an ESRI ASCII grid, or a NumPy array.
+
+A value of a raster stands at the centre of its cell. Between the centres of four cells values are
+bilinear; in the outer half of the outermost cells the nearest ones go on.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.sim.fields.ascii_grid import MAX_CELLS, read_ascii_grid
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.slots import Slot, SlotTable
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = ["Raster", "raster_values", "read_raster", "read_rasters"]
+
+_SHOWN = 5
+_ARRAYS = (".npy", ".npz")
+_BROKEN = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy and zipfile raise on files that are cut short, damaged, encrypted or too large."""
+_EDGE = 1e-9
+"""Part of a cell by which a place may lie beyond the edge (rounding)."""
+
+
+@dataclass(frozen=True)
+class Raster:
+    """Values in cells of equal size.
+
+    Args:
+        values: (rows, columns) from south to north and from west to east; NaN = no data.
+        origin: south-west corner of the south-west cell [m].
+        cell: width and height of a cell [m].
+    """
+
+    values: FloatArray
+    origin: tuple[float, float]
+    cell: tuple[float, float]
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """West, south, east and north edge [m]."""
+        rows, columns = self.values.shape
+        (x, y), (dx, dy) = self.origin, self.cell
+        return x, y, x + columns * dx, y + rows * dy
+
+    def inside(self, points: FloatArray) -> BoolArray:
+        """(m,) points within the edges; points is (m, 2) [m]."""
+        west, south, east, north = self.extent
+        mx, my = _EDGE * self.cell[0], _EDGE * self.cell[1]
+        x, y = points[:, 0], points[:, 1]
+        return np.asarray(
+            (x >= west - mx) & (x <= east + mx) & (y >= south - my) & (y <= north + my)
+        )
+
+    def sample(self, points: FloatArray) -> FloatArray:
+        """Return the (m,) bilinear values at points (m, 2) [m].
+
+        NaN where a cell without data has a part in the value; meaningless outside the raster.
+        """
+        rows, columns = self.values.shape
+        # In units of cells, counted from the centre of the first.
+        across = (points[:, 0] - self.origin[0]) / self.cell[0] - 0.5
+        up = (points[:, 1] - self.origin[1]) / self.cell[1] - 0.5
+        c0, c1, tx = _between(across, columns)
+        r0, r1, ty = _between(up, rows)
+        total = np.zeros(len(points))
+        for row, column, weight in (
+            (r0, c0, (1.0 - ty) * (1.0 - tx)),
+            (r0, c1, (1.0 - ty) * tx),
+            (r1, c0, ty * (1.0 - tx)),
+            (r1, c1, ty * tx),
+        ):
+            # A cell without data beside a place that it has no part in does no harm.
+            total += np.where(weight > 0.0, weight * self.values[row, column], 0.0)
+        return total
+
+
+def _between(
+    where: FloatArray, count: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
+    """Return the cells before and after, and how far it is from the first to the second (0–1)."""
+    clipped = np.clip(where, 0.0, count - 1.0)
+    first = np.minimum(np.floor(clipped).astype(np.int64), max(count - 2, 0))
+    return first, np.minimum(first + 1, count - 1), clipped - first
+
+
+def raster_values(path: Path, config: FieldConfig, topology: Topology) -> FloatArray | SlotTable:
+    """Return the values at a map's places, ``offset + scale * raster``.
+
+    Args:
+        path: the raster.
+        config: how it lies on the map, scale and offset; whether its layers are times.
+        topology: the map.
+
+    Returns:
+        (n,) values that stand still, or a table of the layers.
+
+    Raises:
+        MapError: a raster that cannot be used; the message names the places that it does not cover.
+    """
+    rasters = read_rasters(path, config)
+    values = np.array([_sampled(raster, path, config, topology) for raster in rasters])
+    if config.layers == "one":
+        return np.asarray(values[0])
+    length = config.slot_seconds or 1.0
+    slots = tuple(Slot(k * length, (k + 1) * length) for k in range(len(rasters)))
+    values.setflags(write=False)
+    return SlotTable(slots, values, config.between == "linear", config.start_time or 0.0)
+
+
+def _sampled(raster: Raster, path: Path, config: FieldConfig, topology: Topology) -> FloatArray:
+    positions = np.asarray(topology.positions, dtype=np.float64)
+    outside = ~raster.inside(positions)
+    if outside.any():
+        west, south, east, north = raster.extent
+        (x0, y0), (x1, y1) = positions.min(axis=0), positions.max(axis=0)
+        msg = (
+            f"{path}: covers x {west:g} … {east:g}, y {south:g} … {north:g} m, the places of map "
+            f"{topology.name!r} x {x0:g} … {x1:g}, y {y0:g} … {y1:g} m; outside are "
+            f"{_count(outside, topology)}; move the map, or lay the raster under it with "
+            "field.origin and field.cell"
+        )
+        raise MapError(msg)
+    values = raster.sample(positions)
+    empty = np.isnan(values)
+    if empty.any():
+        msg = (
+            f"{path}: no data at {_count(empty, topology)}; fill the gaps, or leave these places "
+            "out of the map (map.outline, map.obstacles)"
+        )
+        raise MapError(msg)
+    return np.asarray(config.offset + config.scale * values, dtype=np.float64)
+
+
+def _count(which: BoolArray, topology: Topology) -> str:
+    names = [topology.names[i] for i in np.flatnonzero(which)]
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{len(names)} of {topology.n} places: {shown}"
+
+
+def read_raster(path: Path, config: FieldConfig) -> Raster:
+    """Read a raster file that stands still, see `read_rasters`."""
+    (raster,) = read_rasters(path, config)
+    return raster
+
+
+def read_rasters(path: Path, config: FieldConfig) -> list[Raster]:
+    """Read the one raster of a file, or all of its layers.
+
+    Args:
+        path: ``.asc``, ``.npy`` or ``.npz``.
+        config: origin, size of a cell, order of the rows, name and layer of the array; what it
+            leaves out an ``.asc`` file says itself.
+
+    Raises:
+        MapError: a file that cannot be read, or not enough to know where it lies.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _ARRAYS:
+        return _from_arrays(path, config)
+    if suffix != ".asc":
+        msg = (
+            f"{path}: expected a raster .asc (ESRI ASCII grid), .npy or .npz, got {suffix!r}; "
+            "GDAL turns others into the first: gdal_translate -of AAIGrid IN OUT.asc"
+        )
+        raise MapError(msg)
+    for key, default in (("row_order", "north_first"), ("layer", None), ("layers", "one")):
+        if getattr(config, key) != default:
+            msg = (
+                f"field.{key}: is for .npy and .npz, an ESRI ASCII grid is one raster, north first"
+            )
+            raise MapError(msg)
+    grid = read_ascii_grid(path)
+    cell = grid.cell if config.cell is None else (config.cell, config.cell)
+    origin = grid.origin if config.origin is None else config.origin
+    return [Raster(grid.values[::-1], origin, cell)]
+
+
+def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:
+    array = _load(path, config.value_column)
+    missing = [f"field.{key}" for key in ("cell", "origin") if getattr(config, key) is None]
+    if missing:
+        msg = f"{path}: an array does not say where it lies; give {' and '.join(missing)} in metres"
+        raise MapError(msg)
+    if array.dtype.kind not in "iufb":
+        msg = f"{path}: expected an array of numbers, got {array.dtype}"
+        raise MapError(msg)
+    layers = _layers_of(array, path, config)
+    if not 0 < layers.size <= MAX_CELLS:
+        msg = f"{path}: expected 1 … {MAX_CELLS} cells, got shape {array.shape}"
+        raise MapError(msg)
+    values = np.asarray(layers, dtype=np.float64)
+    if np.isinf(values).any():
+        _, row, column = np.argwhere(np.isinf(values))[0]
+        msg = f"{path}: row {row}, column {column}: expected a finite number or NaN, got infinity"
+        raise MapError(msg)
+    if config.row_order == "north_first":
+        values = values[:, ::-1]
+    x, y = config.origin or (0.0, 0.0)
+    size = config.cell or 1.0
+    return [Raster(layer, (x, y), (size, size)) for layer in values]
+
+
+def _layers_of(array: Any, path: Path, config: FieldConfig) -> Any:
+    """Return the (k, rows, columns) layers that are wanted."""
+    if config.layers == "all":
+        if array.ndim == 3:
+            return array
+        msg = f"{path}: field.layers: all expects an array with 3 axes, got shape {array.shape}"
+        raise MapError(msg)
+    if config.layer is not None and array.ndim == 3:
+        if config.layer >= len(array):
+            msg = f"field.layer: {path} has layers 0 … {len(array) - 1}, got {config.layer}"
+            raise MapError(msg)
+        return array[config.layer][None]
+    if array.ndim == 2 and config.layer is None:
+        return array[None]
+    wanted = "3 axes (field.layer picks one)" if config.layer is not None else "2 axes"
+    hint = (
+        "; pick one with field.layer, or take them as times with field.layers: all"
+        if array.ndim == 3
+        else ""
+    )
+    msg = f"{path}: expected an array with {wanted}, got shape {array.shape}{hint}"
+    raise MapError(msg)
+
+
+def _load(path: Path, name: str) -> npt.NDArray[Any]:
+    """Return the array of a file, never running code that it may hold (pickles)."""
+    try:
+        if path.suffix.lower() == ".npy":
+            # Mapped, not read: a header that promises more than there is does no harm.
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        _check_sizes(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return np.asarray(arrays[_member(path, list(arrays.files), name)])
+    except _BROKEN as error:
+        if isinstance(error, MapError):
+            raise
+        msg = (
+            f"{path}: cannot be read as a NumPy {path.suffix} file of numbers: {error}; save the "
+            "array as it is, without Python objects (numpy.save, numpy.savez)"
+        )
+        raise MapError(msg) from error
+
+
+def _member(path: Path, names: list[str], name: str) -> str:
+    if name in names:
+        return name
+    if len(names) == 1 and name == "value":  # nothing else was asked for
+        return names[0]
+    msg = (
+        f"{path}: no array {name!r}.{suggest(name, names)} It has: {', '.join(names) or 'none'}; "
+        "name one with field.value_column"
+    )
+    raise MapError(msg)
+
+
+def _check_sizes(path: Path) -> None:
+    """Refuse an archive that would unpack to far more than a raster needs."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.file_size > 16 * MAX_CELLS:
+                msg = (
+                    f"{path}: array {member.filename!r} has {member.file_size / 1e6:.0f} MB, more "
+                    f"than {MAX_CELLS} cells need; cut it down to the area of the map"
+                )
+                raise MapError(msg)

@@ -1,0 +1,223 @@
+"""The values of a field from a table: a CSV line, or an XML edge, for every place of the map."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.fields.edgedata import is_xml, read_edgedata
+from gp_active_sensing.sim.fields.slots import (
+    Slot,
+    SlotTable,
+    check_slots,
+    fill_from_other_slots,
+    slot_in,
+    with_ends,
+)
+from gp_active_sensing.sim.fields.wide_table import read_wide
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray
+
+__all__ = ["table_values"]
+
+logger = logging.getLogger(__name__)
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """What a table says: (k,) values of each name, NaN = empty, and the k slots; () = no times."""
+
+    rows: Mapping[str, Sequence[float]]
+    slots: tuple[Slot, ...]
+    what: str
+
+
+def table_values(
+    path: Path, config: FieldConfig, topology: Topology
+) -> tuple[FloatArray, BoolArray] | SlotTable:
+    """Return the values of a map's places, ``offset + scale * column``.
+
+    An empty cell of a time slot gets the value of the nearest slot in which the same place has
+    one; a place without any gets ``fill``. Both are said in the log, and neither counts as known.
+
+    Args:
+        path: the table.
+        config: its columns, slots, scale, offset and fill.
+        topology: the map.
+
+    Returns:
+        (n,) values that stand still and which of them are known, or a table of time slots where
+        the configuration names several columns, or the XML has several intervals.
+
+    Raises:
+        MapError: a table that cannot be used; the message says the line, or the places without a
+            value.
+    """
+    if config.layout == "wide":
+        cells = _wide(path, config, topology)
+    else:
+        cells = _edges(path, config) if is_xml(path) else _columns(path, config)
+    k = max(1, len(cells.slots))
+    nothing = [math.nan] * k
+    raw = np.array([cells.rows.get(name, nothing) for name in topology.names]).T
+    values = np.asarray(config.offset + config.scale * raw, dtype=np.float64)
+    known = ~np.isnan(values)
+    values, filled = fill_from_other_slots(cells.slots, values)
+    if filled:
+        logger.warning(
+            "%s: %d of %d cells are empty and filled from other slots of the same place",
+            path,
+            filled,
+            values.size,
+        )
+    values = _without_gaps(values, cells, path, config, topology)
+    if len(cells.slots) < 2:
+        return np.asarray(values[0]), known[0]
+    start = cells.slots[0].begin if config.start_time is None else config.start_time
+    first, last = cells.slots[0].begin, cells.slots[-1].end
+    if not first <= start <= last:
+        logger.warning(
+            "%s: field.start_time %g s is outside its slots, %g to %g s; the nearest slot counts",
+            path,
+            start,
+            first,
+            last,
+        )
+    values.setflags(write=False)
+    return SlotTable(cells.slots, values, config.between == "linear", start, known)
+
+
+def _without_gaps(
+    values: FloatArray, cells: _Cells, path: Path, config: FieldConfig, topology: Topology
+) -> FloatArray:
+    """Give places without any value the configured one. Raises MapError where there is none."""
+    gaps = np.isnan(values[0])
+    missing = [name for name, gap in zip(topology.names, gaps.tolist(), strict=True) if gap]
+    if not missing:
+        return values
+    shown = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
+    where = (
+        f"{path}: no value in {cells.what} for {len(missing)} of {topology.n} places of map "
+        f"{topology.name!r}: {shown}"
+    )
+    if config.fill is None or len(missing) == topology.n:
+        msg = f"{where}; give each place a value, or one for all that lack it as field.fill"
+        raise MapError(msg)
+    logger.warning("%s; filled with %g", where, config.fill)
+    values[:, gaps] = config.fill
+    return values
+
+
+def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
+    """Read a CSV table with a line for each time."""
+    if is_xml(path):
+        msg = f"{path}: field.layout: wide is for CSV tables; XML has its own"
+        raise MapError(msg)
+    rows, slots = read_wide(path, config.time_column, topology.names)
+    return _Cells(rows, slots, "a column of its own")
+
+
+def _edges(path: Path, config: FieldConfig) -> _Cells:
+    """Read SUMO's edgeData."""
+    if config.value_columns or config.slots:
+        msg = (
+            f"{path}: field.value_columns and field.slots are for CSV tables; XML says its time "
+            "slots itself (field.value_column names the attribute, such as speed)"
+        )
+        raise MapError(msg)
+    slots, rows = read_edgedata(path, config.value_column)
+    check_slots(slots, str(path))
+    return _Cells(rows, slots, f"attribute {config.value_column!r}")
+
+
+def _columns(path: Path, config: FieldConfig) -> _Cells:
+    """Read a CSV table."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            table = csv.DictReader(stream)
+            known = list(table.fieldnames or [])
+            columns, slots = _chosen(path, config, known)
+            rows = _rows(table, path, config.id_column, columns)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path}: cannot be read as a CSV table: {error}"
+        raise MapError(msg) from error
+    names = "column" if len(columns) == 1 else "columns"
+    return _Cells(rows, slots, f"{names} {', '.join(map(repr, columns))}")
+
+
+def _chosen(
+    path: Path, config: FieldConfig, known: Sequence[str]
+) -> tuple[list[str], tuple[Slot, ...]]:
+    """Return the columns to read and their time slots; () for a single column without a time."""
+    wanted = config.value_columns or (config.value_column,)
+    columns: list[str] = []
+    for pattern in (config.id_column, *wanted):
+        found = [pattern] if pattern in known else fnmatch.filter(known, pattern)
+        if not found:
+            msg = (
+                f"{path}: expected a column {pattern!r}.{suggest(pattern, known)} "
+                f"It has: {', '.join(known) or 'none'}"
+            )
+            raise MapError(msg)
+        if pattern is not config.id_column:
+            columns += [name for name in found if name not in columns]
+    if not config.value_columns:
+        return columns, ()
+    if config.slots:
+        if len(config.slots) != len(columns):
+            msg = (
+                f"{path}: field.slots: expected one for each of {len(columns)} columns "
+                f"({', '.join(columns)}), got {len(config.slots)}"
+            )
+            raise MapError(msg)
+        return columns, with_ends(config.slots)
+    timed = [(slot_in(name), name) for name in columns]
+    without = [name for slot, name in timed if slot is None]
+    if without:
+        msg = (
+            f"{path}: column {without[0]!r} of field.value_columns does not say its time slot, as "
+            "v_900_1800 does; say when each begins as field.slots, or name other columns"
+        )
+        raise MapError(msg)
+    ordered = sorted((slot, name) for slot, name in timed if slot is not None)
+    slots = tuple(slot for slot, _ in ordered)
+    check_slots(slots, f"{path}: field.value_columns")
+    return [name for _, name in ordered], slots
+
+
+def _rows(
+    table: csv.DictReader[str], path: Path, id_column: str, columns: Sequence[str]
+) -> dict[str, list[float]]:
+    """Return the values by name; NaN for an empty cell."""
+    rows: dict[str, list[float]] = {}
+    for row in table:
+        name = (row[id_column] or "").strip()
+        where = f"{path}, line {table.line_num} (place {name!r})"
+        if name in rows:
+            msg = f"{where}: the place has a value already; keep one line for each"
+            raise MapError(msg)
+        texts = [(row[column] or "").strip() for column in columns]
+        rows[name] = [_number(text, where) if text else math.nan for text in texts]
+    return rows
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        msg = f"{where}: expected a finite number, got {text!r}"
+        raise MapError(msg)
+    return value

@@ -1,0 +1,202 @@
+"""The noise-free field of a scenario: a draw, a table, a raster, or what is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, ResourceError
+from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels
+from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.util.resources import find_resource
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief import GraphCovariance
+    from gp_active_sensing.sim.fields.slots import SlotTable
+
+__all__ = ["DriftingField", "TimeSeriesField", "build_truth"]
+
+_STREAM = 0xF1E1D
+_DRIFT_STREAM = 0xD21F7
+
+
+class TimeSeriesField(GroundTruth):
+    """A field known for slots of time, such as recorded traffic.
+
+    Args:
+        table: the values of each slot.
+    """
+
+    def __init__(self, table: SlotTable) -> None:
+        super().__init__(table.at(0.0))
+        self._table = table
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return True
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n)."""
+        values = self._table.at(seconds)
+        values.setflags(write=False)
+        return values
+
+    def known(self, seconds: float) -> BoolArray:
+        """Return the (n,) places whose value at a time of the mission [s] the table has itself."""
+        return self._table.known_at(seconds)
+
+
+_LEAST = 1e-10
+"""Eigenvalues below this part of the largest are left out of a draw."""
+
+
+class _Rooted(Protocol):
+    def times(self, white: FloatArray) -> FloatArray:
+        """Return ``R w`` with ``R Rᵀ = K``."""
+        ...
+
+
+class _Root:
+    """``K^(1/2)`` of a correlation matrix, as its eigenvectors and the roots of its eigenvalues.
+
+    The symmetric root does not depend on the signs that a library gives to eigenvectors, and needs
+    no jitter where places are so close together that the matrix is singular. O(n³).
+    """
+
+    def __init__(self, correlation: FloatArray) -> None:
+        values, self._vectors = np.linalg.eigh(correlation)
+        # Of smaller ones little but rounding is left, which the root makes larger: 1e-15 to 3e-8.
+        self._roots = np.sqrt(np.where(values > _LEAST * values[-1], values, 0.0))
+
+    def times(self, white: FloatArray) -> FloatArray:
+        """Return ``K^(1/2) w``. O(n²)."""
+        return np.asarray(self._vectors @ (self._roots * (self._vectors.T @ white)))
+
+
+class _GraphRoot:
+    """The same of a graph kernel's correlation, without the matrix. O(n k)."""
+
+    def __init__(self, covariance: GraphCovariance) -> None:
+        self._covariance = covariance
+
+    def times(self, white: FloatArray) -> FloatArray:
+        """Return a draw of unit variance."""
+        return self._covariance.times_root(white)
+
+
+class DriftingField(GroundTruth):
+    """A draw from a Gaussian process that drifts: ``f(t) = mean + signal_std K^(1/2) w(t)``.
+
+    ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
+    standard deviation ``1 / time_scale``. So at every t the field is an exact draw; values Δt apart
+    have the correlation ``exp(-Δt² / (2 time_scale²))``; and at t = 0 it is the draw that stands
+    still under the same seed.
+
+    Args:
+        root: of the correlation between the places.
+        white: (n,) a, which make the draw at t = 0.
+        config: mean, standard deviation and time-scale.
+        seed: key of b and ω.
+    """
+
+    def __init__(self, root: _Rooted, white: FloatArray, config: FieldConfig, seed: int) -> None:
+        super().__init__(config.mean + config.signal_std * root.times(white))
+        rng = np.random.default_rng([seed, _DRIFT_STREAM])
+        n = white.size
+        self._root, self._cos = root, white
+        self._sin = rng.standard_normal(n)
+        self._rates = rng.standard_normal(n) / (config.time_scale or np.inf)
+        self._mean, self._std = config.mean, config.signal_std
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return True
+
+    def at(self, seconds: float) -> FloatArray:
+        """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n²)."""
+        phase = self._rates * seconds
+        white = self._cos * np.cos(phase) + self._sin * np.sin(phase)
+        values = np.asarray(self._mean + self._std * self._root.times(white))
+        values.setflags(write=False)
+        return values
+
+
+def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTruth:
+    """Return the noise-free field of a scenario at the places of a map.
+
+    Raises:
+        ConfigError: length-scales, a formula or a function that does not fit the map's features; a
+            file that is not there.
+        MapError: a table or raster that cannot be used; the message names the places without a
+            value.
+    """
+    if config.kind == "gp":
+        return _draw(config, topology, seed)
+    if config.kind == "sumo":
+        msg = "field.kind: sumo is known only while SUMO runs; nothing can be said of it before"
+        raise ConfigError(msg)
+    if config.kind in ("formula", "function", "plume"):
+        from gp_active_sensing.sim.fields.computed import computed_truth
+
+        return computed_truth(config, topology)
+    return _read(_find(config.file or ""), config, topology)
+
+
+def _read(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
+    """Return the field that a file holds."""
+    from gp_active_sensing.sim.fields.raster import raster_values
+    from gp_active_sensing.sim.fields.slots import SlotTable
+    from gp_active_sensing.sim.fields.table import table_values
+
+    if config.kind == "raster":
+        field = raster_values(path, config, topology)
+        return TimeSeriesField(field) if isinstance(field, SlotTable) else GroundTruth(field)
+    values = table_values(path, config, topology)
+    return TimeSeriesField(values) if isinstance(values, SlotTable) else GroundTruth(*values)
+
+
+def _draw(config: FieldConfig, topology: Topology, seed: int) -> GroundTruth:
+    """``f = mean + signal_std K^(1/2) w`` with standard normal w keyed by the seed. O(n³)."""
+    root = _root(config, topology)
+    white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
+    if config.time_scale is not None:
+        return DriftingField(root, white, config, seed)
+    return GroundTruth(config.mean + config.signal_std * root.times(white))
+
+
+def _root(config: FieldConfig, topology: Topology) -> _Rooted:
+    scales = np.atleast_1d(np.asarray(config.length_scale, dtype=np.float64))
+    if config.kernel in graph_kernels:
+        if topology.links is None or scales.size != 1:
+            expected = "one length_scale [m]" if scales.size != 1 else "a map with moves"
+            msg = f"field.kernel: {config.kernel} needs {expected} (map {topology.name!r})"
+            raise ConfigError(msg)
+        from gp_active_sensing.belief import GraphCovariance, HyperParameters
+        from gp_active_sensing.belief.spectrum import laplacian_spectrum
+
+        kernel = build_graph_kernel(config.kernel, config.smoothness)
+        one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]
+        return _GraphRoot(GraphCovariance(kernel, laplacian_spectrum(topology.links), one))
+    features = topology.features
+    if scales.size not in (1, features.shape[1]):
+        msg = (
+            f"field.length_scale: expected 1 or {features.shape[1]} entries (the features of map "
+            f"{topology.name!r}), got {scales.size}"
+        )
+        raise ConfigError(msg)
+    return _Root(build_kernel(config.kernel).correlation(features, features, scales))
+
+
+def _find(file: str) -> Path:
+    try:
+        return find_resource("maps", file)
+    except ResourceError as error:
+        msg = f"field.file: {error}"
+        raise ConfigError(msg) from error

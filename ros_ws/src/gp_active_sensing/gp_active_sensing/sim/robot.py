@@ -1,0 +1,236 @@
+"""A scenario played in steps of simulated time: where a probe is, what its sensor says.
+
+The clock never waits for the probe: a probe without a waypoint stands where it is
+while time goes on, as a real one would.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gp_active_sensing.sim.driving import way_to
+from gp_active_sensing.sim.world import World
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, Reading, Route
+
+__all__ = ["EPOCH_NS", "Observation", "SharedWorld", "SimulatedRobot", "place_at"]
+
+logger = logging.getLogger(__name__)
+
+EPOCH_NS = 1_000_000_000
+"""Simulated time begins at one second: zero means "no time yet" in ROS."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is to be published at one time.
+
+    Args:
+        stamp_ns: simulated time.
+        pose: x, y [m] and heading [rad].
+        speed: of the probe [m/s].
+        readings: taken at this time.
+    """
+
+    stamp_ns: int
+    pose: tuple[float, float, float]
+    speed: float
+    readings: tuple[Reading, ...]
+
+
+def place_at(topology: Topology, x: float, y: float, heading: float) -> int | None:
+    """Return the place whose waypoint this is: nearest, and facing the same way.
+
+    None when it is farther than 1 m from every waypoint.
+    """
+    goals = topology.goals
+    distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
+    turns = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
+    best = int(np.argmin(distances + turns))
+    return best if distances[best] <= 1.0 else None
+
+
+@dataclass
+class SharedWorld:
+    """What the probes of one world have left behind in it; each knows of the others' too.
+
+    Args:
+        passed: (n,) places that a probe has passed.
+        visits: how often each place was asked for a reading, which keys the sensor's noise.
+        goals: where the probes are driving to, by name.
+    """
+
+    passed: BoolArray
+    visits: Counter[int] = field(default_factory=Counter)
+    goals: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, topology: Topology) -> SharedWorld:
+        """Return those of a map that nobody has been to."""
+        return cls(np.zeros(topology.n, dtype=np.bool_))
+
+    def known_to(self, name: str) -> BoolArray:
+        """(n,) places passed, or that others are driving to: those that a planner crosses."""
+        known: BoolArray = self.passed.copy()
+        known[[goal for other, goal in self.goals.items() if other != name]] = True
+        return known
+
+
+class SimulatedRobot:
+    """Drives a probe to waypoints along legal routes and takes readings.
+
+    A place is read once a visit (``sensor.readings`` times, when the scenario says so): in the
+    second half of a road segment, or on arriving at a point. A waypoint sent again for the place
+    where the probe stands is another visit.
+
+    Args:
+        world: map, truth, sensor and start.
+        readings: taken at each visit.
+        on_the_way: read the places that are crossed, too.
+        stop: how long it stands at a waypoint before it reads there [s].
+        name: of the probe, where there are several.
+        traces: what all probes of the world share; None = this is the only one.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        readings: int = 1,
+        on_the_way: bool = True,
+        stop: float = 0.0,
+        name: str = "",
+        traces: SharedWorld | None = None,
+    ) -> None:
+        self._world = world
+        self._name = name
+        self._traces = SharedWorld.on(world.topology) if traces is None else traces
+        self._topology = world.topology
+        self._probe = world.probe()
+        self._readings = readings
+        self._on_the_way = on_the_way
+        self._stop_ns = round(1e9 * stop)
+        self._due_ns: int | None = None
+        """When the readings are taken for which it stands at its goal."""
+        self._now_ns = EPOCH_NS
+        self._done_this_visit: set[int] = set()
+        self._goal: int | None = None
+        self._next_goal: int | None = None
+        self._taken: list[Reading] = []
+        self.dropouts = 0
+        if self._probe.at is not None:
+            self._traces.passed[self._probe.at] = True
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time."""
+        return self._now_ns
+
+    @property
+    def at(self) -> int | None:
+        """The last place whose end was reached, None = none yet."""
+        return self._probe.at
+
+    @property
+    def goal(self) -> int | None:
+        """The place being driven to."""
+        return self._goal
+
+    def place_of(self, x: float, y: float, heading: float) -> int | None:
+        """Return the place whose waypoint this is: nearest, and facing the same way.
+
+        None when it is farther than 1 m from every waypoint.
+        """
+        return place_at(self._topology, x, y, heading)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def go_to(self, place: int) -> None:
+        """Drive to a place: at once when standing, else from the end of the place being driven."""
+        self._next_goal = place
+        if self._probe.arrived:
+            self._depart()
+
+    def _depart(self) -> None:
+        goal, self._next_goal = self._next_goal, None
+        if goal is None:
+            return
+        self._goal = self._traces.goals[self._name] = goal
+        self._done_this_visit.clear()
+        at = self._probe.at
+        if goal == at:
+            self._visit(goal)
+            return
+        self._due_ns = None
+        route = way_to(self._world, at, goal, self._traces.known_to(self._name))
+        if route is None:
+            logger.warning(
+                "there is no way from %s to %s",
+                "nowhere" if at is None else self._topology.names[at],
+                self._topology.names[goal],
+            )
+            self._goal = None
+            return
+        self._probe.drive(Route(route.path, self._probe.cost(route)))
+
+    def step(self, seconds: float) -> Observation:
+        """Let simulated time pass.
+
+        Args:
+            seconds: above 0.
+        """
+        before = self._probe.pose
+        end_ns = self._now_ns + round(1e9 * seconds)
+        while self._now_ns < end_ns:
+            left = 1e-9 * (end_ns - self._now_ns)
+            if self._probe.arrived:
+                if self._due_ns is not None and self._due_ns <= end_ns:
+                    self._now_ns, self._due_ns = self._due_ns, None
+                    self._read(self._probe.at)
+                self._now_ns = end_ns
+                break
+            part = min(left, self._probe.seconds_to_next)
+            passed = self._probe.advance(part)
+            self._now_ns = min(end_ns, self._now_ns + round(1e9 * part))
+            for place in passed:
+                self._traces.passed[place] = True
+                self._visit(place)
+                self._done_this_visit.discard(place)
+            if passed and self._next_goal is not None:
+                self._depart()
+            elif (place_now := self._probe.may_read) is not None:
+                self._visit(place_now)
+        pose = self._probe.pose
+        speed = math.hypot(pose[0] - before[0], pose[1] - before[1]) / seconds
+        taken, self._taken = self._taken, []
+        return Observation(self._now_ns, pose, speed, tuple(taken))
+
+    def _visit(self, place: int) -> None:
+        """Take the readings of this visit, unless that was done."""
+        if place in self._done_this_visit or not (self._on_the_way or place == self._goal):
+            return
+        if self._stop_ns and place == self._goal:
+            if self._probe.arrived and self._due_ns is None:
+                self._due_ns = self._now_ns + self._stop_ns
+            return
+        self._done_this_visit.add(place)
+        self._read(place)
+
+    def _read(self, place: int | None) -> None:
+        """Take the readings of a place, now."""
+        if place is None:
+            return
+        for _ in range(self._readings):
+            visit = self._traces.visits[place]
+            self._traces.visits[place] += 1
+            reading = self._world.sensor.read(place, visit, self._now_ns)
+            if reading is None:
+                self.dropouts += 1
+            else:
+                self._taken.append(reading)

@@ -1,0 +1,264 @@
+"""A running SUMO as the world of a mission."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, ResourceError, RunError
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.sumo.config import TrafficConfig
+from gp_active_sensing.sim.sumo.network import Network
+from gp_active_sensing.sim.sumo.session import Session, arguments_of, require_sumo
+from gp_active_sensing.sim.sumo.truth import EdgeSpeeds, LiveTruth
+from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Cost, Plan
+from gp_active_sensing.util.resources import find_resource
+
+__all__ = ["LiveTraffic", "Trip", "build_traffic"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Trip:
+    """A drive to a waypoint.
+
+    Args:
+        cost: metres of the path, and how long it took, the decision's time included.
+        visits: (place, time of the mission [ns], value) of each place of the path; the value is
+            None where nothing was measured.
+        notes: what else happened on the way.
+    """
+
+    cost: Cost
+    visits: tuple[tuple[int, int, float | None], ...]
+    notes: tuple[str, ...] = field(default=())
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return what the journal keeps beside the cost."""
+        return {"visits": [list(visit) for visit in self.visits], "notes": list(self.notes)}
+
+
+class LiveTraffic:
+    """Background traffic, the probe in it, and the clock of both, which is that of the mission.
+
+    The same files, seed and paths give the same traffic, to the bit.
+
+    Args:
+        topology: the map; its places are SUMO's edges of the same id.
+        traffic: what to simulate.
+        arguments: of the command ``sumo``.
+        scale: factor on speeds [field unit per m/s].
+        offset: added after scaling.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        traffic: TrafficConfig,
+        arguments: Sequence[str],
+        *,
+        scale: float = 1.0,
+        offset: float = 0.0,
+    ) -> None:
+        self.topology = topology
+        self.traffic = traffic
+        self.truth = LiveTruth()
+        self._arguments = tuple(arguments)
+        self._scale, self._offset = scale, offset
+        self._session: Session | None = None
+
+    def start(self) -> None:
+        """Start SUMO and let traffic fill the streets; a second start begins anew.
+
+        Raises:
+            RunError: SUMO refuses its files.
+            MapError: places that are no edges, moves that the network does not allow.
+        """
+        self.close()
+        session = Session(self._arguments)
+        try:
+            self._begin(session)
+        except BaseException:
+            session.close()
+            raise
+        self._session = session
+
+    def _begin(self, session: Session) -> None:
+        names = self.topology.names
+        network = Network(session, self.topology)
+        speeds = EdgeSpeeds(session, names, network.free_speeds, self.traffic.window)
+        begin = session.time if self.traffic.begin is None else self.traffic.begin
+        if begin > session.time:
+            logger.info("SUMO: running traffic from %g to %g s", session.time, begin)
+        while session.time < begin:
+            session.step()
+            speeds.note()
+        if session.api.simulation.getMinExpectedNumber() == 0:
+            logger.warning("SUMO: no car is left at %g s; the probe is alone", session.time)
+        self._speeds = speeds
+        self._zero = session.time
+        self.vehicle = ProbeVehicle(session, network.lengths, network.onward)
+        self.truth.begin(self.values())
+
+    @property
+    def seconds(self) -> float:
+        """Time of the mission [s]."""
+        return self._running().time - self._zero
+
+    @property
+    def dt(self) -> float:
+        """A step [s]."""
+        return self._running().dt
+
+    def values(self) -> Any:
+        """Return the (n,) mean speeds of the edges now [field unit]."""
+        return self._value(self._speeds.now())
+
+    def step(self) -> tuple[Visit, ...]:
+        """Let one step of time pass; return the edges of the path that were done in it."""
+        self._running()
+        visits = self.vehicle.step()
+        self._speeds.note()
+        return visits
+
+    def visit(self, path: Sequence[int], visit: Visit) -> tuple[int, int, float | None]:
+        """Return (place, time of the mission [ns], value) of an edge that was done."""
+        value = None if visit.speed is None else float(self._value(visit.speed))
+        return path[visit.index], round(1e9 * (visit.seconds - self._zero)), value
+
+    def go(self, path: Sequence[int], then: Sequence[int] = ()) -> None:
+        """Give the probe a path of places, and where it will probably go on from its end."""
+        self._running()
+        names = self.topology.names
+        self.vehicle.drive([names[p] for p in path], [names[p] for p in then])
+
+    def drive(self, plan: Plan) -> Trip:
+        """Drive the path of a plan to its end, while traffic goes on; never fails to arrive.
+
+        Where the car is teleported, taken off the road or stuck for `patience`, the places that
+        it did not drive as a whole have no value, and the trip's notes say so.
+        """
+        vehicle, begun = self._going(), self.seconds
+        vehicle.notes.clear()
+        if self.traffic.planning_time > 0.0:
+            vehicle.park()
+            while self.seconds < begun + self.traffic.planning_time - 1e-9:
+                self._running().step()
+                self._speeds.note()
+        self.go(plan.path, _next_after(plan))
+        left = self.seconds
+        visits: list[tuple[int, int, float | None]] = []
+        while not vehicle.done:
+            visits += [self.visit(plan.path, visit) for visit in self.step()]
+            if self.seconds - left > self.traffic.patience and not vehicle.done:
+                visits += [self.visit(plan.path, visit) for visit in self.give_up()]
+        self.truth.add(self.seconds, self.values())
+        cost = Cost(plan.cost.metres, self.seconds - begun)
+        return Trip(cost, tuple(visits), tuple(vehicle.notes))
+
+    def give_up(self) -> tuple[Visit, ...]:
+        """Put the probe at the end of its path; return the visits that are left without a value."""
+        self.vehicle.notes.append(
+            f"{self._running().time:g} s: the drive took longer than {self.traffic.patience:g} s; "
+            "the probe was put at its waypoint, without a reading"
+        )
+        logger.warning("SUMO, %s", self.vehicle.notes[-1])
+        return self.vehicle.tow()
+
+    def drive_again(self, plan: Plan, event: Mapping[str, Any]) -> Trip:
+        """Drive as an earlier run did, whose ``moved`` event this is.
+
+        Raises:
+            RunError: the traffic does not repeat itself.
+        """
+        trip = self.drive(plan)
+        then = (float(event["metres"]), float(event["seconds"]), event.get("visits"))
+        now = (trip.cost.metres, trip.cost.seconds, trip.to_mapping()["visits"])
+        if then != now:
+            msg = (
+                f"the traffic does not repeat itself: a drive of {then[1]:g} s now takes "
+                f"{now[1]:g} s, or measures something else; SUMO, its files or its seed have "
+                "changed since. Start the run anew in another directory"
+            )
+            raise RunError(msg)
+        return trip
+
+    def close(self) -> None:
+        """End SUMO; safe to call again."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _value(self, speed: Any) -> Any:
+        return self._offset + self._scale * speed
+
+    def _running(self) -> Session:
+        if self._session is None:
+            self.start()
+        if self._session is None:
+            msg = "SUMO did not start"
+            raise RunError(msg)
+        return self._session
+
+    def _going(self) -> ProbeVehicle:
+        self._running()
+        return self.vehicle
+
+
+def _next_after(plan: Plan) -> tuple[int, ...]:
+    """Return where the plan goes on after its first waypoint."""
+    return plan.waypoints[1:]
+
+
+def build_traffic(
+    config: TrafficConfig, field: FieldConfig, topology: Topology, seed: int
+) -> LiveTraffic:
+    """Return the traffic of a scenario, not yet started.
+
+    Raises:
+        ConfigError: no network, a file that is not there, a map that is not one of roads.
+        MissingDependencyError: SUMO is not installed.
+    """
+    problems: list[str] = []
+    if config.config is None and config.net is None:
+        problems.append("net: is required for a field of kind sumo, or config (a .sumocfg file)")
+    if topology.free or np.asarray(topology.geometry(0)).shape[0] < 2:
+        problems.append("a field of kind sumo needs a map of kind roads")
+    files: list[tuple[str, Path]] = []
+    for option, key, names in (
+        ("-c", "config", (config.config,)),
+        ("-n", "net", (config.net,)),
+        ("-r", "routes", config.routes),
+        ("-a", "additional", config.additional),
+    ):
+        for name in names:
+            if name is not None:
+                try:
+                    files.append((option, find_resource("maps", name).absolute()))
+                except ResourceError as error:
+                    problems.append(f"{key}: {error}")
+    if problems:
+        raise ConfigError(problems)
+    require_sumo()
+    arguments = [*arguments_of(files), "--seed", str(seed if config.seed is None else config.seed)]
+    arguments += ["--random", "false", "--ignore-route-errors", "true", "--no-warnings", "true"]
+    arguments += ["--no-step-log", "true", "--duration-log.disable", "true", "--threads", "1"]
+    for option, value in (
+        ("--step-length", config.step_length),
+        ("--device.rerouting.probability", config.rerouting),
+        ("--time-to-teleport", config.teleport_after),
+    ):
+        if value is not None:
+            arguments += [option, f"{value:g}"]
+    if config.rerouting is not None:
+        arguments += ["--device.rerouting.period", "300"]
+    arguments += config.options
+    return LiveTraffic(topology, config, arguments, scale=field.scale, offset=field.offset)

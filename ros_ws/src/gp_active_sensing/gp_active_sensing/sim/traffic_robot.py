@@ -1,0 +1,206 @@
+"""A scenario with live traffic played in steps of simulated time; as `player.Player`, with SUMO.
+
+SUMO goes one step of its own ahead of the clock, and poses between two of its steps are
+interpolated along the path. So what was measured on a road is known, and published, while the pose
+is still on it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+
+import numpy as np
+
+from gp_active_sensing.sim.driving import way_to
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation, place_at
+from gp_active_sensing.sim.sumo import LiveTraffic
+from gp_active_sensing.sim.world import World
+from gp_active_sensing.types import FloatArray, Reading
+
+__all__ = ["TrafficRobot"]
+
+logger = logging.getLogger(__name__)
+
+_PART = 0.75
+"""Share of a place after which its reading is stamped, at the earliest."""
+
+
+class TrafficRobot:
+    """Drives the probe through SUMO's traffic to waypoints; its readings are what it measures.
+
+    Without a waypoint the probe is parked where it arrived, and traffic goes on. A waypoint sent
+    again for the place where it stands gives the speed measured there last, with new noise.
+
+    Args:
+        world: map, traffic, sensor and start.
+        readings: taken of each place.
+        on_the_way: of the places that are crossed, too.
+
+    Raises:
+        ActiveSensingError: SUMO is not installed or does not start.
+        ValueError: a world without traffic.
+    """
+
+    def __init__(self, world: World, *, readings: int = 1, on_the_way: bool = True) -> None:
+        if world.traffic is None:
+            msg = "expected a world with live traffic, got one without; use Player"
+            raise ValueError(msg)
+        self._world = world
+        self._traffic: LiveTraffic = world.traffic
+        self._topology = world.topology
+        self._readings = readings
+        self._on_the_way = on_the_way
+        self._now_ns = EPOCH_NS
+        self._at = world.start
+        self._path: tuple[int, ...] = ()
+        self._goal: int | None = None
+        self._next_goal: int | None = None
+        self._asked: Counter[int] = Counter()
+        self._measured: dict[int, float] = {}
+        self._passed = np.zeros(world.topology.n, dtype=np.bool_)
+        if world.start is not None:
+            self._passed[world.start] = True
+        self._taken: list[Reading] = []
+        self.dropouts = 0
+        self._traffic.start()
+        self._step_ns = round(1e9 * self._traffic.dt)
+        self._sumo_ns = EPOCH_NS
+        """Time of SUMO's last step, which the clock has not reached yet or just reached."""
+        self._progress = (0.0, 0.0)
+        """Places of the path driven before and after that step."""
+        self._left_ns = EPOCH_NS
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time."""
+        return self._now_ns
+
+    @property
+    def at(self) -> int | None:
+        """The last place that was driven, None = none yet."""
+        return self._at
+
+    @property
+    def goal(self) -> int | None:
+        """The place being driven to."""
+        return self._goal
+
+    def place_of(self, x: float, y: float, heading: float) -> int | None:
+        """Return the place whose waypoint this is, None when there is none within 1 m."""
+        return place_at(self._topology, x, y, heading)
+
+    def go_to(self, place: int) -> None:
+        """Drive to a place: at once when parked, else from the end of the present path."""
+        self._next_goal = place
+        if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
+            self._depart()
+
+    def close(self) -> None:
+        """End SUMO."""
+        self._traffic.close()
+
+    def step(self, seconds: float) -> Observation:
+        """Let simulated time pass.
+
+        Args:
+            seconds: above 0.
+        """
+        before = self._pose()
+        self._now_ns += round(1e9 * seconds)
+        while self._sumo_ns <= self._now_ns:
+            self._step_sumo()
+        pose = self._pose()
+        speed = math.hypot(pose[0] - before[0], pose[1] - before[1]) / seconds
+        due = [reading for reading in self._taken if reading.stamp_ns <= self._now_ns]
+        self._taken = [reading for reading in self._taken if reading.stamp_ns > self._now_ns]
+        return Observation(self._now_ns, pose, speed, tuple(due))
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _step_sumo(self) -> None:
+        """Go on by a step of SUMO, to the end of which the clock comes later."""
+        traffic = self._traffic
+        if traffic.vehicle.done and self._next_goal is not None:
+            self._depart()
+        driving = not traffic.vehicle.done
+        begun = traffic.vehicle.progress
+        visits = list(traffic.step())
+        waited = 1e-9 * (self._sumo_ns - self._left_ns)
+        if driving and waited > traffic.traffic.patience and not traffic.vehicle.done:
+            visits += traffic.give_up()
+        self._progress = (begun, traffic.vehicle.progress)
+        for visit in visits:
+            place, _, value = traffic.visit(self._path, visit)
+            self._at = place
+            self._passed[place] = True
+            self._take(place, value, self._on_it(visit.index))
+        self._sumo_ns += self._step_ns
+
+    def _on_it(self, index: int) -> int:
+        """Return when, within the step, the pose is in the last part of a place of the path."""
+        begun, ended = self._progress
+        share = (max(begun, index + _PART) - begun) / max(ended - begun, 1e-9)
+        return self._sumo_ns + int(min(1.0, share) * self._step_ns)
+
+    def _depart(self) -> None:
+        goal, self._next_goal = self._next_goal, None
+        if goal is None:
+            return
+        self._goal = goal
+        if goal == self._at:
+            self._take(goal, self._measured.get(goal), self._now_ns)
+            return
+        route = way_to(self._world, self._at, goal, self._passed)
+        if route is None:
+            at = "nowhere" if self._at is None else self._topology.names[self._at]
+            logger.warning("there is no way from %s to %s", at, self._topology.names[goal])
+            self._goal = None
+            return
+        self._path = route.path
+        self._left_ns = self._sumo_ns
+        self._traffic.go(route.path)
+        self._progress = (0.0, 0.0)
+
+    def _take(self, place: int, value: float | None, stamp_ns: int) -> None:
+        """Take the readings of a place that was driven; nothing where nothing was measured."""
+        if value is not None:
+            self._measured[place] = value
+        if not (self._on_the_way or place == self._goal):
+            return
+        for _ in range(self._readings):
+            visit = self._asked[place]
+            self._asked[place] += 1
+            reading = None
+            if value is not None:
+                reading = self._world.sensor.read(place, visit, stamp_ns, value)
+            if reading is None:
+                self.dropouts += 1
+            else:
+                self._taken.append(reading)
+
+    def _pose(self) -> tuple[float, float, float]:
+        """Return x, y [m] and heading [rad] at the clock's time."""
+        if not self._path:
+            goals = self._topology.goals
+            x, y, heading = goals[0 if self._at is None else self._at]
+            return float(x), float(y), float(heading)
+        share = 1.0 - min(1.0, max(0, self._sumo_ns - self._now_ns) / self._step_ns)
+        done = (1.0 - share) * self._progress[0] + share * self._progress[1]
+        index = min(int(done), len(self._path) - 1)
+        return _along(self._topology.geometry(self._path[index]), done - index)
+
+
+def _along(line: FloatArray, share: float) -> tuple[float, float, float]:
+    """Return x, y and heading at a share of a line's length."""
+    steps = np.hypot(*np.diff(line, axis=0).T)
+    along = np.concatenate([[0.0], np.cumsum(steps)])
+    at = min(max(share, 0.0), 1.0) * along[-1]
+    x, y = (float(np.interp(at, along, line[:, k])) for k in (0, 1))
+    leg = min(int(np.searchsorted(along, at, side="left")), len(steps))
+    leg = max(leg, 1)
+    while steps[leg - 1] == 0.0 and leg < len(steps):
+        leg += 1
+    dx, dy = line[leg] - line[leg - 1]
+    return x, y, math.atan2(dy, dx)
