@@ -21,6 +21,7 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.search import SEARCHES
 from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.topology.base import Topology
@@ -200,7 +201,7 @@ def run(plain_seconds: float = PLAIN_SECONDS) -> Section:
             limit = PlanLimit(expansions=found.expanded)
             before = time.process_time()
             rng = np.random.default_rng(KEY)
-            plan = cells.plan(belief, world.topology, None, limit=limit, rng=rng)[0]
+            plan = cells.plan(PlanRequest(belief, world.topology, None, limit=limit, rng=rng))[0]
             took = time.process_time() - before
             section.rows.append(
                 (

@@ -10,6 +10,7 @@ from common import Section
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.planning.batches import Batch
 from gp_active_sensing.planning.batches.relevance import relevance_region
 from gp_active_sensing.topology.free import FreeTopology
@@ -86,7 +87,7 @@ def run() -> Section:
 
             def decide(policy: Batch = policy) -> object:
                 rng = np.random.default_rng(0)
-                return policy.plan_batch(belief, topology, at, rng=rng)  # noqa: B023 - used at once
+                return policy.plan_batch(BatchRequest(belief, topology, at, rng=rng))  # noqa: B023 - used at once
 
             decide()
             seconds = seconds_of(decide)

@@ -9,6 +9,7 @@ import numpy as np
 from common import Section, cholesky_seconds
 
 from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
@@ -38,12 +39,14 @@ def decisions(name: str, stages: int, every: int, expansions: int) -> dict[int, 
             lower: dict[int, float] = {}
             for count in reversed(COUNTS):
                 plan, _ = dataclasses.replace(policy, candidates=count).plan(
-                    loop.belief,
-                    world.topology,
-                    at,
-                    limit=PlanLimit(expansions=expansions),
-                    rng=np.random.default_rng(0),
-                    remaining=Budget(readings=stages - stage + policy.horizon),
+                    PlanRequest(
+                        loop.belief,
+                        world.topology,
+                        at,
+                        limit=PlanLimit(expansions=expansions),
+                        rng=np.random.default_rng(0),
+                        remaining=Budget(readings=stages - stage + policy.horizon),
+                    )
                 )
                 if plan.waypoint is None:
                     break

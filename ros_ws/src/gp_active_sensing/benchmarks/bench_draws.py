@@ -12,6 +12,7 @@ from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import PlanLimit
@@ -60,7 +61,9 @@ def run() -> Section:
     for seed in range(CASES):
         belief, topology = case(seed)
         fine = Bal(horizon=2, samples=40, alpha=0.0)
-        plan = fine.plan(belief, topology, None, rng=np.random.default_rng(0), limit=FULL)[0]
+        plan = fine.plan(
+            PlanRequest(belief, topology, None, rng=np.random.default_rng(0), limit=FULL)
+        )[0]
         references.append({c.location: c.lower for c in plan.candidates})
     for kind, samples in (
         ("cells", 3), ("cells", 5), ("cells", 10),
@@ -74,7 +77,7 @@ def run() -> Section:
                 horizon=2, samples=samples, alpha=0.0, discretisation=kind, search="exhaustive"
             )
             rng = np.random.default_rng(seed)
-            last = bal.plan(belief, topology, None, rng=rng, limit=FULL)[0]
+            last = bal.plan(PlanRequest(belief, topology, None, rng=rng, limit=FULL))[0]
             lower, upper = initial_bounds(belief, topology, 2)
             value = last.lower - reported_offset(belief.noise_variance, 2)
             below += value < lower - 1e-9

@@ -8,6 +8,7 @@ import numpy as np
 from common import STATED, Section, quantiles
 
 from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit, Reading
 
@@ -33,13 +34,15 @@ def mission(belief: tuple[str, ...], readings: int) -> dict[str, list[tuple[floa
         for name, policy in POLICIES.items():
             begun = time.process_time()
             plan, state[name] = policy.plan(
-                loop.belief,
-                world.topology,
-                at,
-                limit=LIMIT,
-                rng=np.random.default_rng(stage),
-                state=state[name],
-                remaining=loop.remaining,
+                PlanRequest(
+                    loop.belief,
+                    world.topology,
+                    at,
+                    limit=LIMIT,
+                    rng=np.random.default_rng(stage),
+                    remaining=loop.remaining,
+                ),
+                state[name],
             )
             out[name].append((time.process_time() - begun, plan.expanded, plan.deadline_hit))
             if name == "map_error":

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.threads import one_blas_thread
+from gp_active_sensing.util.threads import one_blas_thread
 
 one_blas_thread()
 
@@ -27,6 +27,7 @@ from common import Section, cholesky_seconds, quantiles  # noqa: E402
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on  # noqa: E402
 from gp_active_sensing.config import from_mapping  # noqa: E402
 from gp_active_sensing.planning import Policy, PolicyState, build_policy  # noqa: E402
+from gp_active_sensing.planning.base import PlanRequest  # noqa: E402
 from gp_active_sensing.topology import MapConfig, Topology, build_topology  # noqa: E402
 from gp_active_sensing.types import Budget, Plan, PlanLimit  # noqa: E402
 
@@ -105,13 +106,15 @@ class Mission:
         """Return processor seconds, plan and state of a decision."""
         begun = time.process_time()
         plan, state = self.policy.plan(
-            self.belief,
-            self.topology,
-            self.at,
-            limit=limit,
-            rng=np.random.default_rng(0),
-            state=self.state,
-            remaining=self.left,
+            PlanRequest(
+                self.belief,
+                self.topology,
+                self.at,
+                limit=limit,
+                rng=np.random.default_rng(0),
+                remaining=self.left,
+            ),
+            self.state,
         )
         return time.process_time() - begun, plan, state
 

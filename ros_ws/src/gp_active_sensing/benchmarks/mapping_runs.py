@@ -27,7 +27,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy
-from gp_active_sensing.planning.base import choices, no_plan
+from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.external.running import end, running_of
 from gp_active_sensing.planning.routes.boustrophedon import Ground
 from gp_active_sensing.planning.routes.fitting import Laid, rows_that_fit
@@ -187,12 +187,9 @@ def _prior(topology: Topology) -> Belief:
 class Nearest:
     """What is done with metres that a route leaves: on to the nearest places."""
 
-    def plan(
-        self, belief: Belief, topology: Topology, at: int | None, **more: Any
-    ) -> tuple[Plan, Any]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, Any]:
         """Go to the candidate with the shortest way."""
-        wanted = (more.get("pending", ()), more.get("unavailable", ()), more["remaining"])
-        options = choices(belief, topology, at, *wanted)
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), None
         best = int(np.argmin([round(route.cost.metres, 6) for route in options.routes]))

@@ -23,14 +23,21 @@ from gp_active_sensing.engine.batch_plan import BatchPlan
 from gp_active_sensing.engine.observations import Observations
 from gp_active_sensing.planning.base import (
     READINGS_SPENT,
+    BatchRequest,
+    PlanRequest,
     Policy,
     PolicyState,
-    check_fit,
     no_plan,
+)
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
+from gp_active_sensing.planning.capabilities import (
+    LooksAhead,
+    PlansBatch,
+    QueriesExpert,
+    check_fit,
     rest,
     revisits,
 )
-from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan, PlanLimit
@@ -113,10 +120,9 @@ class SensingLoop(Observations):
         Args:
             places: where the expert can be asked; None = anywhere.
         """
-        wanted = getattr(self.policy, "queries", None)
-        if not callable(wanted):
+        if not isinstance(self.policy, QueriesExpert):
             return ()
-        found = wanted(
+        found = self.policy.queries(
             self.belief,
             self.topology,
             rng=np.random.default_rng([self.seed, self.decisions, _QUERIES]),
@@ -207,34 +213,38 @@ class SensingLoop(Observations):
             self.policy_state = joint.state()
             return plan
         others = {name: place for name, place in waiting.items() if name != probe}
-        together = getattr(self.policy, "plan_batch", None) if others and not joint.goals else None
         rng = np.random.default_rng([self.seed, self.decisions])
-        if together is None:
+        policy = self.policy
+        if not (others and not joint.goals and isinstance(policy, PlansBatch)):
             plan, state = self.policy.plan(
-                self.belief,
-                self.topology,
-                at,
-                pending=tuple(dict.fromkeys([*pending, *joint.goals])),
-                limit=limit,
-                rng=rng,
-                state=joint.policy_state,
-                remaining=remaining,
-                unavailable=unavailable,
-                clock=self.clock,
+                PlanRequest(
+                    self.belief,
+                    self.topology,
+                    at,
+                    pending=tuple(dict.fromkeys([*pending, *joint.goals])),
+                    limit=limit,
+                    rng=rng,
+                    remaining=remaining,
+                    unavailable=unavailable,
+                    clock=self.clock,
+                ),
+                joint.policy_state,
             )
             joint.policy_state = state
         else:
-            plans, state = together(
-                self.belief,
-                self.topology,
-                [at, *others.values()],
-                pending=pending,
-                limit=limit,
-                rng=rng,
-                state=joint.policy_state,
-                remaining=[remaining] * (1 + len(others)),
-                unavailable=unavailable,
-                clock=self.clock,
+            plans, state = policy.plan_batch(
+                BatchRequest(
+                    self.belief,
+                    self.topology,
+                    [at, *others.values()],
+                    pending=pending,
+                    limit=limit,
+                    rng=rng,
+                    remaining=[remaining] * (1 + len(others)),
+                    unavailable=unavailable,
+                    clock=self.clock,
+                ),
+                joint.policy_state,
             )
             plan, joint.policy_state = plans[0], state
             for (name, place), theirs in zip(others.items(), plans[1:], strict=True):
@@ -331,9 +341,11 @@ class SensingLoop(Observations):
         self._clip_said = snapshot._clip_said
 
     def _say_clipped_horizon(self) -> None:
-        horizon = getattr(self.policy, "horizon", None)
         left = self.remaining.readings
-        if self._clip_said or horizon is None or left is None or horizon <= left:
+        if self._clip_said or left is None or not isinstance(self.policy, LooksAhead):
+            return
+        horizon = self.policy.horizon
+        if horizon <= left:
             return
         self._clip_said = True
         logger.info(

@@ -23,7 +23,7 @@ import numpy as np
 
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.planning.base import revisits
+from gp_active_sensing.planning.capabilities import revisits
 from gp_active_sensing.records.follow import JsonLinesTail
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, build_world, load_scenario, run_scenario

@@ -31,7 +31,7 @@ from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, choose_run, give_back
 from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.planning.capabilities import QueriesExpert, drift_of
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -231,7 +231,7 @@ def _consulting(
 ) -> ExpertQueries | None:
     """Return what asks an expert, None where nobody wants to."""
     places = station_places(config.expert, loop.topology)
-    if not config.expert.ask or not callable(getattr(loop.policy, "queries", None)):
+    if not config.expert.ask or not isinstance(loop.policy, QueriesExpert):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,14 @@ def _policy_problem(plugin: Any) -> str:
     """Return what is wrong with a plug-in's object, "" when it can be a policy."""
     if not (isinstance(plugin, type) and dataclasses.is_dataclass(plugin)):
         return "expected a frozen dataclass whose fields are the policy's configuration"
-    return "" if callable(getattr(plugin, "plan", None)) else "expected a method `plan`"
+    method = getattr(plugin, "plan", None)
+    if not callable(method):
+        return "expected a method `plan`"
+    try:
+        inspect.signature(method).bind(None, None, None)
+    except TypeError:
+        return "expected `plan(self, request, state)`, as of version 0.2 (docs/extending.md)"
+    return ""
 
 
 policies: Registry[Policy] = Registry(

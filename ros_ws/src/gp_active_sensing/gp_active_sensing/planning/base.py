@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,21 +23,18 @@ from gp_active_sensing.types import (
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief import Belief
-    from gp_active_sensing.belief.drift import DriftConfig
     from gp_active_sensing.topology.base import Topology
 
 __all__ = [
     "READINGS_SPENT",
+    "BatchRequest",
     "Candidates",
+    "PlanRequest",
     "Policy",
     "PolicyState",
-    "check_fit",
-    "choices",
-    "crosses",
-    "drift_of",
+    "candidates",
+    "candidates_of",
     "no_plan",
-    "rest",
-    "revisits",
 ]
 
 READINGS_SPENT = "the budget of readings is spent"
@@ -46,92 +43,79 @@ PolicyState = Any
 """What a policy hands from one stage to the next: None, or JSON-serialisable data."""
 
 
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a policy is asked: the next place, from what is known, for what is left.
+
+    Args:
+        belief: what is known about the field; policies never change it.
+        topology: where a probe may go.
+        at: where the probe stands; None = nowhere yet.
+        rng: source of randomness of this decision.
+        pending: waypoints already given to other probes: planned as if observed (their variance is
+            gone, their value is not known), never chosen.
+        limit: limit on the computing of this decision.
+        remaining: what is left of the mission's budget, and where it has to end; the horizon is
+            clipped to it. `candidates` and `BudgetConstraint` keep it.
+        unavailable: places not to be chosen but not observed either (set aside).
+        clock: monotonic seconds, for `limit.seconds`.
+    """
+
+    belief: Belief
+    topology: Topology
+    at: int | None
+    _: KW_ONLY
+    rng: np.random.Generator
+    pending: Collection[int] = ()
+    limit: PlanLimit = PlanLimit()
+    remaining: Budget = Budget()
+    unavailable: Collection[int] = ()
+    clock: Clock = time.monotonic
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """What a policy for batches is asked: the next place of each of several probes, together.
+
+    Args:
+        belief: what is known about the field; policies never change it.
+        topology: where probes may go.
+        at: where each probe stands; None = nowhere yet.
+        rng: source of randomness of this decision.
+        pending: waypoints of probes that are on their way.
+        limit: limit on the computing of this decision.
+        remaining: of the budget that all of them draw on, as each of them sees it; () = none.
+        unavailable: places not to be chosen but not observed either.
+        clock: monotonic seconds.
+    """
+
+    belief: Belief
+    topology: Topology
+    at: Sequence[int | None]
+    _: KW_ONLY
+    rng: np.random.Generator
+    pending: Collection[int] = ()
+    limit: PlanLimit = PlanLimit()
+    remaining: Sequence[Budget] = ()
+    unavailable: Collection[int] = ()
+    clock: Clock = time.monotonic
+
+
 @runtime_checkable
 class Policy(Protocol):
     """A frozen dataclass whose fields are its configuration; it keeps no state of its own."""
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place to observe.
 
-        Never raises on a deadline, never changes `belief`; the same arguments, generator state
+        Never raises on a deadline, never changes the belief; the same request, generator state
         and `limit.expansions` give the same plan.
 
         Args:
-            belief: what is known about the field.
-            topology: where a probe may go.
-            at: where the probe stands; None = nowhere yet.
-            pending: waypoints already given to other probes: planned as if observed (their
-                variance is gone, their value is not known), never chosen.
-            limit: limit on the computing of this decision.
-            rng: source of randomness of this decision.
+            request: what is known and what is left.
             state: what the previous call returned; None at the first.
-            remaining: what is left of the mission's budget, and where it has to end; the horizon is
-                clipped to it. `choices` and `BudgetConstraint` keep it.
-            unavailable: places not to be chosen but not observed either (set aside).
-            clock: monotonic seconds, for `limit.seconds`.
         """
         ...
-
-
-def check_fit(policy: Policy, belief: Belief, topology: Topology) -> None:
-    """Ask a policy that does not fit every map or belief whether it fits these.
-
-    Such a policy has a method ``check(belief, topology)``, which raises; others have none. Engines
-    ask when they are built, so that a mission that cannot be planned does not begin.
-
-    Raises:
-        PlanningError: the policy cannot plan on this map, or with this belief.
-    """
-    check = getattr(policy, "check", None)
-    if callable(check):
-        check(belief, topology)
-
-
-def rest(policy: Policy) -> None:
-    """Tell a policy that nothing is asked of it for now: the mission is over, or seems to be.
-
-    One that holds something outside of this process has a method ``rest()``, which gives it back;
-    it has to be able to go on.
-    """
-    resting = getattr(policy, "rest", None)
-    if callable(resting):
-        resting()
-
-
-def drift_of(policy: Policy) -> DriftConfig | None:
-    """Return how readings age for a policy that says so itself, None for all others.
-
-    Such a policy has a method ``drift()``; engines build the belief with what it returns.
-    """
-    drift = getattr(policy, "drift", None)
-    return drift() if callable(drift) else None
-
-
-def revisits(policy: object) -> bool:
-    """Say whether a policy (or its class) chooses among all places, those read before included."""
-    return bool(getattr(policy, "revisits", False))
-
-
-def crosses(policy: object) -> bool:
-    """Say whether a policy (or its class) may go on through known places past unknown ones.
-
-    Where moves bind its next place may lie behind places that were read, though one that was not is
-    next to it: a route crosses its own track. Others stay with `choices`.
-    """
-    return bool(getattr(policy, "crosses", False))
 
 
 @dataclass(frozen=True)
@@ -157,7 +141,19 @@ class Candidates:
         return Plan(waypoints=waypoints, path=route.path, cost=route.cost, **fields)
 
 
-def choices(
+def candidates(request: PlanRequest) -> Candidates:
+    """Return the candidates that a probe can afford, with their routes; see `BudgetConstraint`."""
+    return candidates_of(
+        request.belief,
+        request.topology,
+        request.at,
+        request.pending,
+        request.unavailable,
+        request.remaining,
+    )
+
+
+def candidates_of(
     belief: Belief,
     topology: Topology,
     at: int | None,
@@ -165,7 +161,7 @@ def choices(
     unavailable: Collection[int],
     remaining: Budget,
 ) -> Candidates:
-    """Find the candidates a probe can afford, with their routes; see `BudgetConstraint`."""
+    """Return the candidates of a request that is given in its parts; see `candidates`."""
     observed = belief.observed.copy()
     observed[list(pending)] = True
     nothing = np.empty(0, dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.base import PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
     mixture_entropy,
@@ -19,15 +18,11 @@ from gp_active_sensing.planning.entropy import (
 )
 from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.pending import marginals_given_pending
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
-    Budget,
     CandidateValue,
-    Clock,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
 )
 from gp_active_sensing.util.ties import NAT, first_best
 
@@ -50,34 +45,22 @@ class Greedy(ABC):
         """Return the state to score with and to hand on; by default whatever it was."""
         return state
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""
-        started = clock()
+        belief = request.belief
+        started = request.clock()
         state = self.frozen(belief, state)
-        options = choices(belief, topology, at, pending, unavailable, remaining)
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
-        values = self.scores(belief, options.locations, pending, state)
+        values = self.scores(belief, options.locations, request.pending, state)
         best = int(first_best(values, floor=NAT))
         plan = options.plan_for(
             best,
             lower=float(values[best]),
             upper=float(values[best]),
             expanded=1,
-            seconds=clock() - started,
+            seconds=request.clock() - started,
             deadline_hit=False,
             candidates=tuple(
                 CandidateValue(int(x), float(v), float(v))

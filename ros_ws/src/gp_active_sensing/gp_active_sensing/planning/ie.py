@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -13,18 +12,14 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.advantage import advantage_over_apgd
-from gp_active_sensing.planning.base import PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.entropy import discrete_entropy
 from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.greedy import Greedy, expected_entropy
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
-    Budget,
-    Clock,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
 )
 
 __all__ = ["ImplicitExploration"]
@@ -70,25 +65,15 @@ class ImplicitExploration(Greedy):
         low=1,
     )
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
         The state is None, ``{"again": readings left when the bound is next computed}``, or the
         frozen belief.
         """
+        belief, topology, at = request.belief, request.topology, request.at
+        pending, limit, remaining = request.pending, request.limit, request.remaining
+        unavailable, clock = request.unavailable, request.clock
         started = clock()
         deadline = None if limit.seconds is None else started + limit.seconds
 
@@ -96,7 +81,7 @@ class ImplicitExploration(Greedy):
             if deadline is not None and clock() >= deadline:
                 raise _TimeIsUpError
 
-        options = choices(belief, topology, at, pending, unavailable, remaining)
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
         left = remaining.readings
@@ -118,18 +103,7 @@ class ImplicitExploration(Greedy):
                 )
             else:
                 state = {"again": left - max(1, left // _PAUSE)}
-        plan, state = super().plan(
-            belief,
-            topology,
-            at,
-            pending=pending,
-            limit=limit,
-            rng=rng,
-            state=state,
-            remaining=remaining,
-            unavailable=unavailable,
-            clock=clock,
-        )
+        plan, state = super().plan(request, state)
         return dataclasses.replace(plan, seconds=clock() - started), state
 
     def _may_switch(self, belief: Belief, left: int | None, state: PolicyState) -> bool:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.bal.problem import DecisionProblem
-from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import (
+    Candidates,
+    PlanRequest,
+    PolicyState,
+    candidates,
+    no_plan,
+)
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.map_error import MapError, map_error_gains, map_error_of
 from gp_active_sensing.planning.pending import unread
@@ -24,7 +28,6 @@ from gp_active_sensing.types import (
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
 )
 from gp_active_sensing.util.ties import by_size, first_best
 
@@ -56,23 +59,13 @@ class IntegratedVariance:
         low=1,
     )
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. At a limit it looks less far ahead."""
+        belief, topology, at = request.belief, request.topology, request.at
+        pending, limit, remaining = request.pending, request.limit, request.remaining
+        unavailable, clock = request.unavailable, request.clock
         started = clock()
-        options = choices(belief, topology, at, pending, unavailable, remaining)
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
         first, most = options.locations, self.candidates

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -14,7 +13,13 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import (
+    Candidates,
+    PlanRequest,
+    PolicyState,
+    candidates,
+    no_plan,
+)
 from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.independent_tests import (
@@ -28,13 +33,10 @@ from gp_active_sensing.planning.independent_tests import (
 )
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
-    Budget,
     CandidateValue,
-    Clock,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
 )
 from gp_active_sensing.util.ties import NAT, first_best
 
@@ -141,33 +143,22 @@ class ExplicitExploration:
             )
             raise PlanningError(msg)
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
         Raises:
             PlanningError: see `check`.
         """
+        belief, topology, pending = request.belief, request.topology, request.pending
+        clock = request.clock
         self.check(belief, topology)
         started = clock()
-        options = choices(belief, topology, at, pending, unavailable, remaining)
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
         scales = LengthScales(belief)
         if state is None:
-            left = remaining.readings
+            left = request.remaining.readings
             readings = None if left is None else int(self.share * left)
             progress = _Progress(scales.values[0], scales.values[-1], readings)
         elif "weights" not in state:

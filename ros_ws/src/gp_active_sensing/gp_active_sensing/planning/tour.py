@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.planning.base import PlanRequest, PolicyState
 from gp_active_sensing.planning.map_error import map_error_of, thinned
 from gp_active_sensing.planning.reachability import reachable_goals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
@@ -25,7 +23,6 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
 from gp_active_sensing.util.ties import by_size
 
@@ -90,21 +87,11 @@ class Tour:
     crosses = True
     """It may go on through places that were read, though one that was not is next to it."""
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. An expansion is a route that is driven."""
+        belief, topology, at = request.belief, request.topology, request.at
+        pending, remaining, unavailable = request.pending, request.remaining, request.unavailable
+        clock = request.clock
         started = clock()
         reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         unread = unread_of(belief, pending, unavailable)
@@ -135,7 +122,7 @@ class Tour:
             self._share(remaining, len(pending)),
             field,
         )
-        room = _Room(driver, limit, clock, started)
+        room = _Room(driver, request.limit, clock, started)
         route, renewed = self._route(driver, routes, room)
         values: dict[str, Any] = {
             "lower": route.value,

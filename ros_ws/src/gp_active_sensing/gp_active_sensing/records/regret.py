@@ -17,6 +17,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.planning.capabilities import Seeks, StepsToward
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import Cost, FloatArray
 from gp_active_sensing.util.ties import first_best
@@ -46,7 +47,7 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
 
 def _own(policy: Any) -> str | None:
     """Return what a policy itself looks for, None when that is no end of the field."""
-    own = getattr(policy, "objective", None)
+    own = policy.objective if isinstance(policy, Seeks) else None
     return own if own in OBJECTIVES else None
 
 
@@ -140,7 +141,7 @@ def _any_place_next(loop: SensingLoop) -> bool:
         return False
     if topology.free:
         return True
-    if getattr(policy, "toward", "route") == "step":
+    if isinstance(policy, StepsToward) and policy.toward == "step":
         return False
     ways = [topology.ways_from(0, "seconds").seconds]
     ways.append(np.array([_seconds(cost) for cost in topology.ways_to(0).costs]))

@@ -16,7 +16,8 @@ from gp_active_sensing.config import from_mapping, param_of, to_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
-from gp_active_sensing.planning.base import check_fit, crosses
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.capabilities import check_fit, crosses
 from gp_active_sensing.planning.external.running import end as end_program
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
@@ -149,7 +150,7 @@ def ask(policy: Policy, world, *, seed: int = 3, state=None, **options) -> tuple
     topology, belief, at = world
     options = {"limit": PlanLimit(expansions=20)} | options
     rng = np.random.default_rng(seed)
-    return policy.plan(belief, topology, at, rng=rng, state=state, **options)
+    return policy.plan(PlanRequest(belief, topology, at, rng=rng, **options), state)
 
 
 def revisits(policy: Policy) -> bool:

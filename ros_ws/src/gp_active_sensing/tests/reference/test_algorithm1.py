@@ -12,6 +12,7 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal, policy
 from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
 
@@ -124,11 +125,13 @@ def plan(problem: Problem, alpha: float, tau: float | None, limit: int) -> Plan:
         max_sequences=1,  # greedy walks bound every state, as on maps of any size
     )
     return bal.plan(
-        problem.belief(),
-        problem.topology(),
-        None,
-        limit=PlanLimit(expansions=limit),
-        rng=np.random.default_rng(KEYED_BY),
+        PlanRequest(
+            problem.belief(),
+            problem.topology(),
+            None,
+            limit=PlanLimit(expansions=limit),
+            rng=np.random.default_rng(KEYED_BY),
+        )
     )[0]
 
 
@@ -230,6 +233,6 @@ def test_the_transcription_recurses_as_eq_8_does() -> None:
         mass=1.0,
     )
     found = bal.plan(
-        problem.belief(), problem.topology(), None, rng=np.random.default_rng(KEYED_BY)
+        PlanRequest(problem.belief(), problem.topology(), None, rng=np.random.default_rng(KEYED_BY))
     )[0]
     assert found.lower == pytest.approx(truth, abs=1e-8)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import mixture_entropy, reported_offset
 from gp_active_sensing.topology import GraphTopology
 from gp_active_sensing.types import Budget, PlanLimit
@@ -136,7 +137,9 @@ def test_the_tree_is_worth_what_can_be_afforded(seed: int, search: str) -> None:
         horizon=horizon, samples=samples, alpha=0.0, mass=1.0, search=search, max_sequences=cap
     )
     found, _ = bal.plan(
-        belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget
+        PlanRequest(
+            belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget
+        )
     )
     if not limited.longest:
         assert found.waypoint is None
@@ -158,7 +161,9 @@ def test_what_is_previewed_can_be_afforded(seed: int) -> None:
     affordable = Affordable(topology, budget.end)
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)
     found, _ = bal.plan(
-        belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget
+        PlanRequest(
+            belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=budget
+        )
     )
     observed, left = belief.observed.copy(), (budget.readings, budget.metres)
     for x in found.waypoints:
@@ -178,7 +183,9 @@ def test_a_budget_that_never_binds_changes_nothing(seed: int) -> None:
     bal = Bal(horizon=horizon, samples=samples, alpha=0.0)
     plans = [
         bal.plan(
-            belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=remaining
+            PlanRequest(
+                belief, topology, at, limit=FULL, rng=np.random.default_rng(5), remaining=remaining
+            )
         )[0]
         for remaining in (Budget(), Budget(100, 1e9, 1e9), Budget(100, 1e9, 1e9, end=0))
     ]

@@ -15,6 +15,7 @@ from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.graph import Move
@@ -68,7 +69,9 @@ def _straight(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
 
 def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL):
     rng = np.random.default_rng(5)
-    return policy.plan(belief, topology, at, limit=limit, rng=rng, remaining=Budget())[0]
+    return policy.plan(PlanRequest(belief, topology, at, limit=limit, rng=rng, remaining=Budget()))[
+        0
+    ]
 
 
 @pytest.mark.parametrize("search", ["gap", "published"])
@@ -152,12 +155,14 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
         bal = Bal(horizon=3, samples=3, alpha=0.0, mass=1.0, search=search, max_sequences=cap)
         for expansions in (1, 2, 4, 8, 10**6):
             found = bal.plan(
-                belief,
-                topology,
-                0,
-                unavailable=away,
-                limit=PlanLimit(expansions=expansions),
-                rng=np.random.default_rng(5),
+                PlanRequest(
+                    belief,
+                    topology,
+                    0,
+                    unavailable=away,
+                    limit=PlanLimit(expansions=expansions),
+                    rng=np.random.default_rng(5),
+                )
             )[0]
             truth = exhaustive.reported(0, found.horizon)  # clipped to what can be reached
             assert found.lower <= truth.max() + 1e-9

@@ -15,6 +15,7 @@ from gp_active_sensing.planning.bal.map_bounds import best_sets
 from gp_active_sensing.planning.bal.map_start import map_start
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tail import AlongRoute
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Budget, PlanLimit
@@ -179,12 +180,14 @@ def test_budgets_of_metres_are_kept(seed: int) -> None:
     limited = LimitedMapError(belief, topology, samples, end=budget.end)
     bal = map_error(horizon, samples, seed)
     found, _ = bal.plan(
-        belief,
-        topology,
-        at,
-        limit=PlanLimit(expansions=10**6),
-        rng=np.random.default_rng(5),
-        remaining=budget,
+        PlanRequest(
+            belief,
+            topology,
+            at,
+            limit=PlanLimit(expansions=10**6),
+            rng=np.random.default_rng(5),
+            remaining=budget,
+        )
     )
     left = (budget.readings, budget.metres)
     if found.waypoint is None:
@@ -301,14 +304,20 @@ def test_with_a_route_after_the_tree_the_value_is_that_of_the_rest(
     remaining = Budget(readings)
     bal = map_error(min(horizon, 2), samples, 1, tail="route")
     given = {"remaining": remaining, "limit": PlanLimit(expansions=10**6)}
-    route = Tour().plan(belief, topology, at, rng=np.random.default_rng(5), **given)[0].waypoints
+    route = (
+        Tour()
+        .plan(PlanRequest(belief, topology, at, rng=np.random.default_rng(5), **given))[0]
+        .waypoints
+    )
     follow = AlongRoute(topology, route, ~belief.observed, remaining)
 
     def after(at: int, read: tuple[int, ...]) -> tuple[int, ...]:
         left = remaining.minus(readings=len(read))
         return follow(at, frozenset(read), left)
 
-    found, state = bal.plan(belief, topology, at, rng=np.random.default_rng(5), **given)
+    found, state = bal.plan(
+        PlanRequest(belief, topology, at, rng=np.random.default_rng(5), **given)
+    )
     truth = ExhaustiveMapError(belief, topology, samples, follow=after).drops(at, found.horizon)
     assert found.lower == pytest.approx(truth.max(), abs=HAIR)
     assert found.upper == pytest.approx(truth.max(), abs=HAIR)
@@ -316,15 +325,17 @@ def test_with_a_route_after_the_tree_the_value_is_that_of_the_rest(
     assert truth[chosen] == pytest.approx(truth.max(), abs=HAIR)
     assert state["routes"][-1][0] == found.waypoint
     alone, _ = map_error(min(horizon, 2), samples, 1).plan(
-        belief, topology, at, rng=np.random.default_rng(5), **given
+        PlanRequest(belief, topology, at, rng=np.random.default_rng(5), **given)
     )
     assert found.lower >= alone.lower - HAIR, "more readings tell no less"
     for expansions in (1, 2, 5, 13):
         some, _ = bal.plan(
-            belief,
-            topology,
-            at,
-            rng=np.random.default_rng(5),
-            **given | {"limit": PlanLimit(expansions=expansions)},
+            PlanRequest(
+                belief,
+                topology,
+                at,
+                rng=np.random.default_rng(5),
+                **given | {"limit": PlanLimit(expansions=expansions)},
+            )
         )
         assert some.lower <= some.upper

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from tests.reference.direct_bayes import DirectBelief
 
@@ -76,7 +77,9 @@ def test_choices_are_those_of_plain_bayes(name: str, seed: int) -> None:
     state = None
     field = rng.normal(0, 1, n)
     for t in range(1, 16):
-        plan, state = policy.plan(belief, topology, None, rng=np.random.default_rng(t), state=state)
+        plan, state = policy.plan(
+            PlanRequest(belief, topology, None, rng=np.random.default_rng(t)), state
+        )
         scores = direct_scores(name, *direct_moments(direct, n), t)
         place = plan.waypoint
         assert place is not None

@@ -14,6 +14,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from lifecycle_msgs.msg import Transition
 
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
@@ -32,13 +33,13 @@ class Held:
         self._good = good
         self._held_after = held_after
 
-    def plan(self, *args: Any, clock: Any, **options: Any) -> Any:
+    def plan(self, request: PlanRequest, state: Any = None) -> Any:
         self.calls += 1
         if self.calls > self._held_after:
             self.held = True
-        while self.held and clock() < math.inf:  # the end of time is when it is given up
+        while self.held and request.clock() < math.inf:  # the end of time is when it is given up
             time.sleep(0.005)
-        return self._good.plan(*args, clock=clock, **options)
+        return self._good.plan(request, state)
 
 
 def prepared(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
 from tests.ros.conftest import wait_until
@@ -162,14 +163,14 @@ class Endless:
         self._good = good
         self._looks = looks
 
-    def plan(self, *args: Any, limit: Any, clock: Any, **options: Any) -> Any:
+    def plan(self, request: PlanRequest, state: Any = None) -> Any:
         self.calls += 1
         if self.calls > 1:
             self.begun.set()
-            until = clock() + limit.seconds
-            while self._looks and clock() < until:
+            until = request.clock() + request.limit.seconds
+            while self._looks and request.clock() < until:
                 time.sleep(0.001)
-        return self._good.plan(*args, limit=limit, clock=clock, **options)
+        return self._good.plan(request, state)
 
 
 @pytest.mark.parametrize("how", ["pause", "finish", "stop"])
@@ -275,10 +276,10 @@ def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:
     rig.loop.clock = time.monotonic
 
     class Long:
-        def plan(self, *_: Any, clock: Callable[[], float], **__: Any) -> Any:
-            until = clock() + 10.0 * LIMIT
+        def plan(self, request: PlanRequest, state: Any = None) -> Any:
+            until = request.clock() + 10.0 * LIMIT
             began.set()
-            while clock() < until:
+            while request.clock() < until:
                 time.sleep(0.001)
 
     rig.loop.policy = Long()  # type: ignore[assignment]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,9 +12,9 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.types import Budget, Cost, Plan, PlanLimit, Reading
+from gp_active_sensing.types import Budget, Cost, Plan, Reading
 
 Asked = list[tuple[str, tuple[Any, ...], tuple[int, ...]]]
 
@@ -32,36 +31,18 @@ class Listed:
     def _plan(self, place: int) -> Plan:
         return Plan((place,), 0.0, 1.0, 1, 0.0, deadline_hit=False, path=(place,), cost=Cost(1, 1))
 
-    def plan(
-        self,
-        belief: Any,
-        topology: Any,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        **rest: Any,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         done = 0 if state is None else state["done"]
-        self.asked.append(("one", (at,), tuple(pending)))
+        self.asked.append(("one", (request.at,), tuple(request.pending)))
         return self._plan(self.places[done]), {"done": done + 1}
 
     def plan_batch(
-        self,
-        belief: Any,
-        topology: Any,
-        at: Sequence[int | None],
-        *,
-        pending: Collection[int] = (),
-        state: PolicyState = None,
-        remaining: Sequence[Budget] = (),
-        **rest: Any,
+        self, request: BatchRequest, state: PolicyState = None
     ) -> tuple[list[Plan], PolicyState]:
+        at = request.at
         done = 0 if state is None else state["done"]
-        self.asked.append(("batch", tuple(at), tuple(pending)))
-        assert len(remaining) == len(at)
+        self.asked.append(("batch", tuple(at), tuple(request.pending)))
+        assert len(request.remaining) == len(at)
         plans = [self._plan(place) for place in self.places[done : done + len(at)]]
         return plans, {"done": done + len(at)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,13 @@ from gp_active_sensing.planning.bal.merge import MergedCandidates, joined
 from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, DecisionProblem
 from gp_active_sensing.planning.bal.search import SEARCHES
 from gp_active_sensing.planning.bal.tree import Block, Tree
-from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import (
+    Candidates,
+    PlanRequest,
+    PolicyState,
+    candidates,
+    no_plan,
+)
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
@@ -164,28 +169,18 @@ class Bal:
             msg = "tail: route is of objective: map_error; with entropy leave it at none"
             raise ConfigError(msg)
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
         Bounds are of the value of the N' readings ahead. When the limit leaves no time for the
         first bounds, the answer is the largest expected entropy, bounded as for N' = 1.
         """
+        belief, topology, at = request.belief, request.topology, request.at
+        pending, limit, remaining = request.pending, request.limit, request.remaining
+        unavailable, clock = request.unavailable, request.clock
         started = clock()
-        key = int(rng.integers(2**63))
-        options = choices(belief, topology, at, pending, unavailable, remaining)
+        key = int(request.rng.integers(2**63))
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
         deadline = None if limit.seconds is None else started + limit.seconds
@@ -197,7 +192,7 @@ class Bal:
         route = _Route.none(state)
         if self.tail == "route":
             given = {"pending": pending, "unavailable": unavailable, "remaining": remaining}
-            route = _Route.of(belief, topology, at, state, limit, rng, clock, given)
+            route = _Route.of(belief, topology, at, state, limit, request.rng, clock, given)
 
         # As published, draws are made with the whole belief.
         mass = self.mass if self.discretisation == "cells" else 1.0
@@ -414,14 +409,16 @@ class _Route:
 
         half = None if limit.seconds is None else 0.5 * limit.seconds
         plan, after = Tour().plan(
-            belief,
-            topology,
-            at,
-            state=state,
-            limit=PlanLimit(seconds=half, expansions=limit.expansions),
-            rng=rng,
-            clock=clock,
-            **given,
+            PlanRequest(
+                belief,
+                topology,
+                at,
+                limit=PlanLimit(seconds=half, expansions=limit.expansions),
+                rng=rng,
+                clock=clock,
+                **given,
+            ),
+            state,
         )
         return cls(plan.waypoints, after, plan.waypoint)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,17 +12,15 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.view import View, view_of
-from gp_active_sensing.planning.base import PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates_of, no_plan
 from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
     CandidateValue,
-    Clock,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
     Route,
 )
 from gp_active_sensing.util.ties import by_size, first_best, ties
@@ -74,37 +71,28 @@ class Bandit(ABC):
         """Return what is seen of a belief; see `view_of`."""
         return view_of(belief, locations, pending, stage=stage, sign=self.sign)
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
-        started = clock()
-        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
+        belief, topology, at = request.belief, request.topology, request.at
+        pending = request.pending
+        started = request.clock()
+        reach = reachable_goals(
+            belief, topology, at, pending, request.unavailable, request.remaining
+        )
         if reach.reason:
             return no_plan(reach.reason), state
         view = self.view(belief, reach.locations, pending, stage_of(state))
-        values = self.scores(view, belief, rng)
+        values = self.scores(view, belief, request.rng)
         best = best_of(values, reach.seconds)
         waypoints, route = self.way(
-            reach, best, belief, topology, at, pending, unavailable, remaining
+            reach, best, belief, topology, at, pending, request.unavailable, request.remaining
         )
         plan = Plan(
             waypoints=waypoints,
             lower=float(values[best]),
             upper=float(values[best]),
             expanded=1,
-            seconds=clock() - started,
+            seconds=request.clock() - started,
             deadline_hit=False,
             path=route.path,
             cost=route.cost,
@@ -190,7 +178,7 @@ def way_toward(
     straight = (goal,), reach.route(index)
     if len(straight[1].path) == 1:
         return straight
-    options = choices(belief, topology, at, pending, unavailable, remaining)
+    options = candidates_of(belief, topology, at, pending, unavailable, remaining)
     if not options.locations.size or goal in options.locations:
         return straight
     steps = options.locations

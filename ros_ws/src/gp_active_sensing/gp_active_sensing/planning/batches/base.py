@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,18 +17,16 @@ from gp_active_sensing.planning.bandits.base import (
     stage_of,
 )
 from gp_active_sensing.planning.bandits.view import View
-from gp_active_sensing.planning.base import PolicyState, no_plan
+from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState, no_plan
 from gp_active_sensing.planning.batches.assignment import assign
 from gp_active_sensing.planning.batches.confidence import Widths
 from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
-    Clock,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
 )
 
 __all__ = ["Batch", "Start"]
@@ -98,71 +95,49 @@ class Batch(Bandit):
         width = self.widths(view, belief)(view.stage, view.locations, view.std)
         return view.mean + width * view.std
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose one more member of the batch that `pending` is part of; see `Policy.plan`."""
-        plans, state = self.plan_batch(
-            belief,
-            topology,
-            [at],
-            pending=pending,
-            limit=limit,
-            rng=rng,
-            state=state,
-            remaining=[remaining],
-            unavailable=unavailable,
-            clock=clock,
+        together = BatchRequest(
+            request.belief,
+            request.topology,
+            [request.at],
+            rng=request.rng,
+            pending=request.pending,
+            limit=request.limit,
+            remaining=[request.remaining],
+            unavailable=request.unavailable,
+            clock=request.clock,
         )
+        plans, state = self.plan_batch(together, state)
         return plans[0], state
 
     def plan_batch(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: Sequence[int | None],
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Sequence[Budget] = (),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
+        self, request: BatchRequest, state: PolicyState = None
     ) -> tuple[list[Plan], PolicyState]:
         """Choose the next place of each of several probes, together.
 
         Args:
-            belief: what is known about the field.
-            topology: where probes may go.
-            at: where each stands; None = nowhere yet.
-            pending: waypoints of probes that are on their way.
-            limit: not needed, the choice is quick.
-            rng: source of randomness of this decision.
+            request: what is known and what is left; its limit is not needed, the choice is quick.
             state: what the previous call returned; None at the first.
-            remaining: of the budget that all of them draw on, as each of them sees it; () = none.
-            unavailable: places not to be chosen but not observed either.
-            clock: monotonic seconds.
 
         Returns:
             A plan for each probe, in order, without a waypoint where nothing is left for it; and
             the state.
         """
+        at, pending, clock = request.at, request.pending, request.clock
         started = clock()
-        budgets = list(remaining) or [Budget()] * len(at)
+        budgets = list(request.remaining) or [Budget()] * len(at)
         heading = _heading(state, pending)
-        asked = _Asked(self, belief, topology, tuple(pending), heading, unavailable, state, rng)
+        asked = _Asked(
+            self,
+            request.belief,
+            request.topology,
+            tuple(pending),
+            heading,
+            request.unavailable,
+            state,
+            request.rng,
+        )
         goals = asked.together(at, budgets)
         plans: list[Plan | None] = [None] * len(at)
         spent, taken = 0, list(asked.members)

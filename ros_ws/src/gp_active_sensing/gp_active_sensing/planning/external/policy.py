@@ -6,8 +6,6 @@ import logging
 import os
 import shlex
 import shutil
-import time
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +13,13 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, PlanningError
-from gp_active_sensing.planning.base import Candidates, PolicyState, choices, no_plan
+from gp_active_sensing.planning.base import (
+    Candidates,
+    PlanRequest,
+    PolicyState,
+    candidates,
+    no_plan,
+)
 from gp_active_sensing.planning.external.process import ProgramError, line_of
 from gp_active_sensing.planning.external.running import Running, end, running_of
 from gp_active_sensing.planning.external.words import (
@@ -25,7 +29,7 @@ from gp_active_sensing.planning.external.words import (
     understood,
 )
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
+from gp_active_sensing.types import Plan, PlanLimit
 from gp_active_sensing.util.ties import first_best
 
 __all__ = ["External"]
@@ -93,27 +97,16 @@ class External:
         """End the program; it is started again when something is asked."""
         end(self)
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
         The state is None, or how many decisions the program was asked for and failed.
         """
-        started = clock()
-        seed = int(rng.integers(2**31))
-        options = choices(belief, topology, at, pending, unavailable, remaining)
+        belief, topology, at = request.belief, request.topology, request.at
+        remaining = request.remaining
+        started = request.clock()
+        seed = int(request.rng.integers(2**31))
+        options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
         asked, failed = (0, 0) if state is None else (int(state["asked"]), int(state["failed"]))
@@ -128,8 +121,8 @@ class External:
                     number=asked,
                     seed=seed,
                     seconds=seconds,
-                    pending=pending,
-                    unavailable=unavailable,
+                    pending=request.pending,
+                    unavailable=request.unavailable,
                     remaining=remaining,
                 )
             )
@@ -142,7 +135,7 @@ class External:
                 topology,
                 lambda: line_of(map_words(topology)),
                 question,
-                self._seconds(limit),
+                self._seconds(request.limit),
                 self.start,
             )
             answer = understood(found, options, topology)
@@ -165,7 +158,7 @@ class External:
             lower=answer.value,
             upper=answer.value,
             expanded=1,
-            seconds=clock() - started,
+            seconds=request.clock() - started,
             deadline_hit=late,
             horizon=1 + len(route),
             reason=reason,

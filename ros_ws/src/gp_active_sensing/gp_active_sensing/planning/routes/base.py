@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.base import PolicyState, check_fit
+from gp_active_sensing.planning.base import PlanRequest, PolicyState
+from gp_active_sensing.planning.capabilities import check_fit
 from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, Budget, Clock, Plan, PlanLimit
+from gp_active_sensing.types import BoolArray, Budget, Plan, PlanLimit
 
 __all__ = ["Ask", "Laying", "RoutePolicy"]
 
@@ -78,21 +76,11 @@ class RoutePolicy(ABC):
     def lay(self, ask: Ask) -> Laying:
         """Return the route to follow."""
 
-    def plan(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        limit: PlanLimit = PlanLimit(),
-        rng: np.random.Generator,
-        state: PolicyState = None,
-        remaining: Budget = Budget(),
-        unavailable: Collection[int] = (),
-        clock: Clock = time.monotonic,
-    ) -> tuple[Plan, PolicyState]:
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""
+        belief, topology, at = request.belief, request.topology, request.at
+        pending, limit, remaining = request.pending, request.limit, request.remaining
+        unavailable, clock = request.unavailable, request.clock
         started = clock()
         check_fit(self, belief, topology)
         reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)

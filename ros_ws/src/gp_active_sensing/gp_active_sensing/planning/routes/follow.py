@@ -15,7 +15,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import Candidates, choices, no_plan
+from gp_active_sensing.planning.base import Candidates, candidates_of, no_plan
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
@@ -169,7 +169,7 @@ def nearest_plan(
         found = steps.toward(goal)
         if found is not None:
             return _plan(found, (), **fields)
-    options = choices(belief, topology, at, pending, unavailable, remaining)
+    options = candidates_of(belief, topology, at, pending, unavailable, remaining)
     if options.reason:
         return no_plan(options.reason)
     return _plan(_nearest_of(options), (), **fields)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import choices, no_plan
+from gp_active_sensing.planning.base import candidates_of, no_plan
 from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
@@ -138,11 +138,11 @@ class Belief:
 )
 def test_why_nothing_is_chosen(budget: Budget, more: str) -> None:
     Belief.observed = np.arange(10) == 0
-    found = choices(Belief(), LINE, 0, (), (), budget)  # type: ignore[arg-type]
+    found = candidates_of(Belief(), LINE, 0, (), (), budget)  # type: ignore[arg-type]
     assert found.reason == f"no reachable place is within the budget of metres or seconds{more}"
     assert not found.locations.size
     Belief.observed = np.ones(10, dtype=np.bool_)
-    found = choices(Belief(), LINE, 0, (), (), budget)  # type: ignore[arg-type]
+    found = candidates_of(Belief(), LINE, 0, (), (), budget)  # type: ignore[arg-type]
     assert "every reachable place is observed" in found.reason
 
 

@@ -10,6 +10,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.pending import joint_given_pending, marginals_given_pending
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
@@ -25,7 +26,9 @@ def line(count: int = 9, **options):
 
 def plan(policy: Bal, topology, belief, at=None, **options):
     options = {"limit": PlanLimit(expansions=10**5)} | options
-    return policy.plan(belief, topology, at, rng=np.random.default_rng(1), **options)[0]
+    return policy.plan(PlanRequest(belief, topology, at, rng=np.random.default_rng(1), **options))[
+        0
+    ]
 
 
 class Ticking:
@@ -82,7 +85,13 @@ def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
         belief = build_belief(prior, topology.features)
         belief.observe(30, 1.0)
         plan, _ = policy.plan(
-            belief, topology, None, limit=PlanLimit(expansions=400), rng=np.random.default_rng(1)
+            PlanRequest(
+                belief,
+                topology,
+                None,
+                limit=PlanLimit(expansions=400),
+                rng=np.random.default_rng(1),
+            )
         )
         found.append(plan)
     small, more, all_of_it = found
@@ -107,7 +116,9 @@ def test_one_reading_ahead_is_maximum_entropy() -> None:
     for place, value in ((0, 1.0), (4, -2.0), (5, 2.0)):
         belief.observe(place, value)
     rng = np.random.default_rng(0)
-    entropy, _ = build_policy({"name": "max_entropy"}).plan(belief, topology, None, rng=rng)
+    entropy, _ = build_policy({"name": "max_entropy"}).plan(
+        PlanRequest(belief, topology, None, rng=rng)
+    )
     bal = plan(Bal(horizon=1, mass=1.0), topology, belief)
     assert bal.waypoint == entropy.waypoint
     assert bal.lower == pytest.approx(entropy.lower, abs=1e-12)
@@ -162,7 +173,9 @@ def test_draws_depend_on_the_key_not_on_the_order_of_work() -> None:
     again = plan(bal["exhaustive"], topology, belief)
     assert full.candidates == again.candidates
     other = bal["exhaustive"].plan(
-        belief, topology, None, rng=np.random.default_rng(2), limit=PlanLimit(expansions=10**5)
+        PlanRequest(
+            belief, topology, None, rng=np.random.default_rng(2), limit=PlanLimit(expansions=10**5)
+        )
     )[0]
     assert other.candidates != full.candidates
 

@@ -24,6 +24,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.external import External, Program, ProgramError, process, running
 from gp_active_sensing.planning.external.running import ENOUGH, end, running_of
 from gp_active_sensing.sim import load_scenario
@@ -65,7 +66,7 @@ def ask_with_state(
     policy: External, topology: Topology, belief: Belief, **options: Any
 ) -> tuple[Plan, Any]:
     rng = np.random.default_rng(options.pop("seed", 3))
-    return policy.plan(belief, topology, options.pop("at", 7), rng=rng, **options)
+    return policy.plan(PlanRequest(belief, topology, options.pop("at", 7), rng=rng, **options))
 
 
 def alive(pid: int) -> bool:

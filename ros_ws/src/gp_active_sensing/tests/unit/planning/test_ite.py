@@ -18,6 +18,7 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.greedy import Apgd
 from gp_active_sensing.planning.independent_tests import Pair, PairTest, find_pairs, statistic
 from gp_active_sensing.planning.ite import ExplicitExploration
@@ -226,8 +227,8 @@ def test_the_rest_is_apgd_at_the_length_scale_found() -> None:
     kept = np.array(state["weights"])
     assert (kept > 0).sum() == 2, "both signals of one length-scale"
     remaining = {"remaining": Budget(readings=4), "rng": np.random.default_rng(0)}
-    found, after = ExplicitExploration().plan(belief, topology, 5, state=state, **remaining)
-    expected, _ = Apgd().plan(belief, topology, 5, state=state, **remaining)
+    found, after = ExplicitExploration().plan(PlanRequest(belief, topology, 5, **remaining), state)
+    expected, _ = Apgd().plan(PlanRequest(belief, topology, 5, **remaining), state)
     assert found.candidates == expected.candidates
     assert after == state
 
@@ -263,7 +264,9 @@ def test_while_others_are_on_their_way_it_takes_a_reading_by_apgd() -> None:
     options = {"rng": np.random.default_rng(0), "remaining": Budget(readings=8)}
     policy, state, pending = ExplicitExploration(share=0.5), None, []
     for _ in range(4):
-        plan, state = policy.plan(belief, topology, None, state=state, pending=pending, **options)
+        plan, state = policy.plan(
+            PlanRequest(belief, topology, None, pending=pending, **options), state
+        )
         pending.append(plan.waypoint)
     assert len(set(pending)) == 4
     assert len(state["pairs"]) == 1
@@ -271,18 +274,22 @@ def test_while_others_are_on_their_way_it_takes_a_reading_by_apgd() -> None:
     assert set(pending[:2]) == {pair[0], pair[1]}, "the test under way waits for its readings"
     for place in pending:
         belief.observe(place, 20.0)
-    _, after = policy.plan(belief, topology, None, state=state, **options)
+    _, after = policy.plan(PlanRequest(belief, topology, None, **options), state)
     assert "weights" in after or after["pairs"] != state["pairs"]
 
 
 def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
     topology, belief = world(30)
     _, state = ExplicitExploration().plan(
-        belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=3)
+        PlanRequest(
+            belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=3)
+        )
     )
     np.testing.assert_allclose(state["weights"], belief.weights)
     _, state = ExplicitExploration(share=0.0).plan(
-        belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=30)
+        PlanRequest(
+            belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=30)
+        )
     )
     np.testing.assert_allclose(state["weights"], belief.weights)
 
@@ -290,7 +297,9 @@ def test_a_share_too_small_for_a_pair_leaves_the_belief_as_it_is() -> None:
 def test_length_scales_without_weight_are_not_searched() -> None:
     topology, belief = world(30, weights=(0.0, 1.0, 0.0))
     _, state = ExplicitExploration().plan(
-        belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=20)
+        PlanRequest(
+            belief, topology, None, rng=np.random.default_rng(0), remaining=Budget(readings=20)
+        )
     )
     assert state["weights"] == [0.0, 1.0, 0.0]
 
@@ -347,7 +356,9 @@ def test_a_length_scale_for_each_feature_is_refused() -> None:
     with pytest.raises(PlanningError, match="one for each feature"):
         SensingLoop(topology, belief, ExplicitExploration())
     with pytest.raises(PlanningError, match="one for each feature"):
-        ExplicitExploration().plan(belief, topology, None, rng=np.random.default_rng(0))
+        ExplicitExploration().plan(
+            PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
+        )
 
 
 def test_on_roads_the_command_line_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:

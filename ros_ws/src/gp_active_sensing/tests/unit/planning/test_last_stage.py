@@ -14,6 +14,7 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.search import exhaustive
 from gp_active_sensing.planning.bal.tree import Tree
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import PlanLimit
@@ -83,7 +84,9 @@ def test_a_free_choice_among_many_closes_at_once() -> None:
     for bounds in ("tight", "chain"):
         bal = Bal(horizon=2, samples=5, alpha=0.05, bounds=bounds)
         limit = PlanLimit(expansions=2000)
-        plan, _ = bal.plan(belief, topology, None, limit=limit, rng=np.random.default_rng(0))
+        plan, _ = bal.plan(
+            PlanRequest(belief, topology, None, limit=limit, rng=np.random.default_rng(0))
+        )
         assert not plan.deadline_hit
         expanded[bounds] = plan.expanded
     assert expanded["tight"] < 0.1 * expanded["chain"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import crosses
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.capabilities import crosses
 from gp_active_sensing.planning.lawnmower import Lawnmower
 from gp_active_sensing.topology import MapConfig, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
@@ -116,14 +117,16 @@ def test_a_limit_is_kept_and_said() -> None:
     rng = np.random.default_rng(0)
     budget = Budget(metres=60.0)
     for limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0)):
-        plan, _ = Lawnmower().plan(belief, grid, 0, rng=rng, remaining=budget, limit=limit)
+        plan, _ = Lawnmower().plan(
+            PlanRequest(belief, grid, 0, rng=rng, remaining=budget, limit=limit)
+        )
         assert plan.waypoint is not None
         assert plan.deadline_hit
         assert plan.expanded == 1
-    plan, state = Lawnmower().plan(belief, grid, 0, rng=rng, remaining=budget)
+    plan, state = Lawnmower().plan(PlanRequest(belief, grid, 0, rng=rng, remaining=budget))
     assert not plan.deadline_hit
     assert plan.expanded > 10
-    plan, _ = Lawnmower().plan(belief, grid, 0, rng=rng, remaining=budget, state=state)
+    plan, _ = Lawnmower().plan(PlanRequest(belief, grid, 0, rng=rng, remaining=budget), state)
     assert plan.expanded == 1
 
 

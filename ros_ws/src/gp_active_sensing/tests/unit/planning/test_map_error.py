@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.map_error import (
     MapError,
     map_error_gains,
@@ -140,7 +141,7 @@ def test_a_wide_beam_finds_the_best_sequence(horizon: int, seed: int) -> None:
     belief = believed(topology, rng, readings=2)
     at = int(np.flatnonzero(belief.observed)[0])
     policy = build_policy({"name": "integrated_variance", "horizon": horizon, "beam": 1000})
-    plan, _ = policy.plan(belief, topology, at, rng=rng)
+    plan, _ = policy.plan(PlanRequest(belief, topology, at, rng=rng))
     field = map_error_of(belief, topology, np.flatnonzero(~belief.observed))
     assert plan.lower == pytest.approx(
         best_sequence(field, topology, at, belief.observed, horizon), rel=1e-8
@@ -156,7 +157,7 @@ def on_the_ring(name: str) -> int:
     policy, at, found = build_policy({"name": name}), 40, 0
     for _ in range(16):
         belief.observe(at, 0.0)
-        plan, _ = policy.plan(belief, topology, at, rng=np.random.default_rng(0))
+        plan, _ = policy.plan(PlanRequest(belief, topology, at, rng=np.random.default_rng(0)))
         at = plan.waypoint
         found += bool({0.0, topology.positions.max()} & set(topology.positions[at].tolist()))
     return found
@@ -176,7 +177,7 @@ def test_weights_of_places_move_the_choice() -> None:
     )
     belief.observe(80, 0.0)
     plan, _ = build_policy({"name": "integrated_variance"}).plan(
-        belief, topology, 80, rng=np.random.default_rng(0)
+        PlanRequest(belief, topology, 80, rng=np.random.default_rng(0))
     )
     assert topology.positions[plan.waypoint][0] < 3.0
 
@@ -186,12 +187,14 @@ def test_limits_cut_the_look_ahead_and_are_said() -> None:
     belief = believed(topology, np.random.default_rng(3))
     policy = build_policy({"name": "integrated_variance", "horizon": 4})
     plan, _ = policy.plan(
-        belief, topology, 0, rng=np.random.default_rng(0), limit=PlanLimit(expansions=3)
+        PlanRequest(
+            belief, topology, 0, rng=np.random.default_rng(0), limit=PlanLimit(expansions=3)
+        )
     )
     assert plan.deadline_hit
     assert plan.expanded == 3
     plan, _ = policy.plan(
-        belief, topology, 0, rng=np.random.default_rng(0), remaining=Budget(readings=2)
+        PlanRequest(belief, topology, 0, rng=np.random.default_rng(0), remaining=Budget(readings=2))
     )
     assert len(plan.waypoints) == 2
     assert not plan.deadline_hit

@@ -7,6 +7,7 @@ import pytest
 
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.merge import MergedCandidates, joined
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit
@@ -114,7 +115,7 @@ def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
     assert len(loop.belief.weights) == 28
     plans = [
         Bal(horizon=3, alpha=0.01, mass=1.0, candidates=count).plan(
-            loop.belief, world.topology, at, rng=np.random.default_rng(0)
+            PlanRequest(loop.belief, world.topology, at, rng=np.random.default_rng(0))
         )[0]
         for count in (10, 28)
     ]
@@ -128,7 +129,7 @@ def test_a_belief_of_few_candidates_is_planned_with_as_it_is() -> None:
     belief = build_loop(scenario, world.topology).belief
     plans = [
         Bal(horizon=2, candidates=count).plan(
-            belief, world.topology, None, rng=np.random.default_rng(0)
+            PlanRequest(belief, world.topology, None, rng=np.random.default_rng(0))
         )[0]
         for count in (7, 1000)
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.base import revisits
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.capabilities import revisits
 from gp_active_sensing.planning.routes.distances import Apart
 from gp_active_sensing.planning.routes.far_points import FarPoints
 from gp_active_sensing.planning.spread import Spread
@@ -99,7 +100,9 @@ def test_the_set_fits_as_it_is_laid(name: str) -> None:
     topology = MAPS[name]
     remaining = Budget(metres=60.0 * UNIT[name], end=0)
     plan, state = Spread().plan(
-        plain_belief(topology), topology, 0, rng=np.random.default_rng(0), remaining=remaining
+        PlanRequest(
+            plain_belief(topology), topology, 0, rng=np.random.default_rng(0), remaining=remaining
+        )
     )
     assert BudgetConstraint(topology, remaining).allows(plan.path[-1], plan.cost)
     found = drive(Spread(), topology, remaining, [0], limit=PlanLimit())
@@ -110,11 +113,9 @@ def test_the_set_fits_as_it_is_laid(name: str) -> None:
 
 def test_as_many_places_as_readings_where_any_place_may_be_next() -> None:
     plan, state = Spread().plan(
-        plain_belief(FREE),
-        FREE,
-        0,
-        rng=np.random.default_rng(0),
-        remaining=Budget(readings=17),
+        PlanRequest(
+            plain_belief(FREE), FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=17)
+        )
     )
     assert len(state["route"]) == 17
     assert plan.waypoints == tuple(state["route"])
@@ -131,7 +132,7 @@ def test_what_is_known_counts_as_covered() -> None:
     for place in range(60):  # the lower half
         belief.observe(place, 0.0)
     _, state = Spread().plan(
-        belief, FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=6)
+        PlanRequest(belief, FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=6))
     )
     assert min(FREE.positions[state["route"], 1]) >= 12.0
 
@@ -167,19 +168,21 @@ def test_a_limit_is_kept_and_said() -> None:
     belief, rng = plain_belief(LAKE), np.random.default_rng(0)
     for limit in (PlanLimit(expansions=0), PlanLimit(seconds=0.0), PlanLimit(expansions=9)):
         plan, _ = Spread().plan(
-            belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0), limit=limit
+            PlanRequest(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0), limit=limit)
         )
         assert plan.waypoint is not None
         assert plan.deadline_hit
         assert plan.expanded <= max(limit.expansions or 1, 1)
-    plan, _ = Spread().plan(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0))
+    plan, _ = Spread().plan(PlanRequest(belief, LAKE, 30, rng=rng, remaining=Budget(metres=50.0)))
     assert not plan.deadline_hit
     assert not revisits(Spread())
 
 
 def test_the_order_is_short() -> None:
     _, state = Spread().plan(
-        plain_belief(FREE), FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=30)
+        PlanRequest(
+            plain_belief(FREE), FREE, 0, rng=np.random.default_rng(0), remaining=Budget(readings=30)
+        )
     )
     x = FREE.positions[state["route"]]
     length = float(np.hypot(*np.diff(x, axis=0).T).sum())

@@ -13,6 +13,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.tail import AlongRoute
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
 
@@ -62,11 +63,11 @@ def test_a_far_side_draws_the_first_move() -> None:
     rng = np.random.default_rng(0)
     given = {"limit": PlanLimit(expansions=1000), "remaining": Budget(metres=16.0)}
     bal = Bal(objective="map_error", horizon=2, tail="route", alpha=0.0)
-    plan, _ = bal.plan(belief, topology, 8, rng=rng, **given)
+    plan, _ = bal.plan(PlanRequest(belief, topology, 8, rng=rng, **given))
     assert plan.waypoint == 9, "sixteen metres lead to the far end on this side"
     assert plan.waypoints == tuple(range(9, 25))
     short, _ = Bal(objective="map_error", horizon=2, alpha=0.0).plan(
-        belief, topology, 8, rng=rng, **given
+        PlanRequest(belief, topology, 8, rng=rng, **given)
     )
     assert plan.lower > short.upper
 
@@ -91,13 +92,15 @@ def test_a_time_limit_that_ends_while_the_answer_is_made_is_no_error() -> None:
     for looks in range(0, 600, 7):
         ticks = itertools.count()
         plan, _ = bal.plan(
-            belief,
-            topology,
-            0,
-            rng=np.random.default_rng(0),
-            limit=PlanLimit(seconds=float(looks)),
-            remaining=Budget(12),
-            clock=lambda ticks=ticks: float(next(ticks)),
+            PlanRequest(
+                belief,
+                topology,
+                0,
+                rng=np.random.default_rng(0),
+                limit=PlanLimit(seconds=float(looks)),
+                remaining=Budget(12),
+                clock=lambda ticks=ticks: float(next(ticks)),
+            )
         )
         assert plan.waypoint in (1, 5)
         assert plan.lower <= plan.upper

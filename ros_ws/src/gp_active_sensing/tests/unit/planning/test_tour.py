@@ -10,6 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 from tests.unit.planning.test_map_error import believed, grid
@@ -70,7 +71,7 @@ def test_the_plan_shows_the_whole_route_and_the_next_stage_goes_on_with_it() -> 
     truth = field_on(topology, 0)
     for _ in range(12):
         plan, state = policy.plan(
-            belief, topology, at, rng=np.random.default_rng(0), state=state, remaining=budget
+            PlanRequest(belief, topology, at, rng=np.random.default_rng(0), remaining=budget), state
         )
         state = json.loads(json.dumps(state))
         if before:
@@ -95,13 +96,15 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
     while left > 0:
         for probe, other in (("a", "b"), ("b", "a")):
             plan, state = policy.plan(
-                belief,
-                topology,
-                at[probe],
-                rng=np.random.default_rng(0),
-                state=state,
-                pending=[goals[other]] if other in goals else [],
-                remaining=Budget(readings=left),
+                PlanRequest(
+                    belief,
+                    topology,
+                    at[probe],
+                    rng=np.random.default_rng(0),
+                    pending=[goals[other]] if other in goals else [],
+                    remaining=Budget(readings=left),
+                ),
+                state,
             )
             assert plan.waypoint is not None
             goals[probe] = plan.waypoint
@@ -124,12 +127,14 @@ def test_without_time_it_still_goes_somewhere_and_says_so(limit: PlanLimit) -> N
     topology = grid(8, 8)
     belief = believed(topology, np.random.default_rng(0))
     plan, _ = build_policy({"name": "tour"}).plan(
-        belief,
-        topology,
-        3,
-        rng=np.random.default_rng(0),
-        limit=limit,
-        remaining=Budget(metres=30.0),
+        PlanRequest(
+            belief,
+            topology,
+            3,
+            rng=np.random.default_rng(0),
+            limit=limit,
+            remaining=Budget(metres=30.0),
+        )
     )
     assert plan.waypoint is not None
     assert plan.deadline_hit
@@ -163,25 +168,29 @@ def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None
     expanded = []
     for seconds in (0.0, 0.1, 0.4, 1e9, None):
         plan, state = policy.plan(
-            belief,
-            topology,
-            3,
-            rng=np.random.default_rng(0),
-            limit=PlanLimit(seconds=seconds),
-            remaining=budget,
-            clock=Ticking(0.01),
+            PlanRequest(
+                belief,
+                topology,
+                3,
+                rng=np.random.default_rng(0),
+                limit=PlanLimit(seconds=seconds),
+                remaining=budget,
+                clock=Ticking(0.01),
+            )
         )
         expanded.append(plan.expanded)
         assert plan.deadline_hit == (seconds is not None and seconds < 1.0)
         after, _ = policy.plan(
-            belief,
-            topology,
-            3,
-            rng=np.random.default_rng(0),
-            limit=PlanLimit(seconds=0.0),
-            remaining=budget,
-            state=state,
-            clock=Ticking(0.01),
+            PlanRequest(
+                belief,
+                topology,
+                3,
+                rng=np.random.default_rng(0),
+                limit=PlanLimit(seconds=0.0),
+                remaining=budget,
+                clock=Ticking(0.01),
+            ),
+            state,
         )
         assert after.waypoint is not None
     assert expanded[0] < expanded[1] < expanded[2] < expanded[3] == expanded[4]
@@ -196,13 +205,15 @@ def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:
     lengths = []
     for seconds in (0.0, 0.2, None):
         plan, _ = build_policy({"name": "tour", "trials": 0}).plan(
-            belief,
-            topology,
-            5,
-            rng=np.random.default_rng(0),
-            limit=PlanLimit(seconds=seconds),
-            remaining=Budget(metres=12_000.0),
-            clock=Ticking(0.03),
+            PlanRequest(
+                belief,
+                topology,
+                5,
+                rng=np.random.default_rng(0),
+                limit=PlanLimit(seconds=seconds),
+                remaining=Budget(metres=12_000.0),
+                clock=Ticking(0.03),
+            )
         )
         lengths.append(plan.upper)
     assert lengths[0] < lengths[1] <= lengths[2] * 1.02

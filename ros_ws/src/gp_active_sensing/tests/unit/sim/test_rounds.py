@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experiments import run_trial
+from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
 from gp_active_sensing.sim.rounds import Rounds
 from gp_active_sensing.types import Reading
@@ -57,11 +58,10 @@ def test_the_goals_of_a_round_are_the_joint_choice() -> None:
     rounds.round()
     belief, at = rounds.loop.belief.copy(), [member.probe.at for member in rounds.members]
     plans, _ = rounds.loop.policy.plan_batch(  # type: ignore[attr-defined]
-        belief,
-        rounds.world.topology,
-        at,
-        rng=np.random.default_rng([0, rounds.loop.decisions]),
-        state=rounds.loop.policy_state,
+        BatchRequest(
+            belief, rounds.world.topology, at, rng=np.random.default_rng([0, rounds.loop.decisions])
+        ),
+        rounds.loop.policy_state,
     )
     records = rounds.round()
     assert [record["location"] for record in records] == [plan.waypoint for plan in plans]

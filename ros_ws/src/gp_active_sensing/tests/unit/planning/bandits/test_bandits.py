@@ -13,6 +13,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES
 from gp_active_sensing.planning.bandits.view import view_of
+from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
 
@@ -26,7 +27,7 @@ def belief_of(topology: Topology, **keys: Any) -> Belief:
 
 def decide(belief: Belief, topology: Topology, state: Any = None, **mapping: Any) -> Plan:
     policy = build_policy(mapping)
-    return policy.plan(belief, topology, None, rng=np.random.default_rng(0), state=state)[0]
+    return policy.plan(PlanRequest(belief, topology, None, rng=np.random.default_rng(0)), state)[0]
 
 
 def peaked(minimise: bool = False) -> tuple[Topology, Belief]:
@@ -70,16 +71,12 @@ def test_the_stage_is_counted_and_survives() -> None:
     belief, state = belief_of(line), None
     for stage in (1, 2, 3):
         plan, state = policy.plan(
-            belief, line, None, rng=np.random.default_rng(0), state=state, remaining=Budget()
+            PlanRequest(belief, line, None, rng=np.random.default_rng(0), remaining=Budget()), state
         )
         assert state == {"stage": stage}
     plan, after = policy.plan(
-        belief,
-        line,
-        None,
-        rng=np.random.default_rng(0),
-        state=state,
-        remaining=Budget(readings=0),
+        PlanRequest(belief, line, None, rng=np.random.default_rng(0), remaining=Budget(readings=0)),
+        state,
     )
     assert after == state, "no decision was taken"
     assert not plan.waypoints
@@ -105,7 +102,7 @@ def test_before_the_first_reading_it_is_the_place_where_the_probe_stands(name: s
     policy = build_policy({"name": name})
     # With a known mean all places are alike to the last bit.
     belief = belief_of(line, mean_std=0.0, length_scales=(2.0,))
-    plan, _ = policy.plan(belief, line, 317, rng=np.random.default_rng(0))
+    plan, _ = policy.plan(PlanRequest(belief, line, 317, rng=np.random.default_rng(0)))
     assert plan.waypoint == 317
     assert plan.cost == (0.0, 0.0)
     assert 317 in {c.location for c in plan.candidates}
@@ -172,11 +169,13 @@ def test_the_way_leads_to_the_goal_or_to_the_step_nearest_in_information() -> No
     belief.observe(34, 9.0)  # the hot corner
     policy = build_policy({"name": "mean_only"})
     rng = np.random.default_rng(0)
-    straight, _ = policy.plan(belief, grid, 0, rng=rng)
+    straight, _ = policy.plan(PlanRequest(belief, grid, 0, rng=rng))
     assert straight.waypoints == (34,)
     assert straight.path[-1] == 34
     assert len(straight.path) == 9
-    step, _ = build_policy({"name": "mean_only", "toward": "step"}).plan(belief, grid, 0, rng=rng)
+    step, _ = build_policy({"name": "mean_only", "toward": "step"}).plan(
+        PlanRequest(belief, grid, 0, rng=rng)
+    )
     assert step.waypoints[1] == 34
     assert step.path == (step.waypoints[0],)
     C = belief.joint(np.arange(36)).covariance[0]
@@ -190,7 +189,7 @@ def test_a_step_to_a_goal_that_is_next_or_unreachable_by_new_places_is_the_goal(
     for place, value in enumerate((0.0, 1.0, 2.0, 8.0)):
         belief.observe(place, value)
     policy = build_policy({"name": "mean_only", "toward": "step"})
-    plan, _ = policy.plan(belief, line, 0, rng=np.random.default_rng(0))
+    plan, _ = policy.plan(PlanRequest(belief, line, 0, rng=np.random.default_rng(0)))
     assert plan.waypoints == (3,)
     assert plan.path == (1, 2, 3)
 
@@ -309,7 +308,7 @@ def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too
     rng = np.random.default_rng(1)
     chosen = np.zeros(3)
     for _ in range(3000):
-        plan, _ = policy.plan(belief, line, None, rng=rng)
+        plan, _ = policy.plan(PlanRequest(belief, line, None, rng=rng))
         chosen[plan.waypoint] += 1
     # Places are chosen as often as they are the highest of the posterior.
     x = np.arange(3.0)
@@ -322,7 +321,7 @@ def test_thompson_draws_from_the_posterior_and_from_the_best_where_there_are_too
     assert (np.abs(chosen / 3000 - expected) < 4.5 * error).all()
     # Only the one with the largest mean plus 3 deviations is drawn: the end that is known less.
     few = build_policy({"name": "thompson", "joint": 1})
-    plan, _ = few.plan(belief, line, None, rng=rng)
+    plan, _ = few.plan(PlanRequest(belief, line, None, rng=rng))
     view = view_of(belief, np.arange(3))
     assert plan.waypoint == int(np.argmax(view.mean + 3 * view.std))
 

@@ -13,7 +13,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.base import READINGS_SPENT
+from gp_active_sensing.planning.base import READINGS_SPENT, BatchRequest, PlanRequest
 from gp_active_sensing.planning.reachability import NOTHING_IN_REACH
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading
@@ -33,7 +33,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def together(name: str, belief, topology: Topology, at, **options) -> list[Plan]:  # type: ignore[no-untyped-def]
     options = {"rng": np.random.default_rng(0)} | options
-    return batch(name, **options.pop("keys", {})).plan_batch(belief, topology, at, **options)[0]
+    return batch(name, **options.pop("keys", {})).plan_batch(
+        BatchRequest(belief, topology, at, **options)
+    )[0]
 
 
 def goals(plans: list[Plan]) -> list[int | None]:
@@ -72,7 +74,7 @@ def test_one_at_a_time_is_the_same_batch(name: str) -> None:
     state = None
     for _ in range(5):
         plan, state = policy.plan(
-            belief, topology, 0, pending=pending, rng=np.random.default_rng(0), state=state
+            PlanRequest(belief, topology, 0, pending=pending, rng=np.random.default_rng(0)), state
         )
         state = json.loads(json.dumps(state))
         pending.append(plan.waypoint)  # type: ignore[arg-type]
@@ -91,12 +93,8 @@ def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
     counts = np.zeros(12)
     for seed in range(400):
         plan, _ = policy.plan(
-            belief,
-            topology,
-            0,
-            pending=[lead],
-            rng=np.random.default_rng(seed),
-            state={"stage": 1, "lead": lead},
+            PlanRequest(belief, topology, 0, pending=[lead], rng=np.random.default_rng(seed)),
+            {"stage": 1, "lead": lead},
         )
         counts[plan.waypoint] += 1
     told = belief.copy()
@@ -114,19 +112,21 @@ def test_one_probe_searches_while_the_others_explore(name: str) -> None:
     topology = scattered()
     belief = believe(topology)
     policy = batch(name)
-    first, state = policy.plan(belief, topology, 0, rng=np.random.default_rng(0))
+    first, state = policy.plan(PlanRequest(belief, topology, 0, rng=np.random.default_rng(0)))
     assert state["lead"] == first.waypoint
     second, state = policy.plan(
-        belief, topology, 1, pending=first.waypoints, rng=np.random.default_rng(0), state=state
+        PlanRequest(belief, topology, 1, pending=first.waypoints, rng=np.random.default_rng(0)),
+        state,
     )
     assert state["lead"] == first.waypoint
     belief.observe(first.waypoint, 0.0)  # the first arrives
     third, state = policy.plan(
-        belief, topology, 2, pending=second.waypoints, rng=np.random.default_rng(0), state=state
+        PlanRequest(belief, topology, 2, pending=second.waypoints, rng=np.random.default_rng(0)),
+        state,
     )
     assert state["lead"] == third.waypoint
     alone, _ = policy.plan(
-        belief, topology, 2, rng=np.random.default_rng(0), unavailable=second.waypoints
+        PlanRequest(belief, topology, 2, rng=np.random.default_rng(0), unavailable=second.waypoints)
     )
     assert third.waypoint == alone.waypoint
 
@@ -294,14 +294,16 @@ def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
     state = None
     for at in (0, 13, 182):
         plan, state = policy.plan(
-            belief, topology, at, pending=pending, rng=np.random.default_rng(0), state=state
+            PlanRequest(belief, topology, at, pending=pending, rng=np.random.default_rng(0)), state
         )
         state = json.loads(json.dumps(state))
         goals.append(plan.waypoints[-1])
         pending.append(plan.waypoints[0])
     assert len(set(goals)) == 3
     assert state["lead"] == goals[0]
-    at_once, _ = policy.plan_batch(belief, topology, (0, 13, 182), rng=np.random.default_rng(0))
+    at_once, _ = policy.plan_batch(
+        BatchRequest(belief, topology, (0, 13, 182), rng=np.random.default_rng(0))
+    )
     assert len({plan.waypoints[-1] for plan in at_once}) == 3
     assert goals[0] in {plan.waypoints[-1] for plan in at_once}
 
@@ -310,6 +312,8 @@ def test_a_probe_without_readings_left_gets_nothing_and_the_others_theirs() -> N
     topology = scattered()
     budgets = [Budget(readings=0), Budget(readings=3)]
     plans, _ = batch("ucb_dpp_max").plan_batch(
-        believe(topology), topology, (0, 1), rng=np.random.default_rng(0), remaining=budgets
+        BatchRequest(
+            believe(topology), topology, (0, 1), rng=np.random.default_rng(0), remaining=budgets
+        )
     )
     assert [bool(plan.waypoints) for plan in plans] == [False, True]

@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.schedule import Schedule, finite_beta
+from gp_active_sensing.planning.base import BatchRequest, PlanRequest
 from gp_active_sensing.planning.batches.region_kernel import RegionKernel
 from gp_active_sensing.planning.batches.relevance import region_of, relevance_region
 from tests.unit.planning.batches.worlds import batch, believe, scattered, start_of
@@ -144,7 +145,7 @@ def test_est_dpp_max_begins_where_est_goes() -> None:
     belief = believe(topology)
     rng = np.random.default_rng(0)
     for name, single in (("est_dpp_max", "est"), ("ucb_dpp_max", "gp_ucb")):
-        alone, _ = build_policy({"name": single}).plan(belief, topology, None, rng=rng)
+        alone, _ = build_policy({"name": single}).plan(PlanRequest(belief, topology, None, rng=rng))
         policy = batch(name)
         first = policy.choose(start_of(policy, belief, topology), 3, rng)[0]
         assert first == alone.waypoint
@@ -183,7 +184,7 @@ def in_rounds(name: str, rounds: int, size: int, **keys: float):  # type: ignore
     for number in range(rounds):
         known = belief.copy()
         plans, state = batch(name, **keys).plan_batch(
-            belief, topology, [0] * size, rng=np.random.default_rng(number), state=state
+            BatchRequest(belief, topology, [0] * size, rng=np.random.default_rng(number)), state
         )
         state = json.loads(json.dumps(state))
         for plan in plans:
@@ -229,7 +230,7 @@ def test_a_round_begins_with_each_lead_where_probes_wait_one_at_a_time() -> None
     state, pending, rounds = None, [], []
     for _ in range(9):
         plan, state = policy.plan(
-            belief, topology, 0, pending=pending, rng=np.random.default_rng(0), state=state
+            PlanRequest(belief, topology, 0, pending=pending, rng=np.random.default_rng(0)), state
         )
         rounds.append(state["round"])
         pending.append(plan.waypoint)
@@ -244,11 +245,7 @@ def test_a_state_of_before_rounds_were_counted_has_its_decisions_for_them() -> N
     belief = believe(topology)
     for lead, expected in ((7, 12), (8, 13)):
         _, state = batch("ucb_dpp_max").plan(
-            belief,
-            topology,
-            0,
-            pending=[7],
-            rng=np.random.default_rng(0),
-            state={"stage": 12, "lead": lead},
+            PlanRequest(belief, topology, 0, pending=[7], rng=np.random.default_rng(0)),
+            {"stage": 12, "lead": lead},
         )
         assert state["round"] == expected

@@ -12,7 +12,7 @@ from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.planning.capabilities import drift_of
 from gp_active_sensing.planning.nonstationary.base import recommended_share, recommended_window
 from gp_active_sensing.planning.nonstationary.tv_gp_ucb import TvGpUcb
 from gp_active_sensing.topology import MapConfig, build_topology

@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.view import view_of
-from gp_active_sensing.planning.base import drift_of
+from gp_active_sensing.planning.capabilities import drift_of
 from gp_active_sensing.planning.nonstationary.queries import query_number, spread_places
 from gp_active_sensing.planning.nonstationary.sparq_gp_ucb import SparqGpUcb, sparq_beta
 from gp_active_sensing.topology import MapConfig, build_topology
