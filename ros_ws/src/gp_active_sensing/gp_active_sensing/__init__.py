@@ -1,9 +1,52 @@
 """Active sensing with Gaussian processes: choose the next place to measure.
 
-Importing this package loads neither ROS nor torch nor a plotting library; import the part that is
-needed, for example ``from gp_active_sensing.loop import SensingLoop``.
+``import gp_active_sensing as gas`` offers what a script needs. Each name is imported when it is
+first asked for: importing the package loads neither ROS nor torch nor a plotting library.
 """
 
-__all__ = ["__version__"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gp_active_sensing.util.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
+    from gp_active_sensing.loop import SensingLoop
+    from gp_active_sensing.planning import build_policy
+    from gp_active_sensing.sim import load_scenario, run_scenario
+    from gp_active_sensing.topology import MapConfig, build_topology, load_roads, make_grid
+    from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
+
+__all__ = [
+    "Belief",
+    "BeliefConfig",
+    "Budget",
+    "MapConfig",
+    "Plan",
+    "PlanLimit",
+    "Reading",
+    "SensingLoop",
+    "__version__",
+    "belief_on",
+    "build_policy",
+    "build_topology",
+    "load_roads",
+    "load_scenario",
+    "make_grid",
+    "run_scenario",
+]
 
 __version__ = "0.1.0"
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "belief": ("Belief", "BeliefConfig", "belief_on"),
+        "loop": ("SensingLoop",),
+        "planning": ("build_policy",),
+        "sim": ("load_scenario", "run_scenario"),
+        "topology": ("MapConfig", "build_topology", "load_roads", "make_grid"),
+        "types": ("Budget", "Plan", "PlanLimit", "Reading"),
+    },
+)

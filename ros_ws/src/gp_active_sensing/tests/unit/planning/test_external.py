@@ -66,7 +66,8 @@ def ask_with_state(
     policy: External, topology: Topology, belief: Belief, **options: Any
 ) -> tuple[Plan, Any]:
     rng = np.random.default_rng(options.pop("seed", 3))
-    return policy.plan(PlanRequest(belief, topology, options.pop("at", 7), rng=rng, **options))
+    at, state = options.pop("at", 7), options.pop("state", None)
+    return policy.plan(PlanRequest(belief, topology, at, rng=rng, **options), state)
 
 
 def alive(pid: int) -> bool:
