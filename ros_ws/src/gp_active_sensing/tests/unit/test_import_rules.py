@@ -52,10 +52,10 @@ HEAVY += ("pyproj", "shapely", "networkx", "libsumo", "traci")
 
 
 TORCH = {ROOT / "learning" / "model.py"} | {
-    ROOT / "learning" / "vbks" / f"{name}.py"
+    ROOT / "learning" / "kernel_selection" / f"{name}.py"
     for name in (
         *("covariances", "exact", "gpytorch_kernels", "local_elbo", "optimiser"),
-        *("plateau", "population", "starts", "state", "svgp", "training"),
+        *("schedule", "restarts", "starts", "state", "svgp", "training"),
     )
 }
 """What imports torch as it is imported; it is imported inside a function."""
