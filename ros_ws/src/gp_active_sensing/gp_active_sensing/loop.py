@@ -260,7 +260,7 @@ class SensingLoop(Observations):
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return how many readings are left for a probe; None = any number.
 
-        Each of the others has those kept that it was promised, see `Promises.kept_from`.
+        Each of the others has those kept that it was promised, see `BudgetReservations.kept_from`.
 
         Args:
             probe: its name.

@@ -1,6 +1,6 @@
 """What prior readings say of hyper-parameters and kernels; needs the extra ``learn``.
 
-Length-scales by marginal likelihood are here; a belief over kernels is in `vbks`.
+Length-scales by marginal likelihood are here; a belief over kernels is in `kernel_selection`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Questions and the answers that are used are in the journal before they count, so that a mission that
 was killed takes the same decision from them. Answers that come after their decision are readings of
-their time like any other; see `expert.Consultation` for what is used and what is not.
+their time like any other; see `experts.QueryLog` for what is used and what is not.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ STRING = "std_msgs/msg/String"
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame of a mission's trace; see `mission.trace`.
+    """One frame of a mission's trace; see `mission.input_log`.
 
     Args:
         stamp_ns: when it was recorded.

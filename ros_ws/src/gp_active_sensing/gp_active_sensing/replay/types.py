@@ -21,7 +21,7 @@ _WORDS = {
 
 
 class BagTypes:
-    """The types of a typestore of rosbags (`messages.fields.MessageTypes`).
+    """The types of a typestore of rosbags (`messages.field_path.MessageTypes`).
 
     Args:
         store: the typestore.

@@ -79,7 +79,7 @@ class BagWriter:
             reliable: its publisher delivers every message.
 
         Raises:
-            ConfigError, MissingDependencyError: a type that `fields` does not know.
+            ConfigError, MissingDependencyError: a type that `field_path` does not know.
         """
         if kind not in self._store.fielddefs:
             from rosbags.typesys import get_types_from_msg

@@ -2,7 +2,7 @@
 
 Callbacks only leave messages in the inbox; the mission thread uses them, the planner thread plans
 on a copy, so that no reading waits for a plan. All decisions are in `mission`, all conversions in
-`conversions` and `outputs`; this file connects them to topics, services and parameters.
+`conversions` and `to_messages`; this file connects them to topics, services and parameters.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
@@ -58,7 +58,7 @@ class ActiveSensingNode(GuardedNode):
     """The lifecycle node.
 
     ROS Parameters:
-        Those of `settings.ActiveSensingConfig`, each with unit, bounds and help in its descriptor.
+        Those of `mission.config.ActiveSensingConfig`, each with unit, bounds and help in its descriptor.
 
     Subscribers:
         reading (``reading.type``), pose (``pose.type``): best effort, or reliable when asked.

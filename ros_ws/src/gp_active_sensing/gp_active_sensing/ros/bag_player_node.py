@@ -270,7 +270,7 @@ class BagPlayer(GuardedNode):
             self._note_taken(taken)
 
     def _on_journal(self, message: String) -> None:
-        """Count the messages that the listener says it has used (`mission.trace`)."""
+        """Count the messages that the listener says it has used (`mission.input_log`)."""
         try:
             frames = json.loads(message.data)
             self._used += sum(len(frame.get("took", ())) for frame in frames)

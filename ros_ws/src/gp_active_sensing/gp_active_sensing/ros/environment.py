@@ -156,7 +156,7 @@ def require_ros_in(module: str) -> None:
         module: ``__name__`` of the node's module.
 
     A program that is interrupted while it imports ends without a word instead of a traceback;
-    `running.run_node` listens to signals itself later.
+    `spin.run_node` listens to signals itself later.
 
     Raises:
         MissingDependencyError: as `require_ros`, when the module is imported by something else.

@@ -1,6 +1,6 @@
 """Topics ``expert/query`` and ``expert/answer``: where the policy wants fresh values, and those.
 
-Answers are taken as they were sent, serialised, like readings and poses (`ros.inputs`): what is too
+Answers are taken as they were sent, serialised, like readings and poses (`ros.subscriptions`): what is too
 large, comes too fast or is no message costs nothing but a count.
 """
 

@@ -1,6 +1,6 @@
 """Topic ``~/journal``: what a mission was given and what came of it, for whoever records it.
 
-Frames (`mission.trace`) as JSON, several in one message: a bag that holds this topic and the inputs
+Frames (`mission.input_log`) as JSON, several in one message: a bag that holds this topic and the inputs
 can be replayed to the same decisions.
 """
 

@@ -42,7 +42,7 @@ def type_name(message_type: Any) -> str:
 
 
 class RosTypes:
-    """The message types of the installed ROS (`messages.fields.MessageTypes`)."""
+    """The message types of the installed ROS (`messages.field_path.MessageTypes`)."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type; see the protocol."""

@@ -3,7 +3,7 @@
 rclpy of Jazzy lets four things go wrong that should not: an invalid lifecycle request raises out of
 ``spin()``; an exception in ``on_configure`` disappears without a word; an exception in a callback
 ends ``spin()``; SIGTERM during ``spin()`` sometimes raises. Each guard below answers one of the
-first three; `running` answers the last.
+first three; `spin` answers the last.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Services:
         self.worker: Worker | None = None
         """At work while the node is active."""
         names = ["start", "pause", "resume", "accept_gated", "finish", "save"]
-        if "" in parts.mission.probes:  # of several each has its own (`fleet`)
+        if "" in parts.mission.probes:  # of several each has its own (`fleet_services`)
             names.append("unreachable")
         for name in names:
             node.own(node.create_service(Trigger, f"~/{name}", getattr(self, f"_on_{name}")))

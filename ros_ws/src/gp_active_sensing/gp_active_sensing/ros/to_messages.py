@@ -115,7 +115,7 @@ def values_cloud(points: Points, header: Header) -> PointCloud2:
     """Return points with x, y, z, value and variance as a question to an expert, or its answer.
 
     Args:
-        points: see `messages.clouds`.
+        points: see `messages.point_cloud`.
         header: frame, and time of the question or of the values.
     """
     columns, data = layout(points)

@@ -1,4 +1,4 @@
-"""A scenario with live traffic played in steps of simulated time; as `player.Player`, with SUMO.
+"""A scenario with live traffic played in steps of simulated time; as `robot.SimulatedRobot`, with SUMO.
 
 SUMO goes one step of its own ahead of the clock, and poses between two of its steps are
 interpolated along the path. So what was measured on a road is known, and published, while the pose
@@ -45,7 +45,7 @@ class TrafficRobot:
 
     def __init__(self, world: World, *, readings: int = 1, on_the_way: bool = True) -> None:
         if world.traffic is None:
-            msg = "expected a world with live traffic, got one without; use Player"
+            msg = "expected a world with live traffic, got one without; use SimulatedRobot"
             raise ValueError(msg)
         self._world = world
         self._traffic: LiveTraffic = world.traffic

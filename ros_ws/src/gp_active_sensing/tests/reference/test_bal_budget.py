@@ -1,6 +1,6 @@
 """⟨α,ε⟩-BAL under budgets, an end place and a reach, against exhaustive search of what they allow.
 
-What a probe can afford is worked out here by networkx and plain sums, not by `Allowance`.
+What a probe can afford is worked out here by networkx and plain sums, not by `BudgetConstraint`.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class _Present(NamedTuple):
         places: (P,) with readings that count, ascending.
         precision: (L, P).
         mean: (L, P) their average, weighted by what they are worth.
-        log_within: (L, P) see `Places`.
-        squares: (L, P) see `Places`.
+        log_within: (L, P) see `CollapsedReadings`.
+        squares: (L, P) see `CollapsedReadings`.
         readings: how many there are, an aged one being a part of one.
     """
 

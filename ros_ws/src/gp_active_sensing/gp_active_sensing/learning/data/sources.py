@@ -81,7 +81,7 @@ def load_rows(
 
     Args:
         asked: what the user said.
-        folder: where a long log is kept, see `Store`; None = in memory.
+        folder: where a long log is kept, see `MemmapWriter`; None = in memory.
         origins: stamps from which hours are counted, by input: those of an earlier model.
 
     Raises:

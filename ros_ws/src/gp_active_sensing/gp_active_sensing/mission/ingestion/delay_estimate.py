@@ -10,7 +10,7 @@ with its mean and scale integrated out and averaged over length-scales and noise
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
 Readings are looked at in blocks, so that this costs little and never grows. What blocks say
-together is in `agreement`.
+together is in `delay_agreement`.
 """
 
 from __future__ import annotations

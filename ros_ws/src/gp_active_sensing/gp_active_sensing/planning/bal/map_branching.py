@@ -25,7 +25,7 @@ _LARGE_CHUNK = 2_000_000
 
 
 class MapCells:
-    """Cells of equal probability at every stage, the last among them; see `Values`.
+    """Cells of equal probability at every stage, the last among them; see `Branching`.
 
     Values are shares of the present error of the map.
 
@@ -39,7 +39,7 @@ class MapCells:
         self.samples = samples
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """See `Values`."""
+        """See `Branching`."""
         sequence = cast(MapCovarianceState, sequence)
         fixed, sets, best = best_sets(sequence)
         doubts = sequence.of.disagreement.after(sets)
@@ -49,7 +49,7 @@ class MapCells:
         return lower.item(), upper.item()
 
     def discretise(self, block: Block) -> Successors:
-        """See `Values`."""
+        """See `Branching`."""
         sequence, weights = cast(MapCovarianceState, block.sequence), block.weights
         sequence.prepare()
         mean = block.mean[:, :, sequence.candidates]
@@ -68,7 +68,7 @@ class MapCells:
         )
 
     def last(self, block: Block) -> FloatArray:
-        """See `Values`."""
+        """See `Branching`."""
         sequence, weights = cast(MapCovarianceState, block.sequence), block.weights
         mean = block.mean[:, :, sequence.candidates]
         _, _, joint = cut_cells(weights, mean, sequence.variance, self.samples)
@@ -98,7 +98,7 @@ class MapCells:
         return np.asarray(weights @ sequence.drop + now[:, None] - left.sum(axis=1).T)
 
     def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """See `Values`; exact where one reading is to come and candidates are few."""
+        """See `Branching`; exact where one reading is to come and candidates are few."""
         sequence = cast(MapCovarianceState, block.sequence)
         if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
             values = self._leaf_values(block, found, leaves)

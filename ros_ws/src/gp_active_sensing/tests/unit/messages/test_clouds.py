@@ -25,7 +25,7 @@ GRID = make_grid(3, 2, 10.0)
 
 
 def cloud(points: Points, **more: Any) -> Any:
-    """Return a message of points, as `ros.outputs` makes it."""
+    """Return a message of points, as `ros.to_messages` makes it."""
     columns, data = layout(points)
     step = len(data) // max(1, len(points))
     message = SimpleNamespace(

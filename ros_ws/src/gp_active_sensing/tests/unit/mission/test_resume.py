@@ -588,7 +588,7 @@ def test_whatever_is_wrong_with_a_mission_a_new_one_can_begin(
     (old,) = missions.iterdir()
     named = Drive(old)
     with monkeypatch.context() as patch:
-        patch.setattr("gp_active_sensing.mission.restore.Resumption.run", broken)
+        patch.setattr("gp_active_sensing.mission.restore.MissionRestorer.run", broken)
         for _ in range(2):
             with pytest.raises(RunError, match=r"cannot be gone on with: KeyError\('stage'\)"):
                 named.start()
