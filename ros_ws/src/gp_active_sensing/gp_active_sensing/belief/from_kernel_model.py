@@ -1,4 +1,4 @@
-"""From a belief over kernels to that of a mission: candidates are kernels with a length-scale.
+"""Build the candidates of a mission's belief from a kernel model.
 
 The top kernels of q*(k), each with its length-scales times log-spaced factors f, which reach two
 standard deviations of q(θ) to either side, but at least a factor 2 and at most 8; a prior weight is

@@ -1,4 +1,4 @@
-"""Which file the belief over kernels of a run is in: the one that is named, or the run's own copy.
+"""Find the kernel model of a run: the file that is named, or the copy in the run directory.
 
 A run directory keeps a copy, and its configuration a mark of what is in it, so that a run can be
 gone on with and shown after the file has moved or was written anew.

@@ -1,4 +1,4 @@
-"""What a run shows while it goes: a progress bar on a terminal, a line a stage elsewhere."""
+"""Progress of a run: a bar on a terminal, one line a stage elsewhere."""
 
 from __future__ import annotations
 

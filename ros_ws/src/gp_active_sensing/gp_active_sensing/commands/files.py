@@ -1,4 +1,4 @@
-"""Files that commands write: what is said of a name before any work is done."""
+"""Validate output paths before a command starts."""
 
 from __future__ import annotations
 

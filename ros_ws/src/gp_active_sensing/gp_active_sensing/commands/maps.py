@@ -1,4 +1,4 @@
-"""The commands ``gp-active-sensing maps …``: maps in, and a look at them."""
+"""The commands ``gp-active-sensing maps …``: import maps and inspect them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands ``gp-active-sensing model …``: look at a belief over kernels, and use it."""
+"""The commands ``gp-active-sensing model …``: inspect a kernel model and predict with it."""
 
 from __future__ import annotations
 

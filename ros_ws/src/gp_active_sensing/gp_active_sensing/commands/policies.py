@@ -1,4 +1,4 @@
-"""The command ``policies``: what can choose the next place, and its parameters."""
+"""The command ``policies``: list the policies and their parameters."""
 
 from __future__ import annotations
 

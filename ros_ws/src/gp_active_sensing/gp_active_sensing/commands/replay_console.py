@@ -1,4 +1,4 @@
-"""What a replay shows while it goes, and at its end."""
+"""Progress and results of a replay on the console."""
 
 from __future__ import annotations
 

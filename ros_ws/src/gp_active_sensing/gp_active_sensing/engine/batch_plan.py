@@ -1,4 +1,4 @@
-"""A choice made for several probes at once, kept until each of them is asked for."""
+"""A decision made for several probes at once, kept until each of them asks for its part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration of what a mission may use: its budget, computing time, and where it must end."""
+"""Configuration of budgets, computing limits and the end place."""
 
 from __future__ import annotations
 

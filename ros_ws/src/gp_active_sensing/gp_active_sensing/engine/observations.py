@@ -1,4 +1,4 @@
-"""What is known and what is left: readings in, each used or counted, and the budget they cost."""
+"""Accept or reject readings, update the belief, and charge the budget."""
 
 from __future__ import annotations
 

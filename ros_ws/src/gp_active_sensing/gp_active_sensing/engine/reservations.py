@@ -1,4 +1,4 @@
-"""What readings of the budget are kept for: the ways that were decided, and visits to come."""
+"""Budget reserved for places on planned routes and for pending revisits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every expert offers: fresh values of the field at places that it is asked for."""
+"""The interface of an expert: fresh values of the field at given places."""
 
 from __future__ import annotations
 

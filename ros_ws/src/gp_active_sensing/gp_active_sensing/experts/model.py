@@ -1,4 +1,4 @@
-"""A model or a simulation as an expert: it is run again where values are wanted."""
+"""A model or a simulation as an expert, run again for each question."""
 
 from __future__ import annotations
 

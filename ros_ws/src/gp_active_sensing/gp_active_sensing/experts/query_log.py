@@ -1,4 +1,4 @@
-"""What an expert was asked before a decision, which answers count, and when to wait no longer."""
+"""Log of the questions to an expert: which answers count, and when to stop waiting."""
 
 from __future__ import annotations
 

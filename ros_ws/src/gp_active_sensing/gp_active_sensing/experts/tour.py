@@ -1,4 +1,4 @@
-"""A short tour over some places: which one next, so that the last is reached soon."""
+"""Order of a short tour over some places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What VBKS leaves behind: a belief over kernels, and a sparse Gaussian process under each.
+"""The result of VBKS: a belief over kernels, and a sparse Gaussian process under each.
 
 All that a fit holds is in normalised units, those of `Scaling`. [Teng2020, Sec. 3]
 """

@@ -1,4 +1,4 @@
-"""Named arrays in the bytes of an .npz, read without trusting what it says of itself."""
+"""Read the arrays of an .npz file without trusting its headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model file says, taken out entry by entry, each checked."""
+"""Read the entries of a model file's header, each checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of the settings of a model; the rest of them is only shown."""
+"""Read the settings of a model that are used; the rest are only displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What prior readings say of hyper-parameters and kernels; needs the extra ``learn``.
+"""Learn hyper-parameters and kernels from prior readings; needs the extra ``learn``.
 
 Length-scales by marginal likelihood are here; a belief over kernels is in `kernel_selection`.
 """

@@ -1,4 +1,4 @@
-"""Where a learning keeps its checkpoint and its rows: made and removed without touching others."""
+"""Directory for the checkpoint and rows of a learning run; leaves other files alone."""
 
 from __future__ import annotations
 

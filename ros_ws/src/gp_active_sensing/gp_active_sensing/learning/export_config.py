@@ -1,4 +1,4 @@
-"""From an estimate to the `belief:` section of a scenario."""
+"""Convert an estimate to the `belief:` section of a scenario."""
 
 from __future__ import annotations
 

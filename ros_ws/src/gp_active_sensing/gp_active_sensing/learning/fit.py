@@ -1,4 +1,4 @@
-"""The most probable length-scale, signal, noise and place part of prior readings."""
+"""Maximum a posteriori length-scale, signal, noise and place deviation of prior readings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""From messages to waypoints, without ROS: what a robot, a simulated one and a logged bag share.
+"""Mission logic from messages to waypoints, without ROS: shared by robots, simulation and replay.
 
-Poses and readings come in as plain numbers (`inbox`), find their place (`ingestion`), are told to the
-engine, and bring the mission (`mission`) from one decision to the next.
+Poses and readings arrive as plain numbers (`inbox`), are matched to places (`ingestion`) and told to
+the engine; `mission` then goes from one decision to the next.
 """

@@ -1,4 +1,4 @@
-"""Places that a probe could not get to: not chosen again for a while, then tried again."""
+"""Block places that a probe could not reach, for a while; then allow them again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BlockedPlaces:
         self._times: Counter[int] = Counter()
 
     def watch(self, probe: ProbeState, now_ns: int) -> None:
-        """Give the waypoint of a probe up that does not get on with its drive."""
+        """Block the waypoint of a stalled probe."""
         config = self.config
         plan = probe.plan or probe.stages.home
         if plan is None or config.drive_timeout <= 0.0 or config.follow == "probe":

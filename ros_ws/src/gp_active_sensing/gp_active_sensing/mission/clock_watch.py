@@ -1,4 +1,4 @@
-"""Does the node's clock go as fast as time does? A step forward is found by a monotonic clock."""
+"""Detect jumps of the node's clock by comparing it with a monotonic clock."""
 
 from __future__ import annotations
 

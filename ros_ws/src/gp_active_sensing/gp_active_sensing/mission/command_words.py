@@ -1,4 +1,4 @@
-"""What the log says of a command: how loudly, and with which budget."""
+"""Log messages for commands: their level, and the budget they set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mission's parts, its state, and what it may be told: begin, pause, go on, spend less.
+"""The parts and the state of a mission, and its commands: begin, pause, resume, set the budget.
 
 =========  ====================================================================================
 idle       readings are used; nothing is decided yet

@@ -1,4 +1,4 @@
-"""Configuration of a mission: the same dataclasses as in YAML, plus messages, poses, places."""
+"""Configuration of the node `active_sensing`: mission, map, belief, policy, topics and probes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decisions of a mission: one is computed at a time, the other probes' waypoints pending."""
+"""Take decisions one at a time, with the waypoints of the other probes pending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of readings whose stamps are too late."""
+"""Log messages about sensor delays: readings whose stamps are too late."""
 
 from __future__ import annotations
 

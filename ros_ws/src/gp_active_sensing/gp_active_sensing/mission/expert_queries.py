@@ -1,4 +1,4 @@
-"""A mission asks an expert: the places go out, the decision waits for the answers, or long enough.
+"""Ask the expert before a decision, and wait for its answers up to the timeout.
 
 Questions and the answers that are used are in the journal before they count, so that a mission that
 was killed takes the same decision from them. Answers that come after their decision are readings of

@@ -1,4 +1,4 @@
-"""From the parameters of the node ``active_sensing`` to the things that do the work."""
+"""Build the parts of a mission from the parameters of the node ``active_sensing``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first leg that is longer than the map is wide: the map, the frame or the datum is wrong."""
+"""Refuse a first leg longer than the map is wide: map, frame or datum is probably wrong."""
 
 from __future__ import annotations
 

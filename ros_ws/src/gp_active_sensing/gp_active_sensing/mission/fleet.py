@@ -1,4 +1,4 @@
-"""Who takes part in a mission: probes may join, leave, fall silent and come back."""
+"""The probes of a mission: who takes part, joins, leaves or falls silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that a journal does not have any more: what they may have cost, until it is known.
+"""Estimate the budget that events missing from a journal may have cost.
 
 Each decision says what was left then, so that what was missing before it is known again. What is
 missing after the last one may have cost a reading each, and all that was driven since: so much is

@@ -1,4 +1,4 @@
-"""Has the probe arrived, and how long has it waited there for a reading?"""
+"""Check whether the probe has arrived, and how long it has waited there for a reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where callbacks leave what came: bounded, under a lock held for an append only."""
+"""Bounded, thread-safe queue between callbacks and the mission thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mission was given, step by step, and what came of it: enough to do it all once more.
+"""Record the inputs and outcomes of each step, so that a mission can be repeated exactly.
 
 The journal says what happened; messages that changed nothing yet (a pose, a reading that waits) and
 the times at which a mission looked are not in it. A trace has both, as frames:

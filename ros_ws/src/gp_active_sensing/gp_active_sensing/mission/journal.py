@@ -1,4 +1,4 @@
-"""The durable journal of a mission: an event is written before it counts, and on disk soon after.
+"""Durable journal of a mission: each event is written before it takes effect.
 
 A line is handed to the operating system before `append` returns: a process that is killed at any
 instant loses nothing. A thread then asks for the disk, all lines since the last time together, at

@@ -1,4 +1,4 @@
-"""How long things took: median and p99 of what a node does in answer to a message."""
+"""Median and 99th percentile of processing times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be changed while a mission runs, and how it takes effect. No ROS in here."""
+"""Parameters that may be changed during a mission, and how a change takes effect. No ROS here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pose -> place: the nearest one, by heading where roads lie on top of each other.
+"""Match a pose to a place: the nearest one, by heading where roads overlap.
 
 `Topology.snap` answers this for a single position. A moving probe knows more: which way it faces,
 where it was a moment ago and where it is being sent; without that, a pose at a crossing belongs to

@@ -1,4 +1,4 @@
-"""The mission: when to ask, when a place is done, when to pause, when it is over.
+"""State machine of a mission: when to decide, when a place is done, when to pause or end.
 
 One engine and one budget of readings for one or several probes; one decision is taken at a time,
 with the other probes' waypoints pending. No ROS in here: time and messages come as arguments, so
@@ -52,7 +52,7 @@ class Mission(MissionWatch):
     # -- every message, and every so often -------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Use what came, message by message, and see what is to be done.
+        """Process queued messages and return the resulting actions.
 
         Args:
             now_ns: time of the node's clock; 0 = there is none yet.

@@ -1,4 +1,4 @@
-"""What a mission says in the log: why a place was chosen, and how much of the budget is left."""
+"""Log messages of a mission: why a place was chosen, and how much of the budget is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of probes: they are namespaces of topics, and words in services and messages."""
+"""Check and number the names of probes, which are also ROS namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans made while the probe drives, so that the next waypoint is there when it arrives.
+"""Plan the next decision while the probe drives, so that the waypoint is ready on arrival.
 
 The reading that it will take is not known, so the predictive mixture at the goal is cut into cells
 of about equal probability, as the planner does, and a plan is made for the median of each. On

@@ -1,4 +1,4 @@
-"""The decision after the next reading, foreseen while the probe drives to where it is taken."""
+"""Keep the plans made ahead for a probe, and pick one when its reading has come."""
 
 from __future__ import annotations
 

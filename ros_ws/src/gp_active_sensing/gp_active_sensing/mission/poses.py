@@ -1,4 +1,4 @@
-"""Where was the probe when a reading was taken? Poses of the last while, looked up by stamp."""
+"""History of recent poses: where the probe was at the time of a reading."""
 
 from __future__ import annotations
 

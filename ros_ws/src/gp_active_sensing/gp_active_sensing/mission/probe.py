@@ -1,4 +1,4 @@
-"""What a mission knows of one of its probes: where it is, where it was sent, what came of it.
+"""State of one probe of a mission: position, current plan, readings and budget.
 
 Used under the mission's lock. A mission of one probe has one without a name; it is always there.
 Of several, a probe takes part from its first pose on, until it leaves or is not heard of for long.

@@ -1,4 +1,4 @@
-"""Does a probe get on with its drive? One that does not cannot get there."""
+"""Detect a probe that makes no progress towards its waypoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a mission: journal, one record a stage, summary, report."""
+"""Write the records of a mission: journal, one record a stage, summary, report."""
 
 from __future__ import annotations
 

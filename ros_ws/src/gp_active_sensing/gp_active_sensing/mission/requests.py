@@ -1,4 +1,4 @@
-"""What the mission hands out: a stage that ended, a decision to take or to foresee, a step."""
+"""Requests and outputs of a mission: decisions to compute, waypoints, finished stages."""
 
 from __future__ import annotations
 

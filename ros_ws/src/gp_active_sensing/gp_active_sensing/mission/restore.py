@@ -1,4 +1,4 @@
-"""A mission from its journal: after a kill or a power cut it goes on as if nothing had happened.
+"""Restore a mission from its journal after a kill or a power cut.
 
 Events are taken in the order in which they were written, through the same bookkeeping; nothing is
 planned again. A decision that was being computed is computed again from the readings it was asked

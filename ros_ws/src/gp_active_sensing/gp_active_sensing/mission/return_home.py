@@ -1,4 +1,4 @@
-"""Where a probe has to end, and what of its budget is spoken for before the next decision."""
+"""Keep the budget for the way to the end place, and send a probe there at the end."""
 
 from __future__ import annotations
 

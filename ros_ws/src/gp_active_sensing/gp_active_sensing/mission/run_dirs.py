@@ -1,4 +1,4 @@
-"""Which run directory a mission writes to: a new one, or the one that it goes on with."""
+"""Choose the run directory of a mission: a new one, or the one of the mission it continues."""
 
 from __future__ import annotations
 

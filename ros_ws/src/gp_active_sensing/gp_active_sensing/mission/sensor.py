@@ -1,4 +1,4 @@
-"""Whether a probe's sensor speaks: heard at all, and when it gave nothing at place after place."""
+"""Detect a silent sensor: never heard, or without readings at place after place."""
 
 from __future__ import annotations
 

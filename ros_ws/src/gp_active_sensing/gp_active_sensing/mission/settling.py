@@ -1,4 +1,4 @@
-"""How long has the probe been at a place? A slow sensor has to settle before a reading counts."""
+"""Time at the present place, so that a slow sensor can settle before its readings count."""
 
 from __future__ import annotations
 

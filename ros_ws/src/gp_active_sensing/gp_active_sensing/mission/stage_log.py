@@ -1,4 +1,4 @@
-"""The stages of a probe: the decision being carried out, what it costs, and what came of it."""
+"""Stages of a probe: the current decision, what it costs, and its outcome."""
 
 from __future__ import annotations
 

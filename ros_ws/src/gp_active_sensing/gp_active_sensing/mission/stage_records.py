@@ -1,4 +1,4 @@
-"""The records of a mission's stages: all of each on disk, a few figures of it in memory."""
+"""Records of the stages of a mission: complete on disk, a few figures in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that stands still while a mission takes a step."""
+"""Clock that stands still during one step of a mission."""
 
 from __future__ import annotations
 

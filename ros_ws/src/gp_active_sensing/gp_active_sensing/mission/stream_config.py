@@ -1,4 +1,4 @@
-"""Configuration of what a probe is heard by: its readings and its poses."""
+"""Configuration of the streams of a probe: readings, poses and expert answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mission does when the node's clock is set: it pauses, and charges nothing for it."""
+"""Handle changes of the node's clock: pause the mission, and charge nothing for the jump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mission notices by itself: a sensor that says nothing, and where the probes are."""
+"""Checks that a mission makes by itself: silent sensors, and where the probes are."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class BudgetConstraint:
         return any(cost is None for ways in self.ways_home for cost in ways.costs)
 
     def leaves_room(self, horizon: int) -> bool:
-        """Say whether so many drives are affordable whatever they are, where any place is next."""
+        """Return whether any `horizon` moves fit into the budget."""
         if not self.topology.free:
             return False
         x = self.topology.positions

@@ -1,1 +1,1 @@
-"""What a run leaves: its directory, journal of events, scores and summary."""
+"""Records of a run: its directory, journal of events, metrics and summary."""

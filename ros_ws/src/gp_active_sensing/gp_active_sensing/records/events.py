@@ -1,4 +1,4 @@
-"""The events of a run's journal, and the record of a stage: plain mappings, and back.
+"""Events of the journal and records of stages: build them, and read them back.
 
 =========  ========================================================================================
 start      how the run was started: versions, seed

@@ -1,4 +1,4 @@
-"""Following a file of JSON lines that another process is writing."""
+"""Follow a file of JSON lines while another process writes it."""
 
 from __future__ import annotations
 

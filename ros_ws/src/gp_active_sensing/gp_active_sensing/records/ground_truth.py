@@ -1,4 +1,4 @@
-"""The noise-free field where it is known, and what a mission may compare its map with."""
+"""The true, noise-free field where it is known, to compare a map with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a directory that are held open, and written again where somebody removes them.
+"""Files that are kept open, and written again if they are removed.
 
 A file that is open stays as it is when it is removed, renamed or replaced by another one: what is
 appended goes where nobody finds it. `HeldFiles.check` compares what is open with what is there.

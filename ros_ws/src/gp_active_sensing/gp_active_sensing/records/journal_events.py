@@ -1,4 +1,4 @@
-"""The events of a journal that was read, each made when it is asked for."""
+"""Events of a journal, each parsed from the text when it is asked for."""
 
 from __future__ import annotations
 

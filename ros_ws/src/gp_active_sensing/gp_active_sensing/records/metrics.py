@@ -1,4 +1,4 @@
-"""How good a map is: prediction errors against a truth that is known in simulation only."""
+"""Metrics of a map against the truth: RMSPE, NLPD and coverage of intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a search for the largest (or smallest) value stays behind, where the truth is known.
+"""Regret of a search for the largest or smallest value, where the truth is known.
 
 At a decision t that led to the place x_t the regret is ``r_t = max_x f_t(x) - f_t(x_t)`` with f_t
 the noise-free field as it was when the stage ended; of a field that changes this is the dynamic

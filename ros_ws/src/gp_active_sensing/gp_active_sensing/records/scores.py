@@ -1,4 +1,4 @@
-"""How good the map of a belief is against the truth, which is known in simulation only."""
+"""Score a belief against the truth, for the records of stages and the summary."""
 
 from __future__ import annotations
 

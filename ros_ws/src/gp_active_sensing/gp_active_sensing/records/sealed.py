@@ -1,4 +1,4 @@
-"""The lines of a journal: each ends with its number and a checksum, so that damage is found.
+"""Number and checksum on each line of a journal, so that damage is found.
 
 ``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``: `n` counts from 1, `crc` is the CRC-32 of the
 line as it would be without it. A changed bit anywhere in a line, a line that is missing and one

@@ -1,4 +1,4 @@
-"""What is left of a run in one object, whoever drove it: ``summary.json``."""
+"""Summary of a run in one object, written as ``summary.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replayed mission against the recorded one.
+"""Compare a replayed mission with the recorded one.
 
 Another processor, or another version of numpy, rounds otherwise: it takes the same decisions, with
 numbers that agree to about fifteen digits. So what is compared agrees to `RELATIVE`; how much is

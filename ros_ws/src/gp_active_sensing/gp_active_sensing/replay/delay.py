@@ -1,4 +1,4 @@
-"""The delay of a sensor, from the journal of a mission."""
+"""Estimate the delay of a sensor from the journal of a mission."""
 
 from __future__ import annotations
 

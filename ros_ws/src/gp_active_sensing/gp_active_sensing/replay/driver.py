@@ -1,4 +1,4 @@
-"""A bag through the code of the node: every message in the order of the recording.
+"""Feed the messages of a bag to a mission in the order of the recording.
 
 The clock is the bag's; a decision is answered before the next message. The probe went where it
 went: for each place it observed, the mission says where it would have sent it.

@@ -1,4 +1,4 @@
-"""What a place would have told when a decision was taken."""
+"""Information that a place would have given when a decision was taken."""
 
 from __future__ import annotations
 

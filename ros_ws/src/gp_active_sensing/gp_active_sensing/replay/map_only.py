@@ -1,4 +1,4 @@
-"""What the map would have been, place by place: the records of a replay without decisions."""
+"""Records of a replay without decisions: the map after each place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the messages that a node used in a bag that was recorded beside it."""
+"""Find the messages that a node used in a bag that was recorded beside it."""
 
 from __future__ import annotations
 

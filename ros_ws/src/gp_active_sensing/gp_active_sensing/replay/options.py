@@ -1,4 +1,4 @@
-"""With what a bag is replayed: the configuration of the node, from wherever it comes.
+"""Resolve the configuration of a replay from journal, scenario, parameter file and options.
 
 Laid over each other, the later ones winning: what the bag's own journal says (a mission of ours), a
 scenario, a ROS parameter file, the options of the command line, ``a.b=value``.

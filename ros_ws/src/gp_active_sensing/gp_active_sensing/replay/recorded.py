@@ -1,4 +1,4 @@
-"""A mission of ours in a bag: what its node published on ``~/journal``."""
+"""Read the recorded mission in a bag: what its node published on ``~/journal``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged recording.
+"""Read what is intact of a damaged recording.
 
 A recorder that was killed leaves an MCAP file without an end; a bad disk leaves wrong bytes
 anywhere. An MCAP file is read from its beginning: a chunk that cannot be unpacked is passed over,

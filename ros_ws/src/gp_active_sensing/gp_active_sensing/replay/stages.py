@@ -1,4 +1,4 @@
-"""What comes of the stages of a replayed mission: records, and the information at stake."""
+"""Records of the stages of a replayed mission, and the information at stake."""
 
 from __future__ import annotations
 

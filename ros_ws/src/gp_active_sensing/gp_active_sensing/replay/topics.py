@@ -1,4 +1,4 @@
-"""Messages of a bag -> what the callbacks of a node leave in the inbox."""
+"""Convert the messages of a bag to what the callbacks of a node leave in the inbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unpacking what bags hold compressed, never more than a file may stand for.
+"""Decompress the contents of bags within limits on size and ratio.
 
 A few kilobytes can unpack to gigabytes. A file may unpack to `FLOOR` bytes and `RATIO` times its
 own size, and no piece of it (a chunk, a message) to more than `MOST_BYTES`, whatever it says of

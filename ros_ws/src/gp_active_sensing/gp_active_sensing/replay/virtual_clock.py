@@ -1,4 +1,4 @@
-"""Time in a replay: as it was, not as it is."""
+"""Virtual clock of a replay: it shows the time of the recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model held against rows: errors, surprise, and how often its intervals hold the value."""
+"""Check a kernel model against rows: errors, log density and coverage of intervals."""
 
 from __future__ import annotations
 

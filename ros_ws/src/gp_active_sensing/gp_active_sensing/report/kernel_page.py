@@ -1,4 +1,4 @@
-"""The page of a model: what was learned about the kernel, and how well it predicts."""
+"""The page of a kernel model: what was learned, and how well it predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a model hands to its scripts: plain numbers, few enough to stay small."""
+"""Data for the scripts of a kernel model's page."""
 
 from __future__ import annotations
 

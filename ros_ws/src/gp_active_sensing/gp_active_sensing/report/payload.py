@@ -1,4 +1,4 @@
-"""What the page's scripts are given: plain data, small, the maps packed."""
+"""Data for the scripts of a run's page: plain and small, with the maps packed."""
 
 from __future__ import annotations
 

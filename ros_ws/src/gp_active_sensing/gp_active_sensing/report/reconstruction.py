@@ -1,4 +1,4 @@
-"""The run once more, step by step: what was believed after each stage, or group of readings."""
+"""Reconstruct a run step by step: the belief after each stage, or group of readings."""
 
 from __future__ import annotations
 

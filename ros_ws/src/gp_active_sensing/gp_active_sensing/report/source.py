@@ -1,4 +1,4 @@
-"""What a report shows, read from a run directory and nothing else."""
+"""Load everything that a report shows from a run directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readings of a journal, told to a belief once more."""
+"""Tell the readings of a journal to a belief again."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ class ActiveSensingNode(GuardedNode):
     """The lifecycle node.
 
     ROS Parameters:
-        Those of `mission.config.ActiveSensingConfig`, each with unit, bounds and help in its descriptor.
+        Those of `mission.config.ActiveSensingConfig`, each with unit, bounds and help in its
+        descriptor.
 
     Subscribers:
         reading (``reading.type``), pose (``pose.type``): best effort, or reliable when asked.

@@ -1,4 +1,4 @@
-"""How the node ``active_sensing`` is: rates, rejections, planner, buffers, missing topics."""
+"""Diagnostics of ``active_sensing``: rates, rejections, planner, buffers, missing topics."""
 
 from __future__ import annotations
 

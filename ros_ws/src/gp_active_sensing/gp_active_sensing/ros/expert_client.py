@@ -1,7 +1,7 @@
-"""Topics ``expert/query`` and ``expert/answer``: where the policy wants fresh values, and those.
+"""Publish questions on ``expert/query`` and receive answers on ``expert/answer``.
 
-Answers are taken as they were sent, serialised, like readings and poses (`ros.subscriptions`): what is too
-large, comes too fast or is no message costs nothing but a count.
+Answers are taken serialised, like readings and poses (`ros.subscriptions`): one that is too large,
+comes too fast or cannot be decoded is only counted.
 """
 
 from __future__ import annotations

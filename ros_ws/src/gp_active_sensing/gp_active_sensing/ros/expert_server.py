@@ -1,4 +1,4 @@
-"""The expert of a simulated world: hears ``expert/query``, answers on ``expert/answer``."""
+"""Expert of a simulated world: receives ``expert/query``, answers on ``expert/answer``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several probes under one coordinator: services of each, and a list that may change."""
+"""Services of each of several probes, and the list of probes that may change."""
 
 from __future__ import annotations
 

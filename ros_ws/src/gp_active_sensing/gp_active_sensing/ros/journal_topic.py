@@ -1,7 +1,7 @@
-"""Topic ``~/journal``: what a mission was given and what came of it, for whoever records it.
+"""Topic ``~/journal``: inputs and outcomes of a mission, to be recorded beside them in a bag.
 
-Frames (`mission.input_log`) as JSON, several in one message: a bag that holds this topic and the inputs
-can be replayed to the same decisions.
+Frames (`mission.input_log`) as JSON, several in one message: a bag that holds this topic and the
+inputs can be replayed to the same decisions.
 """
 
 from __future__ import annotations

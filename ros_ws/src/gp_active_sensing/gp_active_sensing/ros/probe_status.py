@@ -1,4 +1,4 @@
-"""How one of several probes is, in the words of ``/diagnostics``."""
+"""Diagnostics of one of several probes."""
 
 from __future__ import annotations
 

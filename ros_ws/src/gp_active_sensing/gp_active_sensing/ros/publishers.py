@@ -1,4 +1,4 @@
-"""What the node ``active_sensing`` says: waypoint, plan, field, belief, map, records."""
+"""Publishers of ``active_sensing``: waypoint, plan, field, belief, map, records."""
 
 from __future__ import annotations
 

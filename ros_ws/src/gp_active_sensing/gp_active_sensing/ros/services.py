@@ -1,4 +1,4 @@
-"""The services of the node ``active_sensing``: what an operator may ask of a mission."""
+"""Services of ``active_sensing``: commands of an operator to the mission."""
 
 from __future__ import annotations
 

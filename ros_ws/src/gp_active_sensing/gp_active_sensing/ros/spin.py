@@ -1,4 +1,4 @@
-"""Running a node as a process: its signals, its end, its exit code."""
+"""Run a node as a process: signals, shutdown and exit code."""
 
 from __future__ import annotations
 

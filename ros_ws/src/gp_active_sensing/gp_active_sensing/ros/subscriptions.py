@@ -1,4 +1,4 @@
-"""What the node ``active_sensing`` hears: readings and poses of each probe, left in the inbox.
+"""Subscriptions of ``active_sensing``: readings and poses of each probe, put into the inbox.
 
 Messages are taken as they were sent, serialised, so that one that is too large or comes too fast
 costs nothing but a count: a publisher that floods must not take the node's time or memory.

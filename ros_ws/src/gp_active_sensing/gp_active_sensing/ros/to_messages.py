@@ -1,4 +1,4 @@
-"""Results -> messages. Free functions; no node, no executor."""
+"""Convert results to messages. Free functions; no node, no executor."""
 
 from __future__ import annotations
 

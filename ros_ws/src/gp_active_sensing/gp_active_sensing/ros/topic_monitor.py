@@ -1,4 +1,4 @@
-"""A topic that is listened to: what has come of it, how often, and when the last."""
+"""Statistics of a subscribed topic: number of messages, rate, time of the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the probes are sent: waypoints and plans on their topics, and as goals of Nav2."""
+"""Send waypoints and plans: on topics, and as goals of Nav2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated mission asks its expert: before a decision, and waits where it stands.
+"""Ask the expert of a simulated mission before a decision, and wait for its answers.
 
 While it waits time passes, for the field, the budget of seconds and the second probe alike; with a
 time-out of 0 it goes by what has come. So a wait costs what it costs a robot.

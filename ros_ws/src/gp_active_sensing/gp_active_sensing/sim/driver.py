@@ -1,4 +1,4 @@
-"""The driver without ROS: run a scenario to its end and keep the record of it."""
+"""Run a scenario to its end without ROS, and keep its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way the simulated probe takes to a waypoint: the way that was planned with."""
+"""Route of a simulated probe to a waypoint: the one that the plan was made with."""
 
 from __future__ import annotations
 

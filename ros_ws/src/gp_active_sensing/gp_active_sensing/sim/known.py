@@ -1,4 +1,4 @@
-"""What a scenario tells a mission of the field that it maps: the truth to compare its map with."""
+"""What a mission may know about the true field of a scenario, to compare its map with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mission of simulated probes in virtual time: one process, no threads, nothing waits.
+"""Run the mission of the nodes with simulated probes in virtual time, in one process.
 
 The mission, its parts and the simulated probes are those of the nodes; only what carries messages
 between them is left out, and computing takes no time. So an hour's mission takes seconds, and with

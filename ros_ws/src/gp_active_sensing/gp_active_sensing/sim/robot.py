@@ -1,4 +1,4 @@
-"""A scenario played in steps of simulated time: where a probe is, what its sensor says.
+"""Simulated probe in steps of virtual time: its position, and what its sensor reads.
 
 The clock never waits for the probe: a probe without a waypoint stands where it is
 while time goes on, as a real one would.

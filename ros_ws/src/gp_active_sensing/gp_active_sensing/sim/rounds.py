@@ -1,4 +1,4 @@
-"""Several simulated probes in rounds: all decide together, drive and read, and are told together.
+"""Several simulated probes in rounds: all decide, drive and read before any reading is used.
 
 That is how searches in batches are defined and compared: T rounds of B readings, none of which is
 known before the round is over. Without nodes and without files; the mission of the nodes, where

@@ -1,4 +1,4 @@
-"""A scenario of several probes without ROS: the mission of the nodes, in virtual time.
+"""Run a scenario of several probes without ROS, in virtual time.
 
 Every probe drives and reads for itself, so decisions come when a probe arrives, as on robots; see
 `SimulationRunner`. The run directory is that of any other run.

@@ -1,4 +1,4 @@
-"""A scenario with live traffic played in steps of simulated time; as `robot.SimulatedRobot`, with SUMO.
+"""Simulated probe in live SUMO traffic; as `robot.SimulatedRobot` otherwise.
 
 SUMO goes one step of its own ahead of the clock, and poses between two of its steps are
 interpolated along the path. So what was measured on a road is known, and published, while the pose

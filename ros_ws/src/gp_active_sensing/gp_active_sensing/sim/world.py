@@ -1,4 +1,4 @@
-"""From a scenario to the things it describes: map, truth, sensor, probe, loop."""
+"""Build map, true field, sensor, probe and loop of a scenario."""
 
 from __future__ import annotations
 

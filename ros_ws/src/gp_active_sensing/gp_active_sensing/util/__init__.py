@@ -1,1 +1,1 @@
-"""Helpers that know nothing of sensing: files, YAML, words, threads, caches."""
+"""General helpers that know nothing of sensing: files, YAML, wording, threads, caches."""

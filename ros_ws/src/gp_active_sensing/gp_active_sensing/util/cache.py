@@ -1,4 +1,4 @@
-"""Results that are dear to compute, kept on disk between runs; never a reason to fail."""
+"""Disk cache for expensive results; a cache error is never fatal."""
 
 from __future__ import annotations
 

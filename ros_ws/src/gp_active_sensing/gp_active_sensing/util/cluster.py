@@ -1,4 +1,4 @@
-"""A connection to a dask cluster whose workers run the same version of this package."""
+"""Connect to a dask cluster whose workers run the same version of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a kill cannot spoil: written whole or not at all, or line by line.
+"""Write files so that a kill cannot damage them: as a whole, or line by line.
 
 A last line cut short by a kill is tolerated when read, and removed before more is appended. What is
 damaged is kept in a copy of its own name before it is removed.

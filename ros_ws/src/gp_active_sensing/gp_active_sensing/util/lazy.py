@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first asked for (PEP 562).
+"""Import the public names of a package on first use (PEP 562).
 
 A package's ``__init__`` says where its names are. Asking it for one name then imports one module,
 not the whole package: a probe loads the planner that it runs and not the other twenty.

@@ -1,4 +1,4 @@
-"""One lock for whoever writes into a directory: held by a process, and gone with it.
+"""Lock file of a directory: held by one process, and released when it ends.
 
 The lock is on a file of its own, which nobody replaces and which stays when the directory is given
 back. A process that is killed leaves the file and no lock.

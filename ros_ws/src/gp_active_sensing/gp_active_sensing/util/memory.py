@@ -1,4 +1,4 @@
-"""Memory that is free, and that the C library keeps."""
+"""Return free heap memory from the C library to the operating system."""
 
 from __future__ import annotations
 

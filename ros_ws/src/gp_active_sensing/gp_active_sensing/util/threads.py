@@ -1,4 +1,4 @@
-"""One BLAS thread: the same numbers to the bit, and faster on matrices this small.
+"""Limit BLAS to one thread: reproducible to the bit, and faster for small matrices.
 
 With two threads on a busy two-core machine, choosing a place by `ie` took 50 ms instead of 0.7 ms:
 the threads wait for each other.

@@ -1,4 +1,4 @@
-"""The largest of some numbers, and their order, where rounding must not decide.
+"""Argmax and sorting that ignore differences as small as rounding errors.
 
 Places that are alike by symmetry, or out of reach of every reading, have values that are equal but
 for the last digits, and these depend on the processor: BLAS and numpy have kernels for each kind.

@@ -1,4 +1,4 @@
-"""What a run depends on, for its records."""
+"""Versions of the packages that a run depends on, for its records."""
 
 from __future__ import annotations
 

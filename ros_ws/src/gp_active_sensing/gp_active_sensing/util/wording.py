@@ -1,4 +1,4 @@
-"""Values as a person reads them, in the log and in ``/diagnostics``: words, numbers, units."""
+"""Format values for people, in the log and in ``/diagnostics``: words, numbers, units."""
 
 from __future__ import annotations
 

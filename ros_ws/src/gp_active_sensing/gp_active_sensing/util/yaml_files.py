@@ -1,4 +1,4 @@
-"""Configuration files and overrides: YAML in, plain data out.
+"""Load configuration files and apply overrides: YAML in, plain data out.
 
 A file is bounded before anything is made of it: in bytes, in nodes, in depth. An alias counts as
 all that it stands for, so that a short text that stands for a million entries is refused as such a

@@ -1,4 +1,4 @@
-"""What time it is for a belief, and which places it has readings of."""
+"""Current time of a belief, and when each place was last read."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rows to learn from: tables, scenarios, runs and bags, read into one data set."""
+"""Read tables, scenarios, runs and bags into one data set to learn from."""

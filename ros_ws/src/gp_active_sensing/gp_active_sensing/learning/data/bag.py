@@ -1,4 +1,4 @@
-"""Rows out of a rosbag2 recording: readings, and where they were taken."""
+"""Read rows from a rosbag2 recording: readings, and where they were taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a table by their names, and what is said when there is no such one."""
+"""Find the columns of a table by name, with clear errors for missing ones."""
 
 from __future__ import annotations
 

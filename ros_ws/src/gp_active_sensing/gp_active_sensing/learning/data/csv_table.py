@@ -1,4 +1,4 @@
-"""Rows out of a CSV table whose columns are the inputs themselves: no map."""
+"""Read rows from a CSV table whose columns are the inputs themselves, without a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that kernels are learned from: inputs and an output, in memory or on disk."""
+"""Data set that kernels are learned from: inputs and an output, in memory or on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are written to disk as they come, to be mapped into memory."""
+"""Write rows to disk as they come, to be memory-mapped later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asked to learn from, found: the map, the belief's configuration, the readings."""
+"""Resolve what a user asked to learn from: map, belief configuration and readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels are to be learned from, found: a table, a scenario, a run or a bag -> `Dataset`."""
+"""Load the rows to learn kernels from: a table, a scenario, a run or a bag -> `Dataset`."""
 
 from __future__ import annotations
 

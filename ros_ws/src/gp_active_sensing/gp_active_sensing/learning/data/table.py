@@ -1,4 +1,4 @@
-"""Numbers out of a CSV table, some rows at a time: however long it is, memory is bounded."""
+"""Read numbers from a CSV table in chunks, with bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Since when a model counts its hours, and rows whose hours would be others."""
+"""Time origin of a model's hours, and a check of time stamps against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows out of a wide CSV table: a line for each time, a column for each place of a map."""
+"""Read rows from a wide CSV table: a line for each time, a column for each place."""
 
 from __future__ import annotations
 

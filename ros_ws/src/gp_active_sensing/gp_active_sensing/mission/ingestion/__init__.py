@@ -1,1 +1,1 @@
-"""From a message to a reading that the belief has used, or a counted reason why not."""
+"""From a message to a reading that the belief uses, or to a counted reason for its rejection."""

@@ -1,4 +1,4 @@
-"""Several readings of one place within a while are one reading: their average.
+"""Average the readings of one place within a time window into one reading.
 
 A sensor that is asked faster than its errors change gives the same error again and again; as many
 readings they would count for more than they know. Time is that of the messages, so that a replayed

@@ -1,4 +1,4 @@
-"""Messages from before a node was there come stream by stream; they are used in their order."""
+"""Keep messages from before the node started until all have come; then use them in time order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When does a reading of a point count? When the probe is as near to it as it gets.
+"""Hold the readings of a place until the probe is as near to its point as it gets.
 
 A place on a plane stands for the cell about its point. A probe that comes into the cell on its way
 to the point gives its first reading at the border, farther off than any other. If that one ended

@@ -1,4 +1,4 @@
-"""How the readings of a probe are taken in: what waits, what is averaged, what is set aside."""
+"""Configuration of how readings are taken in: waiting, averaging, gate and delay."""
 
 from __future__ import annotations
 

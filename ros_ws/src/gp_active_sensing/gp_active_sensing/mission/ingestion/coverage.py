@@ -1,4 +1,4 @@
-"""When does a reading of a road segment count? When enough of the segment was driven.
+"""Hold the readings of a road segment until enough of it was driven.
 
 A pose near a crossing may be matched to the wrong road for a moment; a reading taken there must not
 mark that road as observed. So readings of a segment are held until the probe has driven the

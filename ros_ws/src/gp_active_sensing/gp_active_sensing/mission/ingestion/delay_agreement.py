@@ -1,4 +1,4 @@
-r"""One delay from several blocks of readings, as far as the blocks agree.
+r"""Combine the delays of several blocks of readings into one, as far as the blocks agree.
 
 A block says how probable its readings are with each delay. Its own best delay differs from the true
 one: a few readings lie where a bad position makes another delay look better, and a bad position of

@@ -1,4 +1,4 @@
-r"""Are the stamps of the readings too late? Then they fit the field better where the probe was.
+r"""Estimate a sensor's delay: with the right one, readings fit the field best.
 
 A sensor that stamps its readings when it sends them, or that is slow, gives each value the place
 where the probe is a while after. On a straight way at one speed nobody can tell: the whole field is

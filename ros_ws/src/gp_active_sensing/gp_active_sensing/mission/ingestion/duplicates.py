@@ -1,4 +1,4 @@
-"""Readings that a journal says were used before a restart, and that may be sent again."""
+"""Recognise readings that were used before a restart and are sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poses and raw readings -> readings with a place, told to the loop or counted as rejected."""
+"""Find the place of each reading from the poses, and pass it on or count why it is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a sensor's readings differ from one to the next, whatever a few of them say."""
+"""Robust estimate of how much a sensor's readings differ from one to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings that the belief finds next to impossible are set aside, until others agree with them.
+"""Set aside readings that the belief finds next to impossible, until others agree with them.
 
 A reading is judged by the belief's own prediction of a reading at its place: the probability,
 under the mixture of the candidates, of one at least so far off on the same side. The limit is given

@@ -1,4 +1,4 @@
-"""Readings with a place -> gate -> window or stay -> journal -> loop: nothing is lost uncounted."""
+"""Bring readings of known places through gate and averaging into journal and belief."""
 
 from __future__ import annotations
 

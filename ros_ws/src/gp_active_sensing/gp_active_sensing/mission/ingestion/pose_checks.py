@@ -1,4 +1,4 @@
-"""Poses that cannot be: stamped far ahead of the clock, or farther away than a probe can drive."""
+"""Reject impossible poses: stamped far ahead, or farther away than a probe can drive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings that wait for the pose of their moment: poses and readings overtake each other."""
+"""Hold readings until the pose of their time has arrived."""
 
 from __future__ import annotations
 

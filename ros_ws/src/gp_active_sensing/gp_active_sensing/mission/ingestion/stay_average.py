@@ -1,4 +1,4 @@
-"""The readings of one stay at a place, summed up, and how sure their average is."""
+"""Average of the readings of one stay at a place, and its variance."""
 
 from __future__ import annotations
 

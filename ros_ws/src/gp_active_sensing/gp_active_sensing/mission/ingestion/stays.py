@@ -1,4 +1,4 @@
-"""Readings of one stay at a place are one reading: their average, as sure as it can be.
+"""Join the readings of one stay at a place into one reading with an honest variance.
 
 A place stands for a cell of a grid or a segment of a road. A fast sensor that is carried through it
 gives many readings which all have the same error in common: that they were taken somewhere else in
