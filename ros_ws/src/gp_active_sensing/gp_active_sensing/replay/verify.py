@@ -1,9 +1,9 @@
 """Verify a recorded mission: the same messages at the same times give the same decisions.
 
 The frames of the journal (`mission.input_log`) say which messages the node used in which step, at
-what time, and when each decision was taken. Each decision is computed again, with as many expansions
-as were spent on it, and compared; the mission continues with the recorded one, so that what comes
-after a difference is compared as well.
+what time, and when each decision was taken. Each decision is computed again, with as many
+expansions as were spent on it, and compared; the mission continues with the recorded one, so that
+what comes after a difference is compared as well.
 """
 
 from __future__ import annotations
