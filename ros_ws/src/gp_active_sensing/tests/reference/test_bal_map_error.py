@@ -208,7 +208,7 @@ def test_on_large_maps_bounds_come_another_way_and_the_value_is_the_same(
     """Last stages of many candidates, products of covariances that are not kept, small chunks."""
     monkeypatch.setattr("gp_active_sensing.planning.bal.covariance_state.MOST_LEAVES", 0)
     monkeypatch.setattr("gp_active_sensing.planning.bal.disagreement._KEPT_PRODUCTS", 0)
-    for module in ("disagreement", "map_bounds", "map_values"):
+    for module in ("disagreement", "map_bounds", "map_branching"):
         monkeypatch.setattr(f"gp_active_sensing.planning.bal.{module}._CHUNK", 300)
     monkeypatch.setattr("gp_active_sensing.planning.bal.map_branching._LARGE_CHUNK", 100)
     belief, topology, at, horizon, samples = weighted_case(seed)

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor, World, build_truth
@@ -43,7 +44,9 @@ def test_records_compare_with_the_truth_when_the_stage_ended(tmp_path: Path) -> 
     rig = Rig(grid(5))
     truth = build_truth(FIELD, rig.topology, 1)
     run = RunDirectory.create(tmp_path / "run", {"name": "drift", "seed": 1})
-    recorder = Recorder(run, {"name": "drift", "seed": 1}, rig.topology, truth=truth)
+    recorder = Recorder(
+        run, {"name": "drift", "seed": 1}, rig.topology, known=FieldKnowledge(truth)
+    )
     rig.mission.start()
     rig.pose(1.0, 0.0)
     rig.step(1.0)

@@ -330,7 +330,7 @@ def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
 STRICT = """
 import sys
 from rclpy.executors import SingleThreadedExecutor
-from gp_active_sensing.ros import running
+from gp_active_sensing.ros import spin
 from gp_active_sensing.ros.node_base import GuardedNode, RCLError
 
 class Node(GuardedNode):
@@ -352,8 +352,8 @@ def strict(self, timeout_sec):
     spin_once(self, timeout_sec)
 
 SingleThreadedExecutor.spin_once = strict
-running.MOST_FAILURES = 3
-sys.exit(running.run_node(Node))
+spin.MOST_FAILURES = 3
+sys.exit(spin.run_node(Node))
 """
 
 

@@ -11,7 +11,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, held
+from gp_active_sensing.records import held
+from gp_active_sensing.records.run_directory import JOURNAL, RECORDS
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 

@@ -16,7 +16,7 @@ from tests.unit.mission.worlds import Rig, grid
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.name.endswith("telling")]
+    return [r.getMessage() for r in caplog.records if r.name.endswith("mission_log")]
 
 
 def plan_of(mission: Mission) -> Plan:
@@ -104,7 +104,7 @@ def test_each_tenth_of_the_budget_is_told_once(caplog: pytest.LogCaptureFixture)
         telling.budget()
         drive_to(rig, float(t), rig.sent[-1])
         telling.budget()
-    told = [r.getMessage() for r in caplog.records if r.name.endswith("telling")]
+    told = [r.getMessage() for r in caplog.records if r.name.endswith("mission_log")]
     readings = [line for line in told if "readings" in line]
     assert readings[0] == "90 % left of the readings: 18 of 20"
     assert [line.split()[0] for line in readings] == [f"{n}0" for n in range(9, 0, -1)] + ["0"]

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from gp_active_sensing.belief import BeliefConfig, with_mark
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.commands.main import cli as group
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experiments import read_experiment
@@ -196,15 +197,15 @@ def test_from_the_command_line(model: Path, tmp_path: Path) -> None:
     (tmp_path / "lake.yaml").write_text(yaml.safe_dump(given))
     command = ["run", str(tmp_path / "lake.yaml"), "--set", f"belief.model={model}"]
 
-    def cli(*arguments: str) -> Result:
-        return CliRunner().invoke(cli, arguments, prog_name="gp-active-sensing")
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(group, arguments, prog_name="gp-active-sensing")
 
-    done = cli(*command, "--out", str(tmp_path / "run"))
+    done = run(*command, "--out", str(tmp_path / "run"))
     assert done.exit_code == 0, done.output
     assert "kernel " in done.output
-    again = cli(*command, "--out", str(tmp_path / "run"), "--resume")
+    again = run(*command, "--out", str(tmp_path / "run"), "--resume")
     assert again.exit_code == 0, again.output
-    wrong = cli("run", "lake", "--set", f"belief.model={model}")
+    wrong = run("run", "lake", "--set", f"belief.model={model}")
     assert wrong.exit_code == 1
     assert "comes from belief.model; leave it out" in wrong.output
 
