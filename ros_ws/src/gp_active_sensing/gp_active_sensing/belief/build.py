@@ -1,4 +1,4 @@
-"""From a configuration to the belief it describes."""
+"""Build a belief from its configuration."""
 
 from __future__ import annotations
 

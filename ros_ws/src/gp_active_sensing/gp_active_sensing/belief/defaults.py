@@ -1,4 +1,4 @@
-"""What a belief takes for possible where nobody has said anything: kernels, and parts of the field.
+"""Defaults of a belief: kernels, and the parts of the field and of the noise.
 
 A few points stand for all: a smooth field read with a good sensor, one with much of each place's
 own, one with much noise, one with both; and a field of which no place tells of another. The

@@ -1,4 +1,4 @@
-"""What the readings of a mission tell of each other, kept while it goes on at a bounded cost."""
+"""How much of the readings' variance other places explain, kept up to date at a bounded cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What nobody can promise less than: a bound on the error of a map from so many readings.
+r"""Lower bound on the error of a map that any set of so many readings can promise.
 
 Under one candidate λ let M be the covariance of the places before any reading, what the unknown
 mean adds included, W the diagonal matrix of their weights and :math:`m_1 \ge m_2 \ge \dots` the

@@ -1,4 +1,4 @@
-r"""What a belief promises of its map: how far the mean is from the truth, by its own account.
+r"""Promised error: how far a belief expects its mean to be from the truth.
 
 With weights :math:`w_p` of the places the promised error is
 

@@ -1,4 +1,4 @@
-"""From an experiment's file to its trials, with everything checked before the first one runs."""
+"""Load an experiment's file and check all of its trials before the first one runs."""
 
 from __future__ import annotations
 

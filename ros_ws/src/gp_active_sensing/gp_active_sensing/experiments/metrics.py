@@ -1,4 +1,4 @@
-"""What is read off the record of a trial.
+"""Metrics computed from the record of a trial.
 
 | metric | unit | what |
 | --- | --- | --- |

@@ -1,4 +1,4 @@
-"""What an experiment leaves for people: tables, figures and a page, made from its records only."""
+"""Write the tables, figures and page of an experiment, from its records only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment shows while it goes and at its end."""
+"""Progress and results of an experiment on the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the section ``expert`` of a scenario to the expert that answers in a simulation."""
+"""Build the simulated expert of a scenario from its section ``expert``."""
 
 from __future__ import annotations
 

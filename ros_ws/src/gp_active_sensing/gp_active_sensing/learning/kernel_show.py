@@ -1,4 +1,4 @@
-"""What the learning of kernels shows while it goes: bars on a terminal, lines elsewhere."""
+"""Progress of kernel learning: bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned from what: inputs, priors and starts, before any library of autograd."""
+"""The marginal-likelihood problem: inputs, priors and starting points, without autograd."""
 
 from __future__ import annotations
 

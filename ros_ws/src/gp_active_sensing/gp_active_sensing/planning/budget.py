@@ -1,4 +1,4 @@
-"""What a probe can still afford: the one place where a budget and the way to its end are kept."""
+"""Moves that a probe can afford, with the way to its end place kept in the budget."""
 
 from __future__ import annotations
 

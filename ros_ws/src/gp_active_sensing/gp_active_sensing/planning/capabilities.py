@@ -1,4 +1,4 @@
-"""What a policy may offer besides `plan`: protocols, and what engines ask of them.
+"""Protocols for what a policy may offer besides `plan`, and the functions that ask for it.
 
 A policy has a capability when it has the method or attribute; it need not derive from anything.
 """

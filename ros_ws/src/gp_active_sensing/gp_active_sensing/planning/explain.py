@@ -1,4 +1,4 @@
-"""Why a place was chosen and what came of it, in plain sentences."""
+"""Explain in plain sentences why a place was chosen, and the outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a mission has to end: can it, and the way there when nothing more is chosen."""
+"""The way to the end place: check that it exists, and take it when nothing more is chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the belief will be once places under way to other probes have been read."""
+"""The belief after the readings at places that other probes are on their way to."""
 
 from __future__ import annotations
 

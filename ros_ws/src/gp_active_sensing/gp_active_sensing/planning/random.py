@@ -1,4 +1,4 @@
-"""A candidate at random: the policy that every other one has to beat."""
+"""Policy `random`: a candidate at random, the baseline for all others."""
 
 from __future__ import annotations
 

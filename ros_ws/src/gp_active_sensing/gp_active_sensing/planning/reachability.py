@@ -1,4 +1,4 @@
-"""Where a probe can go at all, observed places included: what hot-spot searches choose from."""
+"""Places that a probe can reach within its budget, observed ones included."""
 
 from __future__ import annotations
 

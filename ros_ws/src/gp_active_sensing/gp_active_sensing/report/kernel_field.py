@@ -1,4 +1,4 @@
-"""What a model predicts over its inputs, as curves and maps."""
+"""Predictions of a kernel model over its inputs, as curves and maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hyper-parameters of a kernel are in the units of the data, with how sure they are."""
+"""Hyper-parameters of a kernel in the units of the data, with their uncertainty."""
 
 from __future__ import annotations
 

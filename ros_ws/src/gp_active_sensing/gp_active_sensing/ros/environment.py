@@ -1,4 +1,4 @@
-"""Is there a ROS 2 that can be used? Checked before rclpy is imported; needs no ROS itself.
+"""Check that a usable ROS 2 is installed, before rclpy is imported; needs no ROS itself.
 
 Two ways lead to rclpy: a sourced installation (``/opt/ros/...``) or the wheels of the extra
 ``[ros]``. With both, two copies of the same C libraries are loaded in an order nobody controls;

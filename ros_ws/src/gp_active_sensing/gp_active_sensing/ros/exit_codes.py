@@ -1,4 +1,4 @@
-"""What the exit code of a node says, and what launches make of it.
+"""Exit codes of nodes, and how launches interpret them.
 
 A code of 0 is an end in order: the mission is over, or somebody asked (Ctrl-C, SIGTERM, a
 lifecycle manager). `REFUSED` would be the same the next time; anything else is worth another start.

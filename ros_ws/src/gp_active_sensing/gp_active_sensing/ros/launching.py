@@ -1,4 +1,4 @@
-"""What a launch is, as plain data; ``ros2 launch`` and the runner both follow it.
+"""Description of a launch as plain data; ``ros2 launch`` and the runner both use it.
 
 `resolve` turns a `LaunchSpec` (see `launches`) and the given arguments into nodes to run; `runner`
 starts them, and `launch_description` hands the same to ``ros2 launch``.

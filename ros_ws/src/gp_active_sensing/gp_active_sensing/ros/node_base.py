@@ -1,4 +1,4 @@
-"""What every node needs to stay alive: guards around rclpy's lifecycle and callbacks.
+"""Base of every node: guards around the lifecycle and callbacks of rclpy.
 
 rclpy of Jazzy lets four things go wrong that should not: an invalid lifecycle request raises out of
 ``spin()``; an exception in ``on_configure`` disappears without a word; an exception in a callback

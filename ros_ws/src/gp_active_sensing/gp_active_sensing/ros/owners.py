@@ -1,4 +1,4 @@
-"""Whose a parameter is: the nodes of this package and the names of their parameters."""
+"""Which node each parameter belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every map offers to a planner: places, features, and where a probe may go next."""
+"""Interface of every map: places, features, and where a probe may go next."""
 
 from __future__ import annotations
 

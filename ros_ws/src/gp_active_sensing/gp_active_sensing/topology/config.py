@@ -1,4 +1,4 @@
-"""From configuration to topology."""
+"""Build a topology from its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be known about a road map before one drives on it."""
+"""Inspect a road map before driving on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a road map hangs together, and its largest part that does."""
+"""Connected components of a road map, and the largest strongly connected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the coordinates of a map file to local metres.
+"""Project the coordinates of a map file to local metres.
 
 Longitude and latitude, and every other coordinate system that PROJ knows, end in one frame: a
 transverse Mercator projection of WGS 84 about the middle of the map, scale 1 there. It is

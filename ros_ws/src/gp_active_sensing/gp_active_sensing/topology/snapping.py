@@ -1,4 +1,4 @@
-"""Which place does a reading belong to, and can it be used at all?"""
+"""Find the place of a reading, or reject a reading that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reading of some age is still worth: one class, all kinds but the forgetting kernel."""
+"""Worth of a reading as it ages: one class for all kinds but the forgetting kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a drift to the conditioning that follows it."""
+"""Build the conditioning that a drift configuration asks for."""
 
 from __future__ import annotations
 

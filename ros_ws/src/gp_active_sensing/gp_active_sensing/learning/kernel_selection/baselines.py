@@ -1,4 +1,4 @@
-"""What VBKS is compared with: one kernel in place of many, chosen well, badly or by other means.
+"""Baselines for VBKS: a single kernel, chosen well, badly or by other means.
 
 All of them `predict(X, noisy=)` as a `KernelModel` does: mean and variance, in the outputs' unit.
 """

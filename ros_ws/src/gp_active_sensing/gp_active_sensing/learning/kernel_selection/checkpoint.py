@@ -1,4 +1,4 @@
-"""Where the optimisation of a group of kernels is, on disk; without pickle."""
+"""Checkpoint of the optimisation of a group of kernels, without pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from an estimate of the bounds: the best is kept, steps shrink, kernels leave."""
+"""Schedule of the optimisation: keep the best state, shrink steps, drop poor kernels."""
 
 from __future__ import annotations
 

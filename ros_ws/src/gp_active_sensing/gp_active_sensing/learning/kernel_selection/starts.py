@@ -1,4 +1,4 @@
-"""Where the optimisation of a kernel begins: the best of many draws, by a bound on few rows."""
+"""Starting point of a kernel: the best of many draws, by a bound on few rows."""
 
 from __future__ import annotations
 

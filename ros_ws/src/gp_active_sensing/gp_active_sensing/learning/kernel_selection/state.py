@@ -1,4 +1,4 @@
-"""What the optimisation of a group of kernels consists of, as tensors that are cut by kernel."""
+"""State of the optimisation of a group of kernels, as tensors that can be split by kernel."""
 
 from __future__ import annotations
 

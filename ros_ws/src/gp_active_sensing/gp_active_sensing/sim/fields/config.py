@@ -1,4 +1,4 @@
-"""What a scenario says about its field: the truth that the sensor reads."""
+"""Configuration of a scenario's true field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario says about the traffic of a running SUMO."""
+"""Configuration of live traffic in a scenario, simulated by SUMO."""
 
 from __future__ import annotations
 
