@@ -19,7 +19,7 @@ ROS := $(if $(SOURCED),system,wheels)
 # The folder is part of the stamp, since an editable installation does not survive a move.
 STAMP := $(VENV)/.installed-$(ROS)-$(shell pwd | cksum | cut -d' ' -f1)
 
-# Tests and demo start many processes; without its byte code each would compile scipy anew.
+# Tests and demo start many processes; without its byte code each would compile scipy again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -49,11 +49,13 @@ quick: $(STAMP) ## run the tests that are quick, start no nodes and need no torc
 test: $(STAMP) ## run the whole test suite
 	@$(PYTEST) $(ARGS)
 
-check: $(STAMP) ## lint, formatting, types, spelling
+check: $(STAMP) ## lint, formatting, types, spelling, plain words
 	@cd $(PKG) && $(PY) -m ruff check .
 	@cd $(PKG) && $(PY) -m ruff format --check .
 	@cd $(PKG) && $(PY) -m mypy
 	@$(PY) -m codespell_lib --toml $(PKG)/pyproject.toml $(wildcard *.md) $(wildcard docs) $(PKG)
+	@$(PY) -m codespell_lib --toml $(PKG)/pyproject.toml --dictionary tools/plain_words.txt \
+	  $(wildcard *.md) $(wildcard docs) $(addprefix $(PKG)/,gp_active_sensing config launch sim README.md)
 
 bench: $(STAMP) ## measure planning times
 	@cd $(PKG) && $(PY) benchmarks/run.py $(ARGS)

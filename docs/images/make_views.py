@@ -99,7 +99,7 @@ class Heard:
         return lambda message: self.messages.update({topic: message})
 
     def diagnostics(self, message: DiagnosticArray) -> None:
-        """Take note of how far the mission is."""
+        """Record how far the mission is."""
         for status in message.status:
             values = {pair.key: pair.value for pair in status.values}
             if status.name.endswith(": mission"):

@@ -85,7 +85,7 @@ def play(job: Job) -> dict[str, float]:
         seed=job.seed,
     )
     mission.run(20_000.0)
-    watch = mission.mission.probe.intake.lag
+    watch = mission.mission.probe.ingestion.lag
     while watch.busy:
         watch.work()
     found = watch.evidence.estimate()

@@ -91,7 +91,7 @@ def drive(seed: int, probes: int) -> Curve:
     before: dict[str, int] = {}
     while mission.state != "ended":
         rehearsal.step()
-        goals = {p.name: p.plan.waypoints[0] for p in mission.roster.present if p.plan is not None}
+        goals = {p.name: p.plan.waypoints[0] for p in mission.fleet.present if p.plan is not None}
         if goals != before:
             shared += len(goals) - len(set(goals.values()))
             before = goals

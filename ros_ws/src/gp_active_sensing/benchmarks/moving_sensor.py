@@ -20,7 +20,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.types import FloatArray
 
 Field = Callable[[FloatArray], FloatArray]
@@ -217,10 +217,10 @@ class MovingMission:
         for step in self.mission.step(self.now_ns):
             if step.plan is not None:
                 self._drive(step.plan.path)
-            if isinstance(step.job, PlanRequest):
+            if isinstance(step.job, DecisionRequest):
                 self._answer(step.job)
 
-    def _answer(self, job: PlanRequest) -> None:
+    def _answer(self, job: DecisionRequest) -> None:
         if not job.decide:
             self.mission.showing = False
             return

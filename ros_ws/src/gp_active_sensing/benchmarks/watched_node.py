@@ -68,7 +68,7 @@ class Watch:
             "rss_mb": _resident_mb(),
             "received": mission.inbox.received["readings"],
             "poses": mission.inbox.received["poses"],
-            "used": sum(p.intake.uptake.used for p in mission.probes.values()),
+            "used": sum(p.ingestion.pipeline.used for p in mission.probes.values()),
             "inbox": len(mission.inbox),
             "dropped": mission.inbox.dropped.total(),
             "stage": mission.decisions.stage,
@@ -111,11 +111,11 @@ def main() -> int:
                 found["dropped"] = dict(mission.inbox.dropped)
                 found["received"] = dict(mission.inbox.received)
                 found["stages"] = mission.decisions.stage
-                intakes = [probe.intake for probe in mission.probes.values()]
-                found["used"] = sum(intake.uptake.used for intake in intakes)
-                found["poses_used"] = sum(intake.poses for intake in intakes)
+                ingestions = [probe.ingestion for probe in mission.probes.values()]
+                found["used"] = sum(ingestion.pipeline.used for ingestion in ingestions)
+                found["poses_used"] = sum(ingestion.poses for ingestion in ingestions)
                 found["waiting"] = len(mission.inbox) + sum(
-                    i.waiting + i.visits.waiting + len(i.uptake.window) for i in intakes
+                    i.waiting + i.visits.waiting + len(i.pipeline.window) for i in ingestions
                 )
                 found["state"] = mission.state
             super().release()

@@ -178,7 +178,7 @@ class SensingLoop(Observations):
         plan = self._choose(at, pending, self.limit if limit is None else limit, probe, waiting)
         way = plan.path if plan.waypoints else ()
         again = bool(way) and bool(self.belief.observed[way[-1]])
-        self.promises.make(probe, way, again=again)
+        self.reservations.make(probe, way, again=again)
         if plan.waypoints:
             self.decisions += 1
         else:
@@ -270,12 +270,12 @@ class SensingLoop(Observations):
         if left is None:
             return None
         observed = self.belief.observed
-        return left - self.promises.kept_from(probe, pending, observed, self.set_aside)
+        return left - self.reservations.kept_from(probe, pending, observed, self.set_aside)
 
     def fits(
         self, plan: Plan, after: Cost = Cost(0.0, 0.0), remaining: Budget | None = None
     ) -> bool:
-        """Say whether a plan made for what was to be left fits into what is left now.
+        """Return whether a plan made for what was to be left fits into what is left now.
 
         Args:
             plan: with a waypoint.
@@ -308,17 +308,17 @@ class SensingLoop(Observations):
             again: the plan led to a place that was observed already, to read it once more.
         """
         self.decisions += 1
-        self.promises.make(probe, path, again=again)
+        self.reservations.make(probe, path, again=again)
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:
-        """Take note that the last plan before a restart led to the end place."""
+        """Record that the last plan before a restart led to the end place."""
         self.homeward = True
-        self.promises.drop(probe)
+        self.reservations.drop(probe)
 
     def release(self, probe: str = "") -> None:
         """Keep no readings for the way of a probe any more: it does not drive there."""
-        self.promises.drop(probe)
+        self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
         """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`.
@@ -337,7 +337,7 @@ class SensingLoop(Observations):
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
         self.homeward = snapshot.homeward
-        self.promises.take_over(snapshot.promises, probe)
+        self.reservations.take_over(snapshot.reservations, probe)
         self._clip_said = snapshot._clip_said
 
     def _say_clipped_horizon(self) -> None:

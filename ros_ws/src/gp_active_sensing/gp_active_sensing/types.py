@@ -173,7 +173,7 @@ class Budget:
     end: int | None = None
 
     def affords(self, cost: Cost, readings: int = 1) -> bool:
-        """Say whether a move of this cost fits that brings so many readings."""
+        """Return whether a move of this cost fits that brings so many readings."""
         tolerance = 1e-9
         return (
             (self.readings is None or self.readings >= readings)

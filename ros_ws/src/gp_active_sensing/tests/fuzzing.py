@@ -60,25 +60,25 @@ def absurd_values() -> tuple[Any, ...]:
 
 
 def of_poses(word: str) -> bool:
-    """Say whether a reason is one of poses."""
+    """Return whether a reason is one of poses."""
     return word.startswith("pose_") or word == "wrong_frame"
 
 
 def sums(mission: Any) -> tuple[dict[str, int], dict[str, int]]:
     """Return what became of all readings and of all poses: used, waiting, and each reason."""
-    intakes = [probe.intake for probe in mission.probes.values()]
+    ingestions = [probe.ingestion for probe in mission.probes.values()]
     counted = Counter(mission.rejected)
     for word in NO_MESSAGE:
         counted.pop(word, None)
     inbox = Counter(a for a in _kinds(mission.inbox))
     readings = {word: n for word, n in counted.items() if not of_poses(word)}
-    readings["used"] = sum(intake.uptake.used for intake in intakes)
+    readings["used"] = sum(ingestion.pipeline.used for ingestion in ingestions)
     readings["waiting"] = inbox["readings"] + sum(
-        i.waiting + i.visits.waiting + len(i.uptake.window) for i in intakes
+        i.waiting + i.visits.waiting + len(i.pipeline.window) for i in ingestions
     )
     readings["dropped"] = mission.inbox.dropped["readings"]
     poses = {word: n for word, n in counted.items() if of_poses(word)}
-    poses["used"] = sum(intake.poses for intake in intakes)
+    poses["used"] = sum(ingestion.poses for ingestion in ingestions)
     poses["waiting"] = inbox["poses"]
     poses["dropped"] = mission.inbox.dropped["poses"]
     return readings, poses

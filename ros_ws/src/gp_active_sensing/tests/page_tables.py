@@ -1,4 +1,4 @@
-"""The generated parts of docs/ros.md; ``python -m tests.page_tables`` writes them anew."""
+"""The generated parts of docs/ros.md; ``python -m tests.page_tables`` writes them again."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ class Reader:
             self.shared[key] = (self.output, None if out is None else self.folder / out)
 
     def _is_shipped(self, words: list[str]) -> bool:
-        """Say whether a run depends on nothing in the folder, and says where its records go."""
+        """Return whether a run depends on nothing in the folder, and says where its records go."""
         return words[0] == "run" and _out_of(words) is not None and not Path(words[1]).suffix
 
     def _run(self, step: Step, command: list[str]) -> None:

@@ -277,7 +277,7 @@ class Belief:
         return math.inf if self._ageing is None else self._ageing.slot
 
     def advance(self, seconds: float) -> None:
-        """Let time pass until `seconds`; O(1), nothing is made anew until something is asked.
+        """Let time pass until `seconds`; O(1), nothing is made again until something is asked.
 
         Time never goes back: a smaller time than the latest is taken as the latest. Of no
         consequence where the field does not change.
@@ -599,7 +599,7 @@ class Belief:
     def leave_one_out(self) -> LeaveOneOut | None:
         """Return what the readings of all other places say of each place that has some.
 
-        Of the belief as it is, without conditioning anything anew: O(L |D|³), once. None before
+        Of the belief as it is, without conditioning anything again: O(L |D|³), once. None before
         the first reading, and where readings age.
         """
         if self._ageing is not None or not self._data.begun:

@@ -10,7 +10,7 @@ from gp_active_sensing.types import FloatArray
 __all__ = ["PredictionCache"]
 
 _MOST = 256e6
-"""Bytes that may be kept; a larger map is solved for anew each time."""
+"""Bytes that may be kept; a larger map is solved for again each time."""
 _FEWEST = 64
 """Places that are predicted together at least, however many candidates and readings there are."""
 _GROWTH = 1.5
@@ -34,7 +34,7 @@ class PredictionCache:
         self._rows = min(self._rows, rows)
 
     def keeps(self, factor: Factor) -> bool:
-        """Say whether the map is small enough for everything to be kept."""
+        """Return whether the map is small enough for everything to be kept."""
         size = 8.0 * _GROWTH * factor.C.shape[0] * factor.rows * self._everything.size
         return bool(size <= _MOST)
 

@@ -1,7 +1,7 @@
 """Find the kernel model of a run: the file that is named, or the copy in the run directory.
 
 A run directory keeps a copy, and its configuration a mark of what is in it, so that a run can be
-gone on with and shown after the file has moved or was written anew.
+gone on with and shown after the file has moved or was written again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
 def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
     """Return the configuration to go on with a run: with the model that it began with.
 
-    The run has a copy, so that the file may have moved, or have been written anew. Another file is
+    The run has a copy, so that the file may have moved, or have been written again. Another file is
     another configuration.
 
     Args:

@@ -79,7 +79,7 @@ def believed(record: Mapping[str, Any], scale_unit: str = "") -> list[str]:
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return a few lines for the end of a run, whoever drove it.
+    """Return a few lines for the end of a run, no matter who drove it.
 
     Args:
         summary: as in ``summary.json``; {} for a run that did not get to its end.

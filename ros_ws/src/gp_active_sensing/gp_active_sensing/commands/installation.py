@@ -167,7 +167,7 @@ def _files(kind: str, what: str) -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Say whether there may be a plug-in; the registries themselves take a moment to import."""
+    """Return whether there may be a plug-in; the registries themselves take a moment to import."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # a damaged distribution, which the registries name

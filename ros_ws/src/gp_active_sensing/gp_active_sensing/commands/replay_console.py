@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Showing", "end_lines"]
 
 _HEADS = {
-    "again": "The mission once more: its decisions, computed anew.",
+    "again": "The mission once more: its decisions, computed again.",
     "decisions": "What the planner would have chosen, and where the probe went:",
     "belief": "What the map would have been, place by place:",
 }

@@ -57,7 +57,7 @@ class Observations:
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
         """Places that gave no reading."""
-        self.promises = BudgetReservations()
+        self.reservations = BudgetReservations()
         self.clock_ns: int | None = None
         """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
         self._misses: Counter[int] = Counter()
@@ -66,7 +66,7 @@ class Observations:
     def tell(self, readings: Iterable[Reading]) -> TellReport:
         """Use readings in any order; each is either used or rejected and counted.
 
-        A newly observed place costs one reading of the budget, once, whoever chose it; so does the
+        A newly observed place costs one reading of the budget, once, no matter who chose it; so does the
         visit of an observed place that a policy chose again. Late readings are used like any other
         (the belief does not depend on order) and counted.
         """
@@ -84,7 +84,7 @@ class Observations:
             accepted += 1
             late += self._is_late(reading)
             if is_new:
-                self.promises.pay(location)
+                self.reservations.pay(location)
                 self.remaining = self.remaining.minus(readings=1)
                 self.spent += 1
                 new_places.append(location)
@@ -128,7 +128,7 @@ class Observations:
         return Rejection(reading, error.reason, str(error))
 
     def _is_late(self, reading: Reading) -> bool:
-        """Say whether a reading is older than one used before; its time counts for the next."""
+        """Return whether a reading is older than one used before; its time counts for the next."""
         newest_ns = reading.stamp_ns if self._newest_ns is None else self._newest_ns
         self._newest_ns = max(newest_ns, reading.stamp_ns)
         return reading.stamp_ns < newest_ns
@@ -180,8 +180,8 @@ class Observations:
         return location
 
     def costs(self, location: int) -> bool:
-        """Say whether the next reading of a place costs one of the budget."""
-        return not self.belief.observed[location] or self.promises.is_due(location)
+        """Return whether the next reading of a place costs one of the budget."""
+        return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
         """Refuse a stamp far ahead: where the field changes, it would make all else out of date.
@@ -200,7 +200,7 @@ class Observations:
             raise ReadingError("stamp_ahead", msg)
 
     def wants(self, location: int) -> bool:
-        """Say whether a reading of a place would be used now.
+        """Return whether a reading of a place would be used now.
 
         Once decisions are taken, the budget of readings is never exceeded: the last readings are
         kept for what lies on the way that was planned, whatever else is read there. A place that
@@ -212,11 +212,11 @@ class Observations:
         if self.restoring:
             return True
         observed = self.belief.observed
-        promised = self.promises.kept(observed, self.set_aside)
+        promised = self.reservations.kept(observed, self.set_aside)
         if location not in promised:
             return left > len(promised)
         # A way may cross a place that was blocked, from which no reading was expected.
-        return left > len(self.promises.goals(observed, self.set_aside) - {location})
+        return left > len(self.reservations.goals(observed, self.set_aside) - {location})
 
     def _not_wanted(self, location: int) -> str:
         spent = "the budget of readings is spent, or kept for where the probe is going"
@@ -256,5 +256,5 @@ class Observations:
         other.belief = self.belief.copy()
         other.counts = self.counts.copy()
         other.set_aside = set(self.set_aside)
-        other.promises = self.promises.copy()
+        other.reservations = self.reservations.copy()
         other._misses = self._misses.copy()

@@ -54,11 +54,11 @@ class BudgetReservations:
         self._due.pop(probe, None)
 
     def is_due(self, place: int) -> bool:
-        """Say whether the next reading of a place is a visit that costs one of the budget."""
+        """Return whether the next reading of a place is a visit that costs one of the budget."""
         return place in self._due.values()
 
     def pay(self, place: int) -> None:
-        """Take note of a reading of a place: whoever was to visit it has its reading."""
+        """Record a reading of a place: anyone who was to visit it has its reading."""
         for probe in [probe for probe, goal in self._due.items() if goal == place]:
             del self._due[probe]
 

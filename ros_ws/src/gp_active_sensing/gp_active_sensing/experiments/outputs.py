@@ -40,7 +40,7 @@ class Outputs:
 
 
 def is_experiment(directory: Path | str) -> bool:
-    """Say whether a directory is an experiment's."""
+    """Return whether a directory is an experiment's."""
     return (Path(directory) / CONFIG).is_file()
 
 

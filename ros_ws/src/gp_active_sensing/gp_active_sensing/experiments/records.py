@@ -249,5 +249,5 @@ class ExperimentDirectory:
 
 
 def is_empty(path: Path) -> bool:
-    """Say whether a directory holds nothing but what was being written when it was killed."""
+    """Return whether a directory holds nothing but what was being written when it was killed."""
     return all(entry.name == LOCK or entry.suffix == ".part" for entry in path.iterdir())

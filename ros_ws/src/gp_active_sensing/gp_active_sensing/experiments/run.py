@@ -104,7 +104,7 @@ def run_experiment(
 def _directory(
     experiment: Experiment, out_dir: Path, resume: bool
 ) -> tuple[ExperimentDirectory, Loaded]:
-    """Return the directory, mended and with the configuration of now, and what it holds."""
+    """Return the directory, repaired and with the configuration of now, and what it holds."""
     if not resume or (out_dir.is_dir() and is_empty(out_dir)):
         directory = ExperimentDirectory.create(out_dir, experiment)
         return directory, directory.load()

@@ -72,7 +72,7 @@ class QueryLog:
         return self.begun is not None
 
     def begin(self, places: Sequence[int], seconds: float) -> None:
-        """Take note of a question.
+        """Record a question.
 
         Args:
             places: where a value is wanted; () = nowhere, and nothing is waited for.
@@ -87,7 +87,7 @@ class QueryLog:
             self._known.setdefault(place, set())
 
     def waits(self, seconds: float) -> bool:
-        """Say whether the decision is to wait for answers at a time.
+        """Return whether the decision is to wait for answers at a time.
 
         A clock that goes back ends no wait and makes none longer than the time-out.
         """
@@ -97,13 +97,13 @@ class QueryLog:
         return seconds - self.begun < self.config.timeout
 
     def settle(self) -> None:
-        """Take note that the decision was taken: what comes now is late."""
+        """Record that the decision was taken: what comes now is late."""
         if self.begun is not None:
             self.counts["unanswered"] += len(self.missing)
         self.begun, self.places, self.missing = None, (), ()
 
     def give_up(self) -> None:
-        """Drop the open question: its decision will not be taken, and is asked about anew."""
+        """Drop the open question: its decision will not be taken, and is asked about again."""
         self.begun, self.places, self.missing = None, (), ()
 
     # -- answers -------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class QueryLog:
         return replace(reading, location=place)
 
     def note(self, reading: Reading) -> bool:
-        """Take note of a checked answer that is used; say whether it is late."""
+        """Record a checked answer that is used; say whether it is late."""
         place = reading.location
         assert place is not None
         self._known.setdefault(place, set()).add((reading.stamp_ns, float(reading.value)))

@@ -249,7 +249,7 @@ class KernelModel:
     def prune(
         self, top: int, *, samples: int | None = None, seed: int | None = None
     ) -> KernelModel:
-        """Return the model of the `top` most probable kernels: local ELBOs as they are, q(g) anew.
+        """Return the model of the `top` most probable kernels: local ELBOs as they are, q(g) again.
 
         Args:
             top: number of kernels that stay, at least 1.

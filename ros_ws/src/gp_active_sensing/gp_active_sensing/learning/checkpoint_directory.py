@@ -164,17 +164,17 @@ def _taken(checkpoint: Path) -> RunError:
     if (checkpoint / _FINISHED).exists():
         msg = (
             f"{checkpoint}: holds a learning that is finished, and its model is written; "
-            "--resume writes it again, or remove this folder to begin anew"
+            "--resume writes it again, or remove this folder to begin again"
         )
     elif _begun(checkpoint):
         msg = (
             f"{checkpoint}: holds a learning that was begun; go on with --resume, or remove this "
-            "folder to begin anew"
+            "folder to begin again"
         )
     else:
         msg = (
             f"{checkpoint}: holds no checkpoint, or a learning has just begun in it; where none is "
-            "going on, remove this folder to begin anew"
+            "going on, remove this folder to begin again"
         )
     return RunError(msg)
 
@@ -189,7 +189,7 @@ def _begun(checkpoint: Path) -> bool:
 
 
 def _worth_keeping(checkpoint: Path, error: BaseException) -> bool:
-    """Say whether the same command could go on from here."""
+    """Return whether the same command could go on from here."""
     if isinstance(error, KeyboardInterrupt):
         return _begun(checkpoint)
     # What was asked for cannot be done: there is nothing to go on with.

@@ -133,6 +133,6 @@ def _transform(model: KernelModel) -> str:
 def _differs(what: str, before: str, now: str) -> ConfigError:
     msg = (
         f"{what}: the model to be continued has {before}, this says {now}; its old rows and the "
-        "new ones must be the same quantity: leave it out, or learn anew without --continue"
+        "new ones must be the same quantity: leave it out, or learn again without --continue"
     )
     return ConfigError(msg)

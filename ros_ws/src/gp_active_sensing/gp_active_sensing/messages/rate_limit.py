@@ -26,7 +26,7 @@ class RateLimit:
         self._then = clock()
 
     def allows(self) -> bool:
-        """Say whether one more message may be used now, and count it if it may."""
+        """Return whether one more message may be used now, and count it if it may."""
         now = self._clock()
         self._left = min(self._burst, self._left + self._rate * (now - self._then))
         self._then = now

@@ -72,7 +72,7 @@ class BlockedPlaces:
         """
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
-        if self._loop.belief.observed[place] and not self._loop.promises.is_due(place):
+        if self._loop.belief.observed[place] and not self._loop.reservations.is_due(place):
             name = self._loop.topology.names[place]
             logger.warning("%s was read, and is left without being reached (%s)", name, why)
             probe.complete(now_ns)
@@ -106,7 +106,7 @@ class BlockedPlaces:
         logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
     def replay(self, place: int, until_ns: int, *, set_aside: bool) -> None:
-        """Take note of a place that was blocked, or set aside, before a restart."""
+        """Record a place that was blocked, or set aside, before a restart."""
         self._times[place] += 1
         if set_aside:
             self._loop.set_aside.add(place)

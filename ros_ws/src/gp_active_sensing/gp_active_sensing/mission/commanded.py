@@ -64,7 +64,7 @@ class Commanded:
     ) -> None:
         self.loop = loop
         self._make_probe = make_probe
-        self.roster = Fleet(probes, config, journal)
+        self.fleet = Fleet(probes, config, journal)
         self.inbox = inbox
         self.config = config
         self.blocked = BlockedPlaces(loop, config, journal)
@@ -74,13 +74,13 @@ class Commanded:
         self.state = "idle"
         self.reason = ""
         """Why it is paused or over."""
-        self.decisions = Decisions(loop, self.roster, clock, journal)
+        self.decisions = Decisions(loop, self.fleet, clock, journal)
         self.reading_latency = Latency()
         """From a reading to the belief."""
         for probe in probes:
-            probe.intake.latency = self.reading_latency
+            probe.ingestion.latency = self.reading_latency
         self.showing = False
-        """What is known is being shown; whoever shows it resets this."""
+        """What is known is being shown; anyone who shows it resets this."""
         self.last_job: int | None = None
         """Number of the job whose answer was the end."""
         self._last_words = False
@@ -103,7 +103,7 @@ class Commanded:
     @property
     def probes(self) -> dict[str, ProbeState]:
         """Every probe by its name, gone ones too."""
-        return self.roster.probes
+        return self.fleet.probes
 
     @property
     def probe(self) -> ProbeState:
@@ -133,7 +133,7 @@ class Commanded:
         """What was not used, of all probes, by the word of the reason."""
         total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
         for probe in self.probes.values():
-            total += Counter(dict(probe.intake.rejected))  # another thread may be counting
+            total += Counter(dict(probe.ingestion.rejected))  # another thread may be counting
         return total + self.inbox.refused
 
     @property
@@ -239,14 +239,14 @@ class Commanded:
             self.decisions.give_up()
             left = self.loop.remaining.readings
             if left is not None:
-                under_way = [probe for probe in self.roster.present if probe.plan is not None]
+                under_way = [probe for probe in self.fleet.present if probe.plan is not None]
                 for probe in sorted(under_way, key=lambda probe: probe.stages.number)[left:]:
                     probe.give_up(self._now_ns)
             self._choose_again()
             self.inbox.wake()
 
     def take_budget(self, budget: Budget) -> None:
-        """Take note of what may be spent in all."""
+        """Record what may be spent in all."""
         self.budget = budget
         readings = budget.readings
         if readings is not None:
@@ -259,7 +259,7 @@ class Commanded:
     def set_config(self, config: MissionConfig) -> None:
         """Go on with other distances and times."""
         with self.lock:
-            self.config = self.roster.config = self.blocked.config = config
+            self.config = self.fleet.config = self.blocked.config = config
             self.loop.retries = config.retries
             for probe in self.probes.values():
                 probe.set_config(config)
@@ -268,7 +268,7 @@ class Commanded:
     def leave(self, name: str, why: str = "asked to leave") -> str:
         """Let a probe take no part any more; return why it cannot, "" when it does."""
         with self.lock:
-            problem = self.roster.leave(name, why, self._now_ns)
+            problem = self.fleet.leave(name, why, self._now_ns)
             if not problem:
                 self.decisions.forget(self.probes[name])
                 if why == OFF_LIST:
@@ -280,7 +280,7 @@ class Commanded:
     def join(self, name: str) -> str:
         """Let a probe that has left take part again; return why it cannot, "" when it does."""
         with self.lock:
-            problem = self.roster.join(name, self._now_ns)
+            problem = self.fleet.join(name, self._now_ns)
             self.inbox.wake()
             return problem
 
@@ -299,11 +299,11 @@ class Commanded:
             probe.set_config(self.config)
             whole = self.budget  # what it is by now
             probe.purse = replace(probe.purse, metres=whole.metres, seconds=whole.seconds)
-            probe.intake.latency = self.reading_latency
-            probe.intake.open = self.state != "ended"
+            probe.ingestion.latency = self.reading_latency
+            probe.ingestion.open = self.state != "ended"
             for other in known.values():
                 other.ahead.drop()  # of a single one: it counts on being alone
-            self.roster.add(probe)
+            self.fleet.add(probe)
 
     def accept_gated(self) -> int:
         """Use the readings that were set aside by the gate; return how many those are."""
@@ -319,7 +319,7 @@ class Commanded:
             probe.progress.forget()
             probe.sensor.forget()
             probe.since = self._clock()
-            probe.stages.go_on(self._now_ns, probe.intake.metres)
+            probe.stages.go_on(self._now_ns, probe.ingestion.metres)
         self.inbox.wake()
 
     def _set_state(self, state: str, reason: str) -> None:
@@ -344,7 +344,7 @@ class Commanded:
         self._rest_no_more()
         if self.loop.remaining.readings == 0:
             return
-        for probe in self.roster.present:
+        for probe in self.fleet.present:
             if probe.home or probe.stages.home is not None:
                 probe.call_back(self._now_ns)
         self.reason = ""

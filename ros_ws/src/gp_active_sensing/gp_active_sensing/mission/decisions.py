@@ -12,7 +12,7 @@ from gp_active_sensing.mission.first_leg import first_leg_refusal
 from gp_active_sensing.mission.fleet import Fleet
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.requests import PlanAheadRequest, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.records.events import asked_event, decision_event, left_words
 from gp_active_sensing.types import Clock, Plan
 
@@ -26,7 +26,7 @@ class Decisions:
 
     Args:
         loop: the engine.
-        roster: the probes.
+        fleet: the probes.
         clock: monotonic seconds.
         journal: takes the events.
     """
@@ -34,12 +34,12 @@ class Decisions:
     def __init__(
         self,
         loop: SensingLoop,
-        roster: Fleet,
+        fleet: Fleet,
         clock: Clock,
         journal: Callable[[dict[str, Any]], None],
     ) -> None:
         self.loop = loop
-        self.roster = roster
+        self.fleet = fleet
         self.stage = 0
         """Decisions taken."""
         self.last_plan: Plan | None = None
@@ -49,7 +49,7 @@ class Decisions:
         """Of the newest job; an answer to an older one is not used."""
         self.whom = ""
         """Name of the probe that the newest job is for."""
-        self.open: PlanRequest | None = None
+        self.open: DecisionRequest | None = None
         """A decision that was being computed when the process was killed, to be computed first."""
         self.latency = Latency()
         """From the message that completed a place to the next waypoint."""
@@ -72,7 +72,7 @@ class Decisions:
         self.open = None
         if self.consulting is not None:
             self.consulting.give_up()
-        for probe in self.roster.probes.values():
+        for probe in self.fleet.probes.values():
             probe.ahead.drop()
 
     def forget(self, probe: ProbeState) -> None:
@@ -82,12 +82,12 @@ class Decisions:
             self.running = False
         if self.open is not None and self.open.probe == probe.name:
             self.open = None
-        if self.consulting is not None and not self.roster.waiting:
+        if self.consulting is not None and not self.fleet.waiting:
             self.consulting.give_up()
 
     # -- handed out ----------------------------------------------------------------------------
 
-    def next_job(self, now_ns: int) -> PlanRequest | None:
+    def next_job(self, now_ns: int) -> DecisionRequest | None:
         """Return the next decision to be taken, None when there is none or one is under way."""
         if self.running:
             return None
@@ -100,7 +100,7 @@ class Decisions:
             if not self._has_consulted(probe, now_ns):
                 return None
             probe.homeward.note_start(probe.at)
-            pending, waiting = self.roster.pending(probe), self._others_waiting(probe, now_ns)
+            pending, waiting = self.fleet.pending(probe), self._others_waiting(probe, now_ns)
             self._journal(
                 asked_event(probe.name, probe.at, pending, waiting=waiting, stamp_ns=now_ns)
             )
@@ -114,21 +114,21 @@ class Decisions:
 
     def _asked_for(self, now_ns: int) -> list[ProbeState]:
         """Return the probes to be decided for now: those that wait, or those of this round."""
-        waiting = [probe for probe in self.roster.waiting if not probe.needs_reading]
-        if not self.roster.config.together:
+        waiting = [probe for probe in self.fleet.waiting if not probe.needs_reading]
+        if not self.fleet.config.together:
             return waiting
         if not any(probe.name in self.round for probe in waiting):
-            first = self.loop.decisions == 0 and self.roster.awaited(now_ns)
-            if first or self.roster.under_way:
+            first = self.loop.decisions == 0 and self.fleet.awaited(now_ns)
+            if first or self.fleet.under_way:
                 return []
             self.round = {probe.name for probe in waiting}
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Say whether the expert has answered, if there is one, or was waited for long enough."""
+        """Return whether the expert has answered, if there is one, or was waited for long enough."""
         if self.consulting is None:
             return True
-        left = self.loop.readings_for(probe.name, self.roster.pending(probe))
+        left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
         return self.consulting.ready(now_ns, left)
 
     def _others_waiting(self, probe: ProbeState, now_ns: int) -> dict[str, int | None]:
@@ -142,10 +142,10 @@ class Decisions:
         pending: tuple[int, ...],
         waiting: Mapping[str, int | None],
         now_ns: int,
-    ) -> PlanRequest:
+    ) -> DecisionRequest:
         """Return the job to decide for a probe from what is known now."""
         self.whom = probe.name
-        return PlanRequest(
+        return DecisionRequest(
             probe.homeward.snapshot(probe.at),
             probe.at,
             self.number,
@@ -158,11 +158,11 @@ class Decisions:
         )
 
     def _knows_where(self, probe: ProbeState) -> bool:
-        """Say whether a decision can be taken from where a probe is; note where that is."""
+        """Return whether a decision can be taken from where a probe is; note where that is."""
         probe.ahead.drop()
         if probe.at is not None:
             return True
-        pose = probe.intake.track.newest
+        pose = probe.ingestion.track.newest
         if pose is None:
             return False  # where the probe is must be known first
         probe.at = probe.standing()
@@ -170,7 +170,7 @@ class Decisions:
             return True
         if probe.homeward.needs_start:
             return False  # where it has to come back to must be known first
-        matcher = probe.intake.matcher
+        matcher = probe.ingestion.matcher
         place, metres = matcher.nearest(pose.x, pose.y)
         logger.warning(
             "%s is off the map: its pose (%.1f, %.1f) is %.0f m from the nearest place, %s "
@@ -183,23 +183,23 @@ class Decisions:
     def next_ahead(self) -> PlanAheadRequest | None:
         """Return the decision to be foreseen, None when there is none or it is under way."""
         # Another probe's decision or reading would make what was foreseen worthless.
-        if self.running or len(self.roster.probes) > 1:
+        if self.running or len(self.fleet.probes) > 1:
             return None
         # So would time, where the field changes; and who may come back is quick to decide.
         if self.loop.belief.drift.kind != "none" or self.loop.revisits:
             return None
         if self.consulting is not None:
             return None  # what an expert will say is not known
-        (probe,) = self.roster.probes.values()
+        (probe,) = self.fleet.probes.values()
         noise = probe.stages.noise_variance
         return probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
 
     # -- taken ---------------------------------------------------------------------------------
 
-    def take(self, job: PlanRequest, plan: Plan, now_ns: int) -> bool:
+    def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
         """Take the answer to a job; say whether it is used."""
         self.running = False
-        probe = self.roster.probes[job.probe]
+        probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
         if refusal := first_leg_refusal(probe, plan):
@@ -226,15 +226,15 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Say whether a place may still be chosen for a probe, as it was on a copy of the loop."""
-        pending = self.roster.pending(probe)
-        read = self.loop.belief.observed[waypoint] and not asked.promises.is_due(waypoint)
+        """Return whether a place may still be chosen for a probe, as it was on a copy of the loop."""
+        pending = self.fleet.pending(probe)
+        read = self.loop.belief.observed[waypoint] and not asked.reservations.is_due(waypoint)
         if read or waypoint in pending:
             return False
         left = self.loop.readings_for(probe.name, pending)
         return left is None or left > 0
 
-    def take_foreseen(self, probe: ProbeState, now_ns: int) -> PlanRequest | None:
+    def take_foreseen(self, probe: ProbeState, now_ns: int) -> DecisionRequest | None:
         """Go on as foreseen, if that fits; return a job that records the stage that ended."""
         finished = probe.finished
         if finished is None or self.running:
@@ -244,7 +244,7 @@ class Decisions:
         if found is None:
             return None
         plan, value = found
-        report = PlanRequest(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
+        report = DecisionRequest(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
         self._carry_out(probe, plan, probe.since, now_ns, foreseen_for=value)
         return report
 
@@ -267,7 +267,7 @@ class Decisions:
                 **probe.whereabouts(),
                 foreseen=foreseen,
                 foreseen_for=foreseen_for,
-                again=self.loop.promises.is_due(plan.path[-1]),
+                again=self.loop.reservations.is_due(plan.path[-1]),
                 left=left_words(probe.left),
             )
         )

@@ -78,7 +78,7 @@ class ExpertQueries:
     # -- before a decision -----------------------------------------------------------------------
 
     def ready(self, now_ns: int, left: int | None = None) -> bool:
-        """Say whether a decision that is due may be taken; ask first where that was not done.
+        """Return whether a decision that is due may be taken; ask first where that was not done.
 
         Args:
             now_ns: time of the node's clock.
@@ -146,12 +146,12 @@ class ExpertQueries:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """Take note that the decision was taken."""
+        """Record that the decision was taken."""
         self.books.settle()
         self._outgoing = ()
 
     def give_up(self) -> None:
-        """Drop an open question: its decision is not taken, and is asked about anew."""
+        """Drop an open question: its decision is not taken, and is asked about again."""
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
@@ -223,7 +223,7 @@ class ExpertQueries:
     # -- from the journal --------------------------------------------------------------------------
 
     def replay_query(self, event: Mapping[str, Any]) -> None:
-        """Take note of an event ``query`` from before a restart.
+        """Record an event ``query`` from before a restart.
 
         Raises:
             KeyError, TypeError, ValueError: the event lacks something.

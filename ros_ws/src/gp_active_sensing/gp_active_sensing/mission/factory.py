@@ -159,7 +159,7 @@ def _build(
 
         def probe(name: str) -> ProbeState:
             journal = partial(_named, recorder.event, name) if name else recorder.event
-            intake = Ingestion(
+            ingestion = Ingestion(
                 loop,
                 matcher,
                 PoseTrack(config.pose.max_age, config.pose.history),
@@ -172,7 +172,7 @@ def _build(
             return ProbeState(
                 name,
                 loop,
-                intake,
+                ingestion,
                 config.mission,
                 arrival_radius=_radius(config, scenario, matcher),
                 purse=replace(budget, readings=None),
@@ -278,6 +278,6 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
 
 
 def _is_live(scenario: Mapping[str, Any] | None) -> bool:
-    """Say whether a scenario's field is the traffic of a running SUMO."""
+    """Return whether a scenario's field is the traffic of a running SUMO."""
     field = (scenario or {}).get("field")
     return isinstance(field, Mapping) and field.get("kind") == "sumo"

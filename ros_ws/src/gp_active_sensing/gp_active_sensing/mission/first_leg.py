@@ -17,12 +17,12 @@ def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
         probe: that the plan is for; its pose is the newest one.
         plan: the decision, not given out yet.
     """
-    config, intake = probe.config, probe.intake
-    pose = intake.track.newest
+    config, ingestion = probe.config, probe.ingestion
+    pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":
         return ""
-    topology, matcher = probe.loop.topology, intake.matcher
-    # Whoever is on the map may be so far off its edge.
+    topology, matcher = probe.loop.topology, ingestion.matcher
+    # Anyone who is on the map may be so far off its edge.
     extent = matcher.extent + matcher.snap_distance
     longest = extent if config.first_leg is None else config.first_leg
     x, y, _ = topology.goals[plan.path[-1]].tolist()

@@ -64,7 +64,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Say whether some on the list may still join in time, `mission.lost_after` at the most."""
+        """Return whether some on the list may still join in time, `mission.lost_after` at the most."""
         first = min(self._heard_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
@@ -84,18 +84,18 @@ class Fleet:
 
     def add(self, probe: ProbeState) -> None:
         """Put a probe on the list; it takes part from its first pose on."""
-        # Anew, not in place: other threads may be looking through it.
+        # Replaced, not changed in place: other threads may be looking through it.
         self.probes = {**self.probes, probe.name: probe}
 
     def heard(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Take note of a pose of a probe: with the first one that can be used it takes part.
+        """Record a pose of a probe: with the first one that can be used it takes part.
 
         Args:
             probe: whose it is.
             stamp_ns: of the pose.
             now_ns: time of the node's clock.
         """
-        newest = probe.intake.track.newest
+        newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # it could not be used
         self._heard_ns[probe.name] = now_ns
@@ -103,7 +103,7 @@ class Fleet:
             self._come(probe, now_ns)
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
-        """Take note of a reading of a probe: one whose sensor was silent takes part again."""
+        """Record a reading of a probe: one whose sensor was silent takes part again."""
         if probe.gone.startswith(MUTE):
             self._come(probe, now_ns)
 
@@ -118,7 +118,7 @@ class Fleet:
             return self._unknown(name)
         if not probe.gone:
             return f"{name} takes part already"
-        if probe.intake.track.newest is None:
+        if probe.ingestion.track.newest is None:
             self._note(probe, NO_POSE, now_ns)
         else:
             self._come(probe, now_ns)
@@ -139,7 +139,7 @@ class Fleet:
         if len(self.probes) == 1:
             return []
         for probe in self.present:
-            if probe.intake.catch_up.waiting:
+            if probe.ingestion.catch_up.waiting:
                 self._heard_ns[probe.name] = now_ns  # its poses have come and are not used yet
         limit = 1e9 * self.config.lost_after
         lost = [p for p in self.present if now_ns - self.heard_ns(p, now_ns) > limit]
@@ -161,7 +161,7 @@ class Fleet:
         self._heard_ns = {name: then + step_ns for name, then in self._heard_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Take note of a probe that came or went before a restart."""
+        """Record a probe that came or went before a restart."""
         if not why:
             self._begin_anew(probe, now_ns)
         probe.gone = why
@@ -179,7 +179,7 @@ class Fleet:
         probe.sensor.forget()
         if probe.gone.startswith(LEFT):
             probe.home = False
-            probe.stages.go_on(now_ns, probe.intake.metres)
+            probe.stages.go_on(now_ns, probe.ingestion.metres)
         if not probe.home:
             probe.resting = ""
 

@@ -39,7 +39,7 @@ class JournalGaps:
         """Probes of which it is not known what they drove."""
 
     def note(self, event: Mapping[str, Any]) -> None:
-        """Take note of a gap. Raises ValueError, TypeError, KeyError: it is none."""
+        """Record a gap. Raises ValueError, TypeError, KeyError: it is none."""
         missing = int(event["failures"])
         self.found = True
         self._readings += min(missing, int(event.get("readings", missing)))
@@ -52,7 +52,7 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: Mapping[str, Any]) -> None:
-        """Take note of what a decision says was left when it was taken, and that it was taken."""
+        """Record what a decision says was left when it was taken, and that it was taken."""
         mission, loop = self._mission, self._mission.loop
         stage = int(event["stage"])
         if stage <= mission.decisions.stage:
@@ -79,7 +79,7 @@ class JournalGaps:
         """Return what a drive may have cost at most, with those before it that are not known."""
         if probe.name not in self._unsettled:
             return cost
-        owed = probe.stages.owed(now_ns, probe.intake.metres)
+        owed = probe.stages.owed(now_ns, probe.ingestion.metres)
         return Cost(max(cost.metres, owed.metres), max(cost.seconds, owed.seconds))
 
     def finish(self) -> None:

@@ -30,11 +30,11 @@ class GoalChecker:
         self._since_ns: int | None = None
 
     def forget(self) -> None:
-        """Wait anew."""
+        """Wait again."""
         self._since_ns = None
 
     def overdue(self, target: int, now_ns: int) -> bool:
-        """Say whether it has waited long enough; the next wait then begins.
+        """Return whether it has waited long enough; the next wait then begins.
 
         Args:
             target: the place being driven to, which has no reading yet.
@@ -51,7 +51,7 @@ class GoalChecker:
         return True
 
     def inside(self, target: int) -> bool:
-        """Say whether the probe is where the waypoint of a place is."""
+        """Return whether the probe is where the waypoint of a place is."""
         pose = self._track.newest
         if pose is None:
             return False

@@ -66,20 +66,20 @@ class InputLog:
             self._now_ns, self._at = now_ns, at
 
     def used(self, message: Envelope) -> None:
-        """Take note of a message."""
+        """Record a message."""
         with self._lock:
             if self._now_ns is None and not self._took:
                 self._at = self._clock()
             self._took.append(_noted(message, self._at))
 
     def changed(self, **config: Any) -> None:
-        """Take note of another configuration; only between two steps."""
+        """Record another configuration; only between two steps."""
         with self._lock:
             self._at = self._clock()
             self._send(None, {"config": config})
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Take note of an event of the journal; one between two steps is a frame of its own."""
+        """Record an event of the journal; one between two steps is a frame of its own."""
         with self._lock:
             self._events.append(dict(event))
             if self._now_ns is None:

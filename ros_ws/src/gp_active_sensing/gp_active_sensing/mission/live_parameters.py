@@ -64,7 +64,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
         if now.mission != before.mission:
             mission.set_config(now.mission)
         for probe in mission.probes.values():
-            gate = probe.intake.uptake.gate
+            gate = probe.ingestion.pipeline.gate
             gate.limit, gate.places = now.reading.gate, now.reading.gate_places
             if now.reading.delay != before.reading.delay:
                 probe.set_delay(now.reading.delay)

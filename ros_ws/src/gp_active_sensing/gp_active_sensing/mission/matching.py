@@ -60,7 +60,7 @@ class MapMatcher:
         self._tree = shapely.STRtree(self._shapes)
 
     def is_line(self, place: int) -> bool:
-        """Say whether a place is driven along (a road segment) rather than stood on."""
+        """Return whether a place is driven along (a road segment) rather than stood on."""
         return bool(self._lengths[place] > 0.0)
 
     def near(self, place: int) -> float:

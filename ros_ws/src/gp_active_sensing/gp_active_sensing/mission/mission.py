@@ -18,10 +18,10 @@ from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import (
+    DecisionRequest,
     ExpertRequest,
     MissionOutput,
     PlanAheadRequest,
-    PlanRequest,
     Stage,
 )
 from gp_active_sensing.mission.sensor import speaks
@@ -90,13 +90,13 @@ class Mission(MissionWatch):
         return steps
 
     def _holds(self) -> bool:
-        """Say whether messages wait until the decision is there."""
+        """Return whether messages wait until the decision is there."""
         return self.config.wait_for_plan and self.decisions.running
 
     @property
     def _catching_up(self) -> list[ProbeState]:
         """Those of whom messages are kept until all that was missed has come."""
-        return [probe for probe in self.probes.values() if probe.intake.catch_up.waiting]
+        return [probe for probe in self.probes.values() if probe.ingestion.catch_up.waiting]
 
     @property
     def _decides(self) -> bool:
@@ -114,9 +114,9 @@ class Mission(MissionWatch):
             return
         probe.take([message])
         if isinstance(message.what, Pose):
-            self.roster.heard(probe, message.what.stamp_ns, self._now_ns)
+            self.fleet.heard(probe, message.what.stamp_ns, self._now_ns)
         elif speaks(message):
-            self.roster.spoke(probe, self._now_ns)
+            self.fleet.spoke(probe, self._now_ns)
         if self._decides:
             yield from self._look_at(probe, message.received)
 
@@ -131,13 +131,13 @@ class Mission(MissionWatch):
         most = max(1, BATCH // max(1, len(self._catching_up)))
         for probe in self.probes.values():
             probe.take([], most)
-            if probe.gone == LEFT + OFF_LIST and len(probe.intake.track):
+            if probe.gone == LEFT + OFF_LIST and len(probe.ingestion.track):
                 probe.forget_messages()  # of what was in the inbox when it left the list
-            if probe.intake.lag.work():
-                say_delay(probe.intake.lag, probe.name, probe.intake.delay)
+            if probe.ingestion.lag.work():
+                say_delay(probe.ingestion.lag, probe.name, probe.ingestion.delay)
             if self._decides:
                 yield from self._look_at(probe, None)
-        if any(probe.intake.catch_up.hands_on for probe in self.probes.values()):
+        if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
             self.inbox.wake()  # for the next piece
         self._note_status()
         if self._last_words:
@@ -153,15 +153,15 @@ class Mission(MissionWatch):
         """See what the time that passes makes necessary."""
         if self.blocked.expire(self._now_ns):
             self._choose_again()
-        if silent := self.roster.miss_silent(self._now_ns):
+        if silent := self.fleet.miss_silent(self._now_ns):
             for probe in silent:
                 self.decisions.forget(probe)
             self._rest_no_more()
-        if not self.decisions.running and not self.roster.waiting:
-            for probe in self.roster.present:
+        if not self.decisions.running and not self.fleet.waiting:
+            for probe in self.fleet.present:
                 if self._has_more(probe):
                     probe.call_back(self._now_ns)
-        for probe in self.roster.present:
+        for probe in self.fleet.present:
             self.blocked.watch(probe, self._now_ns)
             if probe.send_again:
                 probe.send_again = False
@@ -178,7 +178,7 @@ class Mission(MissionWatch):
 
     def _look_at(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
         """See what a probe has come to, once what was missed is known."""
-        if probe.gone or probe.intake.catch_up.going_on:
+        if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None
         again = probe.see(self._now_ns, received)
@@ -203,7 +203,7 @@ class Mission(MissionWatch):
 
     def _end_if_done(self) -> bool:
         """End the mission when there is nothing left to do for any probe; say whether it did."""
-        present = self.roster.present
+        present = self.fleet.present
         if any(self._has_more(probe) for probe in present):
             return False
         if self.state != "running" or self.decisions.running or not present:
@@ -219,20 +219,20 @@ class Mission(MissionWatch):
         return True
 
     def _has_more(self, probe: ProbeState) -> bool:
-        """Say whether readings that were kept for others are now left for a probe."""
+        """Return whether readings that were kept for others are now left for a probe."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
             return False
-        left = self.loop.readings_for(probe.name, self.roster.pending(probe))
+        left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
         return left is None or left > 0
 
-    def _next_job(self) -> PlanRequest | None:
+    def _next_job(self) -> DecisionRequest | None:
         job = self.decisions.next_job(self._now_ns)
         if job is not None:
             self._note_shown()
         return job
 
-    def _show(self) -> PlanRequest | None:
+    def _show(self) -> DecisionRequest | None:
         """Return a job that shows what is known, when there is news and none was shown lately."""
         accepted, now = self.loop.counts["accepted"], self._clock()
         recently = now - self._shown_at < SHOW_SECONDS
@@ -244,15 +244,17 @@ class Mission(MissionWatch):
     def _note_shown(self) -> None:
         self._shown, self._shown_at = self.loop.counts["accepted"], self._clock()
 
-    def look(self) -> PlanRequest:
+    def look(self) -> DecisionRequest:
         """Return a job that only shows what is known now."""
         with self.lock:
             self._note_shown()
-            return PlanRequest(self.loop.snapshot(), None, 0, None, self._shown_at, decide=False)
+            return DecisionRequest(
+                self.loop.snapshot(), None, 0, None, self._shown_at, decide=False
+            )
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def decided(self, job: PlanRequest, plan: Plan) -> bool:
+    def decided(self, job: DecisionRequest, plan: Plan) -> bool:
         """Take the answer to a job; say whether it is used (also when it is the last one)."""
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
@@ -279,12 +281,12 @@ class Mission(MissionWatch):
             self.inbox.wake()
 
     def foreseen(self, job: PlanAheadRequest, foresight: ContingentPlans) -> None:
-        """Take note of what has been foreseen so far."""
+        """Record what has been foreseen so far."""
         with self.lock:
             self.probes[job.probe].ahead.offer(job, foresight)
 
-    def failed(self, job: PlanRequest, error: BaseException) -> None:
-        """Take note that a job could not be done."""
+    def failed(self, job: DecisionRequest, error: BaseException) -> None:
+        """Record that a job could not be done."""
         with self.lock:
             if job.number == self.decisions.number:
                 self.pause(f"planning failed: {error}")
@@ -297,18 +299,18 @@ class Mission(MissionWatch):
             self.consulting.open = False
         for probe in self.probes.values():
             probe.ahead.drop()
-            probe.intake.open = False
-            probe.intake.stop_waiting()  # counts what still waits
+            probe.ingestion.open = False
+            probe.ingestion.stop_waiting()  # counts what still waits
         say = end_event if over else stopped_event
         self._journal(say(reason, stamp_ns=self._now_ns))
 
     def claim(self, stage: Stage) -> bool:
-        """Say whether a stage is still to be recorded, and leave that to whoever asks."""
+        """Return whether a stage is still to be recorded, and leave that to anyone who asks."""
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 
     def go_on_from(self, now_ns: int) -> None:
-        """Take note of the time of the last event before a restart."""
+        """Record the time of the last event before a restart."""
         self._now_ns = now_ns
 
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
@@ -332,7 +334,7 @@ class Mission(MissionWatch):
                     else:
                         self.strangers[message.probe] += 1
                 for probe in self.probes.values():
-                    probe.stages.note(probe.intake.stop_waiting())
+                    probe.stages.note(probe.ingestion.stop_waiting())
                 self.decisions.give_up()
                 self._end(reason, over=over)
             unrecorded: list[Stage] = []

@@ -41,7 +41,7 @@ class PlannedAhead:
     ) -> PlanAheadRequest | None:
         """Return what to plan ahead now, None when that is nothing or on its way.
 
-        A place observed on the way makes what was foreseen worthless: it is begun anew.
+        A place observed on the way makes what was foreseen worthless: it is begun again.
 
         Args:
             loop: the mission's engine.
@@ -79,7 +79,7 @@ class PlannedAhead:
         self.foresight = None
 
     def offer(self, job: PlanAheadRequest, foresight: ContingentPlans) -> None:
-        """Take note of what has been foreseen so far, if it is still wanted."""
+        """Record what has been foreseen so far, if it is still wanted."""
         if job.number == self._number:
             self.foresight = foresight
 

@@ -131,7 +131,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
-        """Say whether a better pose for this time may still arrive: none as new or newer has."""
+        """Return whether a better pose for this time may still arrive: none as new or newer has."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 

@@ -38,7 +38,7 @@ class ProbeState:
     Args:
         name: its namespace; "" in a mission of one.
         loop: the mission's engine.
-        intake: brings its readings to the loop.
+        ingestion: brings its readings to the loop.
         config: distances and times.
         arrival_radius: distance to a waypoint at which it has arrived [m].
         purse: its own metres, seconds and end place; readings belong to the mission.
@@ -52,7 +52,7 @@ class ProbeState:
         self,
         name: str,
         loop: SensingLoop,
-        intake: Ingestion,
+        ingestion: Ingestion,
         config: MissionConfig,
         *,
         arrival_radius: float,
@@ -64,14 +64,14 @@ class ProbeState:
     ) -> None:
         self.name = name
         self.loop = loop
-        self.intake = intake
+        self.ingestion = ingestion
         self.config = config
         self.purse = purse
         self.arrival = GoalChecker(
-            loop.topology, intake.track, radius=arrival_radius, timeout=config.reading_timeout
+            loop.topology, ingestion.track, radius=arrival_radius, timeout=config.reading_timeout
         )
         self.set_config(config)
-        self.progress = ProgressChecker(loop.topology, intake)
+        self.progress = ProgressChecker(loop.topology, ingestion)
         self.stages = StageLog()
         self.sensor = SensorMonitor()
         self.homeward = ReturnHome(self, journal, from_start=back_to_start)
@@ -129,18 +129,18 @@ class ProbeState:
         self._set_timeout()
         if config.arrival_radius is not None:
             self.arrival.radius = config.arrival_radius
-        self.intake.dwelling.seconds = config.settle
-        self.intake.dwelling.radius = self.arrival.radius
+        self.ingestion.dwelling.seconds = config.settle
+        self.ingestion.dwelling.radius = self.arrival.radius
 
     def set_delay(self, seconds: float) -> None:
         """Go on with readings that are so much older than their stamps [s]."""
-        self.intake.delay = seconds
+        self.ingestion.delay = seconds
         self._set_timeout()
 
     def _set_timeout(self) -> None:
         """Wait at a place for its first reading, which counts and comes no earlier than that."""
         config = self.config
-        self.arrival.timeout = config.reading_timeout + config.settle + self.intake.delay
+        self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
     def snapshot(self) -> SensingLoop:
         """Return a copy of the engine with what is left for this probe."""
@@ -158,41 +158,41 @@ class ProbeState:
         if messages:
             self.heard = self._clock()
         self.sensor.hear(messages)
-        accepted = self.intake.take(messages, most)
+        accepted = self.ingestion.take(messages, most)
         self._note(accepted)
         return accepted
 
     def forget_messages(self) -> None:
         """Use or count what waits, and keep no poses: nobody listens to it any more."""
-        self.stages.note(self.intake.stop_waiting())
-        self.intake.track.clear()
+        self.stages.note(self.ingestion.stop_waiting())
+        self.ingestion.track.clear()
 
     def accept_gated(self) -> int:
         """Use its readings that were set aside by the gate; return how many those are."""
-        found, accepted = self.intake.accept_gated()
+        found, accepted = self.ingestion.accept_gated()
         self._note(accepted)
         return found
 
     def _note(self, used: list[Reading]) -> None:
-        """Take note of readings that were used."""
+        """Record readings that were used."""
         self.stages.note(used)
         self.sensor.note(used)
 
     def whereabouts(self) -> dict[str, Any]:
         """Return where it is and how far it drove, for events."""
-        counted = self.intake.counted
+        counted = self.ingestion.counted
         where = None if counted is None else [counted.stamp_ns, counted.x, counted.y]
-        return {"odometer": self.intake.metres, "pose": where}
+        return {"odometer": self.ingestion.metres, "pose": where}
 
     def status(self) -> dict[str, Any]:
         """Return where it is and what of it was not used, for events."""
-        return {**self.whereabouts(), "rejected": dict(self.intake.rejected)}
+        return {**self.whereabouts(), "rejected": dict(self.ingestion.rejected)}
 
     # -- stages --------------------------------------------------------------------------------
 
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
         """Carry out a decision, which has a number among all of the mission."""
-        self.stages.begin(plan, number, now_ns, self.intake.metres, foreseen=foreseen)
+        self.stages.begin(plan, number, now_ns, self.ingestion.metres, foreseen=foreseen)
         self.home, self.resting = False, ""
         self.last_plan = plan
         self.sent_ns = now_ns
@@ -200,7 +200,7 @@ class ProbeState:
         self.finished = None
         self.arrival.forget()
         self.progress.forget()
-        self.intake.set_out(plan.path)
+        self.ingestion.set_out(plan.path)
 
     def see(self, now_ns: int, received: float | None) -> int | None:
         """See whether its place is done; return a waypoint to send again.
@@ -213,7 +213,7 @@ class ProbeState:
         if plan is None:
             return None
         target = plan.waypoints[0]
-        went = self.intake.newest_place if self.config.follow == "probe" else None
+        went = self.ingestion.newest_place if self.config.follow == "probe" else None
         if went is not None or self._is_done(target):
             self.complete(now_ns, received, went=went)
             return None
@@ -231,7 +231,7 @@ class ProbeState:
         return None
 
     def _is_done(self, target: int) -> bool:
-        if not self.loop.belief.observed[target] or self.loop.promises.is_due(target):
+        if not self.loop.belief.observed[target] or self.loop.reservations.is_due(target):
             return False
         if self.config.arrival == "reading" or self.arrival.inside(target):
             return True
@@ -248,7 +248,7 @@ class ProbeState:
         plan = self.plan
         assert plan is not None
         self.finished, cost = self.stages.complete(
-            plan, now_ns, self.intake.metres, probe=self.name, went=went, visits=self.loop.visits
+            plan, now_ns, self.ingestion.metres, probe=self.name, went=went, visits=self.loop.visits
         )
         self.purse = self.purse.minus(cost=cost)
         more = {} if went is None else {"went": went}
@@ -280,7 +280,7 @@ class ProbeState:
         self.home, self.resting = False, ""
 
     def _charge(self, now_ns: int) -> None:
-        cost = self.stages.charge(now_ns, self.intake.metres)
+        cost = self.stages.charge(now_ns, self.ingestion.metres)
         self.purse = self.purse.minus(cost=cost)
         self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), given_up=True))
 
@@ -302,9 +302,9 @@ class ProbeState:
         self.arrival.forget()
         self.progress.forget()
         self.ahead.drop()
-        self.intake.set_out(plan.path)
+        self.ingestion.set_out(plan.path)
 
     def standing(self) -> int | None:
         """Return the place where it is; None when it is off the map or nowhere yet."""
-        here = self.intake.here
-        return None if here is None or self.intake.off_map else here.place
+        here = self.ingestion.here
+        return None if here is None or self.ingestion.off_map else here.place

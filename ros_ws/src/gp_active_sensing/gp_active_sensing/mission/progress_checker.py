@@ -27,30 +27,30 @@ class ProgressChecker:
 
     Args:
         topology: the map.
-        intake: knows where the probe is.
+        ingestion: knows where the probe is.
     """
 
-    def __init__(self, topology: Topology, intake: Ingestion) -> None:
+    def __init__(self, topology: Topology, ingestion: Ingestion) -> None:
         self._topology = topology
-        self._intake = intake
+        self._ingestion = ingestion
         self._least = math.inf
         self._since_ns: int | None = None
         self._been: set[tuple[int, int]] = set()
 
     def forget(self) -> None:
-        """Begin anew, with another waypoint."""
+        """Begin again, with another waypoint."""
         self._least, self._since_ns = math.inf, None
         self._been.clear()
 
     def stalled(self, plan: Plan, *, step: float, patience: float) -> bool:
-        """Say whether the probe has not got on for too long.
+        """Return whether the probe has not got on for too long.
 
         Args:
             plan: the drive.
             step: how much nearer counts [m].
             patience: how long it may take [s].
         """
-        pose = self._intake.track.newest
+        pose = self._ingestion.track.newest
         if pose is None:
             return False
         cell = (math.floor(pose.x / (_CELL * step)), math.floor(pose.y / (_CELL * step)))
@@ -68,7 +68,7 @@ class ProgressChecker:
 
         A probe that is on none of them has all of them before it.
         """
-        here = self._intake.here
+        here = self._ingestion.here
         ends = self._topology.goals[list(plan.path), :2]
         passed = plan.path.index(here.place) if here is not None and here.place in plan.path else 0
         steps = np.diff(ends[passed:], axis=0)

@@ -221,7 +221,7 @@ class Recorder:
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
             until_ns = mission.until_ns
             probes = mission.probes.values()
-            delays = delays_of((p.name, p.intake.lag, p.intake.delay) for p in probes)
+            delays = delays_of((p.name, p.ingestion.lag, p.ingestion.delay) for p in probes)
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
         summary = summarise(

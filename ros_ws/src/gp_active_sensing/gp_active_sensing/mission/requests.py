@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.types import Cost, Plan
 
-__all__ = ["ExpertRequest", "MissionOutput", "PlanAheadRequest", "PlanRequest", "Stage"]
+__all__ = ["DecisionRequest", "ExpertRequest", "MissionOutput", "PlanAheadRequest", "Stage"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class PlanRequest:
+class DecisionRequest:
     """A decision to be taken beside the mission, on a copy of the engine.
 
     Args:
@@ -137,7 +137,7 @@ class MissionOutput:
         query: places that an expert is to be asked for.
     """
 
-    job: PlanRequest | PlanAheadRequest | ExpertRequest | None = None
+    job: DecisionRequest | PlanAheadRequest | ExpertRequest | None = None
     again: int | None = None
     plan: Plan | None = None
     probe: str = ""

@@ -17,7 +17,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder
-from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.records.events import (
     aim_of,
     budget_of,
@@ -46,7 +46,7 @@ def is_over(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Say whether the last process of a mission ended in order, and was not cut off."""
+    """Return whether the last process of a mission ended in order, and was not cut off."""
     return bool(events) and events[-1].get("event") == "stopped"
 
 
@@ -61,7 +61,7 @@ class MissionRestorer:
     def __init__(self, mission: Mission, recorder: Recorder) -> None:
         self._mission = mission
         self._recorder = recorder
-        self._asked: PlanRequest | None = None
+        self._asked: DecisionRequest | None = None
         self._recorded: set[int] = set()
         self._completed: set[int] = set()
         self._last_ns = 0
@@ -82,7 +82,7 @@ class MissionRestorer:
             "clock": self._clock,
             "gap": self._gap,
             "budget": self._budget,
-            "roster": self._roster,
+            "roster": self._fleet,
             "home": self._home,
             "status": self._status,
         }
@@ -159,7 +159,7 @@ class MissionRestorer:
                 probe.at, probe.resting = None, ""
                 probe.sent_ns = int(event["stamp_ns"])
                 probe.sensor.forget()
-                probe.stages.go_on(probe.sent_ns, probe.intake.metres)
+                probe.stages.go_on(probe.sent_ns, probe.ingestion.metres)
 
     def _ask(self, event: Mapping[str, Any]) -> None:
         probe = self._probe(event)
@@ -200,7 +200,7 @@ class MissionRestorer:
         probe = self._probe(event)
         plan = probe.plan
         self._whereabouts(probe, event)
-        stamp_ns, metres = int(event["stamp_ns"]), probe.intake.metres
+        stamp_ns, metres = int(event["stamp_ns"]), probe.ingestion.metres
         cost = self._gaps.cost(probe, cost_of(event), stamp_ns)
         probe.purse = probe.purse.minus(cost=cost)
         if event.get("given_up"):
@@ -239,7 +239,7 @@ class MissionRestorer:
 
     def _reading(self, event: Mapping[str, Any]) -> None:
         probe, reading = self._probe(event), reading_of(event)
-        if not probe.intake.uptake.tell_again(event, reading, gap=self._gaps.found):
+        if not probe.ingestion.pipeline.tell_again(event, reading, gap=self._gaps.found):
             msg = "a reading that was used is refused now"
             raise ValueError(msg)
         probe.stages.note([reading])
@@ -255,9 +255,9 @@ class MissionRestorer:
             consulting.replay_answer(reading_of(event))
 
     def _gated(self, event: Mapping[str, Any]) -> None:
-        intake = self._probe(event).intake
-        intake.restore(event)
-        intake.known.note(event)
+        ingestion = self._probe(event).ingestion
+        ingestion.restore(event)
+        ingestion.known.note(event)
 
     def _miss(self, event: Mapping[str, Any]) -> None:
         place = int(event["location"])
@@ -275,7 +275,7 @@ class MissionRestorer:
         self._mission.blocked.replay(place, until_ns, set_aside=bool(event.get("set_aside")))
 
     def _unused(self, event: Mapping[str, Any]) -> None:
-        """Take note of an answer that nothing came of: there was no place, or none any more."""
+        """Record an answer that nothing came of: there was no place, or none any more."""
         probe = self._probe(event)
         self._asked = None
         if event["waypoint"] is not None:
@@ -287,7 +287,7 @@ class MissionRestorer:
             probe.finished = None
 
     def _clock(self, event: Mapping[str, Any]) -> None:
-        """Take note of a time that did not pass: the clock was set."""
+        """Record a time that did not pass: the clock was set."""
         self._mission.skip(int(event["step_ns"]))
 
     def _gap(self, event: Mapping[str, Any]) -> None:
@@ -300,10 +300,10 @@ class MissionRestorer:
         if "error" in event:
             self._mission.loop.aim = aim_of(event)
 
-    def _roster(self, event: Mapping[str, Any]) -> None:
+    def _fleet(self, event: Mapping[str, Any]) -> None:
         probe, why = self._probe(event), str(event["why"])
         self._whereabouts(probe, event)
-        self._mission.roster.replay(probe, why, int(event["stamp_ns"]))
+        self._mission.fleet.replay(probe, why, int(event["stamp_ns"]))
 
     def _home(self, event: Mapping[str, Any]) -> None:
         probe, plan = self._probe(event), home_of(event)
@@ -324,16 +324,16 @@ class MissionRestorer:
         for name, status in dict(event["probes"]).items():
             probe = self._named(name)
             self._whereabouts(probe, status)
-            probe.intake.rejected.clear()
-            probe.intake.rejected.update({str(k): int(n) for k, n in status["rejected"].items()})
+            probe.ingestion.rejected.clear()
+            probe.ingestion.rejected.update({str(k): int(n) for k, n in status["rejected"].items()})
 
     def _whereabouts(self, probe: ProbeState, event: Mapping[str, Any]) -> None:
-        """Take note of how far a probe has come; what it drives from there on is counted."""
-        probe.intake.metres = finite(event, "odometer")
+        """Record how far a probe has come; what it drives from there on is counted."""
+        probe.ingestion.metres = finite(event, "odometer")
         if event["pose"] is not None:
             stamp_ns, x, y = event["pose"]
             frame = self._mission.loop.topology.frame
-            probe.intake.counted = Pose(int(stamp_ns), frame, float(x), float(y), float("nan"))
+            probe.ingestion.counted = Pose(int(stamp_ns), frame, float(x), float(y), float("nan"))
 
     # -- at the end ----------------------------------------------------------------------------
 

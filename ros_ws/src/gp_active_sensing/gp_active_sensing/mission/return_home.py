@@ -41,7 +41,7 @@ class ReturnHome:
         return self._from_start and self._probe.purse.end is None
 
     def note_start(self, at: int | None) -> None:
-        """Take note of where the probe begins."""
+        """Record where the probe begins."""
         if self.needs_start:
             self._probe.purse = replace(self._probe.purse, end=at)
 
@@ -51,7 +51,7 @@ class ReturnHome:
         On a road the next decision is taken when half a segment is driven; the other half is driven
         in any case, and charged with what follows.
         """
-        here = self._probe.intake.here
+        here = self._probe.ingestion.here
         if here is None or at is None or here.place != at:
             return Cost(0.0, 0.0)
         loop = self._probe.loop
@@ -84,6 +84,6 @@ class ReturnHome:
         probe = self._probe
         probe.stages.home = None
         probe.home = True
-        cost = probe.stages.charge(now_ns, probe.intake.metres)
+        cost = probe.stages.charge(now_ns, probe.ingestion.metres)
         probe.purse = probe.purse.minus(cost=cost)
         self._journal(moved_event(cost, stamp_ns=now_ns, **probe.whereabouts()))

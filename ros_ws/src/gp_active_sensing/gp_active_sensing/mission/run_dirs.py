@@ -158,7 +158,7 @@ def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
     if belief.model is None:
         with _said():
             return RunDirectory.create(path, config)
-    # A run that is begun anew has its copy there still.
+    # A run that is begun again has its copy there still.
     belief = with_mark(belief, None if belief.model_mark is None else path)
     with _said():
         run = RunDirectory.create(path, {**config, "belief": to_mapping(belief)})
@@ -197,7 +197,7 @@ def _said() -> Iterator[None]:
 def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
     """Return the events of the mission in a directory, if it is to be gone on with."""
     path = run.path
-    run.mend()
+    run.repair()
     events = run.journal()
     why = is_over(events)
     if not why and events and events[-1].get("event") == "gap":  # its end may be what is missing

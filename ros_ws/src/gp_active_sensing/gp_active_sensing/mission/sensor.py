@@ -34,19 +34,19 @@ class SensorMonitor:
         self._used_ns: int | None = None
 
     def hear(self, messages: Collection[Envelope]) -> None:
-        """Take note of what came."""
+        """Record what came."""
         if any(speaks(message) for message in messages):
             self.heard = self._heard_since = True
 
     def note(self, used: Sequence[Reading]) -> None:
-        """Take note of readings that were used."""
+        """Record readings that were used."""
         if used:
             self.heard = True
             self._used_ns = max(self._used_ns or 0, *(reading.stamp_ns for reading in used))
             self.forget()
 
     def miss(self, place: int) -> None:
-        """Take note of a place that was set aside without a reading."""
+        """Record a place that was set aside without a reading."""
         self.silent.append(place)
 
     def forget(self) -> None:

@@ -62,7 +62,7 @@ class StageLog:
             self._charged = now_ns, metres
 
     def note(self, readings: Collection[Reading]) -> None:
-        """Take note of readings that were used."""
+        """Record readings that were used."""
         for reading in readings:
             self.noise_variance = reading.noise_variance
             if self.target is not None and reading.location is not None:
@@ -155,7 +155,7 @@ class StageLog:
         return list(self._unrecorded)
 
     def claim(self, stage: Stage) -> bool:
-        """Say whether a stage is still to be recorded, and leave that to whoever asks."""
+        """Return whether a stage is still to be recorded, and leave that to anyone who asks."""
         if stage not in self._unrecorded:
             return False
         self._unrecorded.remove(stage)

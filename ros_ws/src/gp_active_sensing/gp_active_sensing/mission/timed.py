@@ -16,7 +16,7 @@ class Timed(Commanded):
     """A mission that is told what time it is."""
 
     def clock_stepped(self, step_ns: int, now_ns: int) -> None:
-        """Take note that the clock went forward by more than the time that passed.
+        """Record that the clock went forward by more than the time that passed.
 
         Args:
             step_ns: by how much more [ns]; not charged.
@@ -41,7 +41,7 @@ class Timed(Commanded):
 
     def skip(self, step_ns: int) -> None:
         """Charge nothing for a time that did not pass [ns], and let no probe be lost for it."""
-        self.roster.skip(step_ns)
+        self.fleet.skip(step_ns)
         for probe in self.probes.values():
             probe.stages.skip(step_ns)
 
@@ -52,11 +52,11 @@ class Timed(Commanded):
             return
         logger.error(
             "the clock went back by %.3f s: the mission pauses. Resume it when that is right; of a "
-            "simulation that was started anew begin a new mission in another run_dir",
+            "simulation that was started again begin a new mission in another run_dir",
             back,
         )
         for probe in self.probes.values():
-            probe.intake.restart_clock()
+            probe.ingestion.restart_clock()
             probe.arrival.forget()
             probe.progress.forget()
         self.pause(f"the clock went back by {back:.3f} s")

@@ -21,7 +21,7 @@ class MissionWatch(Timed):
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
             return
-        self.roster.mute(probe, f"{why}; its next reading brings it back", self._now_ns)
+        self.fleet.mute(probe, f"{why}; its next reading brings it back", self._now_ns)
         self.decisions.forget(probe)
         self._rest_no_more()
 

@@ -94,7 +94,7 @@ class BudgetConstraint:
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
 
     def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:
-        """Say whether a probe can afford a drive and still get to the end place.
+        """Return whether a probe can afford a drive and still get to the end place.
 
         Args:
             place: where it leads.

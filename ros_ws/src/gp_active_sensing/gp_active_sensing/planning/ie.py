@@ -27,7 +27,7 @@ __all__ = ["ImplicitExploration"]
 logger = logging.getLogger(__name__)
 
 _PAUSE = 8
-"""A bound that was too large is computed anew when this fraction of the rest has been read."""
+"""A bound that was too large is computed again when this fraction of the rest has been read."""
 
 
 class _TimeIsUpError(Exception):

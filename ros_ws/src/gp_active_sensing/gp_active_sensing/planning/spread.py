@@ -142,7 +142,7 @@ class _Laying:
         return order if fits(trip, self.allowance) else ()
 
     def _reads_here(self, at: int) -> bool:
-        """Say whether the place where the probe stands is to be read, without moving."""
+        """Return whether the place where the probe stands is to be read, without moving."""
         return bool(self.open_[at]) and float(self.first[at]) == 0.0
 
     def _home(self) -> FloatArray | None:

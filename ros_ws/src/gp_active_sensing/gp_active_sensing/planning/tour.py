@@ -247,7 +247,7 @@ class _Room:
         self._deadline = None if limit.seconds is None else started + limit.seconds
 
     def more(self) -> bool:
-        """Say whether the decision's limit allows another one."""
+        """Return whether the decision's limit allows another one."""
         most = self._limit.expansions
         over = most is not None and self._driver.evaluated >= most
         over = over or (self._deadline is not None and self._clock() >= self._deadline)
@@ -255,13 +255,13 @@ class _Room:
         return not over
 
     def late(self) -> bool:
-        """Say whether the time is over."""
+        """Return whether the time is over."""
         found = self._passed(1.0)
         self.hit = self.hit or found
         return found
 
     def hurried(self) -> bool:
-        """Say whether so much of the time has passed that large steps may take too long."""
+        """Return whether so much of the time has passed that large steps may take too long."""
         return self._passed(_HURRY)
 
     def for_part(self, share: float) -> Callable[[], bool]:
@@ -290,7 +290,7 @@ class _Room:
         return more
 
     def _passed(self, share: float) -> bool:
-        """Say whether a share of the time has passed."""
+        """Return whether a share of the time has passed."""
         seconds = self._limit.seconds
         return seconds is not None and self._clock() >= self._started + share * seconds
 

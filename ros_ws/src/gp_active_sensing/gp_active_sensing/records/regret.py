@@ -135,7 +135,7 @@ def regret_of(
 
 
 def _any_place_next(loop: SensingLoop) -> bool:
-    """Say whether each decision may be for any place, as the theorems on regret have it."""
+    """Return whether each decision may be for any place, as the theorems on regret have it."""
     policy, topology, left = loop.policy, loop.topology, loop.remaining
     if left.metres is not None or left.seconds is not None or left.end is not None:
         return False

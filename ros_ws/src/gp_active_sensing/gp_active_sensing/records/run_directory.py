@@ -2,7 +2,7 @@
 
 Every line is complete and flushed before the next is begun, so a run that is killed leaves a
 readable directory; a last line cut short by the kill is tolerated, reported and, on resuming,
-removed. Whoever writes has the lock of the directory, see `gp_active_sensing.util.locks`.
+removed. Anyone who writes has the lock of the directory, see `gp_active_sensing.util.locks`.
 
 The events of the journal are built and read in `gp_active_sensing.records.events`, its lines in
 `gp_active_sensing.records.sealed`.
@@ -71,7 +71,7 @@ class RunDirectory:
         self._number: int | None = None
         """Of the last event in the journal; None = not known yet."""
         self._journalled: Journalled | None = None
-        """The journal, as it was found when it was mended; until it is asked for."""
+        """The journal, as it was found when it was repaired; until it is asked for."""
 
     @classmethod
     def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunDirectory:
@@ -221,7 +221,7 @@ class RunDirectory:
                 raise cannot(self.path / name, "remove", error) from error
         self._number = self._journalled = None
 
-    def mend(self, *, until_damage: bool = False) -> None:
+    def repair(self, *, until_damage: bool = False) -> None:
         """Remove what a kill, a power cut or a bad disk left in the journal and in the records.
 
         Damaged lines are kept in a copy of the file beside it, and an event ``gap`` stands for

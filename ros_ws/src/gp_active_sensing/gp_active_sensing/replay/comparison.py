@@ -177,7 +177,7 @@ class Comparison:
         self.differs(f"decision {stage}: {why}")
 
     def differs(self, what: str) -> None:
-        """Take note of a difference."""
+        """Record a difference."""
         if len(self.differences) < _MOST_SAID:
             self.differences.append(what)
 

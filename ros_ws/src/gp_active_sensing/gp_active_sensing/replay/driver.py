@@ -12,7 +12,7 @@ from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.factory import MissionComponents
-from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.map_only import MapOnly
 from gp_active_sensing.replay.stages import ReplayStages, Show
@@ -90,7 +90,7 @@ class Driver:
     def driven(self) -> Cost:
         """By all probes, since the first message."""
         mission = self.parts.mission
-        metres = sum(probe.intake.metres for probe in mission.probes.values())
+        metres = sum(probe.ingestion.metres for probe in mission.probes.values())
         return Cost(metres, 1e-9 * (self._now_ns - (self._first_ns or self._now_ns)))
 
     def outcome(self) -> dict[str, Any]:
@@ -105,11 +105,11 @@ class Driver:
         while asked:
             asked = False
             for step in self.parts.mission.step(self._now_ns):
-                if isinstance(step.job, PlanRequest):
+                if isinstance(step.job, DecisionRequest):
                     asked = self._do(step.job) or asked
         self._note_places()
 
-    def _do(self, job: PlanRequest) -> bool:
+    def _do(self, job: DecisionRequest) -> bool:
         if not job.decide:
             self.stages.show(job)
             return False

@@ -70,7 +70,7 @@ class MapOnly:
                 **promised,
                 "observed": count,
                 "readings": loop.counts["accepted"],
-                "driven_metres": self._parts.mission.probe.intake.metres,
+                "driven_metres": self._parts.mission.probe.ingestion.metres,
                 "driven_seconds": seconds,
             }
             recorder.stages.add(record)

@@ -32,7 +32,7 @@ WINDOW = 5000
 MOST_TOPICS = 10_000
 """Topics of a file; messages of further ones are passed over."""
 _ATTEMPTS = 1000
-"""How often an SQLite file is entered anew behind a damaged page."""
+"""How often an SQLite file is entered again behind a damaged page."""
 _LIMIT_LENGTH = 0
 """SQLITE_LIMIT_LENGTH."""
 _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK = 0x03, 0x04, 0x05, 0x06
@@ -72,7 +72,7 @@ class Part:
     damage: list[str] = field(default_factory=list)
 
     def note(self, what: str) -> None:
-        """Take note of damage, once in the same words."""
+        """Record damage, once in the same words."""
         if what not in self.damage:
             self.damage.append(what)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.factory import MissionComponents
-from gp_active_sensing.mission.requests import MissionOutput, PlanRequest, Stage
+from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, Stage
 from gp_active_sensing.replay.information_gain import information
 
 __all__ = ["Gained", "ReplayStages"]
@@ -58,18 +58,18 @@ class ReplayStages:
         self.gained = Gained()
 
     def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:
-        """Take note of what was known at the newest decision."""
+        """Record what was known at the newest decision."""
         self._asked[self._parts.mission.decisions.stage] = loop, pending
 
-    def show(self, job: PlanRequest) -> None:
+    def show(self, job: DecisionRequest) -> None:
         """Record the stage that a job reports, if there is one."""
         self._parts.mission.showing = False
         if job.finished is not None:
             self._record(job.finished, job.loop)
 
     def taken(self, step: MissionOutput) -> None:
-        """Take note of a foreseen decision that was taken."""
-        if step.plan is not None and isinstance(step.job, PlanRequest):
+        """Record a foreseen decision that was taken."""
+        if step.plan is not None and isinstance(step.job, DecisionRequest):
             self.decided(step.job.loop)
 
     def stop(self, reason: str, *, over: bool) -> None:

@@ -52,7 +52,7 @@ class UnpackingLimit:
         self._most = self._left = FLOOR + RATIO * path.stat().st_size
 
     def take(self, size: int) -> None:
-        """Take note that so many bytes are unpacked. Raises TooMuchError for one too many."""
+        """Record that so many bytes are unpacked. Raises TooMuchError for one too many."""
         if not 0 <= size <= MOST_BYTES:
             msg = (
                 f"a chunk claims to unpack to {size} bytes, expected at most {MOST_BYTES}; "

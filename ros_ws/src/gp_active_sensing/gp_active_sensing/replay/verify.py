@@ -26,7 +26,7 @@ from gp_active_sensing.mission.input_log import taken_of
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import ContingentPlan, ContingentPlans, foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import ExpertRequest, PlanAheadRequest, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, PlanAheadRequest
 from gp_active_sensing.records.events import decision_event, home_of, plan_of
 from gp_active_sensing.replay.comparison import Comparison
 from gp_active_sensing.replay.message_lookup import MessageLookup
@@ -49,7 +49,7 @@ class ReproducibilityCheck:
 
     Args:
         parts: the mission and its records, made with `clockwork` as their clock.
-        build_on: makes them anew, to go on after the events of a journal.
+        build_on: makes them again, to go on after the events of a journal.
         config: with which they are made.
         lookout: finds the messages.
         clockwork: the mission's clock.
@@ -79,10 +79,10 @@ class ReproducibilityCheck:
         self._recorded: list[Event] = []
         self._replayed: list[Event] = []
         self._offset = 0.0
-        """Added to the recorded clock, which may begin anew."""
+        """Added to the recorded clock, which may begin again."""
         self._latest = 0.0
         self._now_ns = 0
-        self._job: PlanRequest | None = None
+        self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self._ahead: dict[str, PlanAheadRequest] = {}
         self._config = config
@@ -274,8 +274,8 @@ class ReproducibilityCheck:
         if self.parts.mission.decided(job, plan):
             self.stages.show(job)
 
-    def _computed(self, job: PlanRequest, expansions: int | None) -> tuple[SensingLoop, Plan]:
-        """Return the engine after a decision taken anew, and the decision."""
+    def _computed(self, job: DecisionRequest, expansions: int | None) -> tuple[SensingLoop, Plan]:
+        """Return the engine after a decision taken again, and the decision."""
         trial = job.loop.snapshot(self._clock)
         if expansions is not None:
             trial.limit = PlanLimit(expansions=expansions)
@@ -289,7 +289,7 @@ class ReproducibilityCheck:
         recorded: Plan,
         trial: SensingLoop,
         plan: Plan,
-        job: PlanRequest | PlanAheadRequest,
+        job: DecisionRequest | PlanAheadRequest,
     ) -> SensingLoop:
         """Return the engine after the recorded decision, where it is not the replayed one.
 

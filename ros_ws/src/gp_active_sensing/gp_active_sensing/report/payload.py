@@ -68,7 +68,7 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
 
 
 def is_line(topology: Topology) -> bool:
-    """Say whether all places lie on one line along x or y."""
+    """Return whether all places lie on one line along x or y."""
     spread = np.ptp(topology.positions, axis=0)
     return bool(spread.min() <= 1e-9 * max(float(spread.max()), 1e-9))
 

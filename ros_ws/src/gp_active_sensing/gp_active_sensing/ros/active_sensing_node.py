@@ -227,7 +227,7 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"active; the mission is {_state_words(mission)}")
 
     def _is_simulated(self) -> bool:
-        """Say whether the node's clock follows /clock."""
+        """Return whether the node's clock follows /clock."""
         return bool(self.get_clock().ros_time_is_active)
 
     def deactivate(self) -> None:

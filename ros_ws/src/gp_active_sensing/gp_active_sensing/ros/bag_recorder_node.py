@@ -117,7 +117,7 @@ class BagRecorder(GuardedNode):
                 self._take(name, kinds[0], publishers)
 
     def _is_wanted(self, topic: str, publishers: Sequence[Any]) -> bool:
-        """Say whether a topic is recorded: by its name, as one of the node's, or as any.
+        """Return whether a topic is recorded: by its name, as one of the node's, or as any.
 
         The ends of the topic are asked whose they are, not the node what its topics are: of
         several nodes of that name, such as one that was killed and is remembered for a while, the

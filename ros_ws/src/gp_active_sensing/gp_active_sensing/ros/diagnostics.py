@@ -237,7 +237,7 @@ class Diagnostics:
             goals = [(name, self.goals(name)) for name in probes]
             values["goal"] = ", ".join(f"{n}: {what}" if n else what for n, what in goals)
         if "" not in probes:
-            there = len(mission.roster.present)
+            there = len(mission.fleet.present)
             values["probes"] = f"{there} of {len(probes)}"
             if not there and mission.state == "running":
                 level, summary = WARN, "running, but no probe takes part"
@@ -247,7 +247,7 @@ class Diagnostics:
 
     def _unheard(self) -> list[str]:
         """Return the topics that must bring a reading before their probes are sent anywhere."""
-        waiting = [p.name for p in self._parts.mission.roster.present if p.needs_reading]
+        waiting = [p.name for p in self._parts.mission.fleet.present if p.needs_reading]
         streams = [self.streams.get(probe_topic(name, "reading")) for name in waiting]
         return [stream.name for stream in streams if stream is not None]
 
@@ -266,9 +266,9 @@ class Diagnostics:
 
     def _input_status(self) -> Any:
         mission = self._parts.mission
-        intakes = [probe.intake for probe in mission.probes.values()]
+        ingestions = [probe.ingestion for probe in mission.probes.values()]
         rejected = mission.rejected
-        jumps = sum(intake.checks.jumps for intake in intakes)
+        jumps = sum(ingestion.checks.jumps for ingestion in ingestions)
         values: dict[str, object] = {
             "readings_per_second": self._rates.get("readings", 0.0),
             "poses_per_second": self._rates.get("poses", 0.0),
@@ -278,13 +278,13 @@ class Diagnostics:
             "readings_late": mission.loop.counts["late"],
             "seconds_since_reading": self._silence("readings"),
             "seconds_since_pose": self._silence("poses"),
-            "readings_used": sum(intake.uptake.used for intake in intakes),
-            "poses_used": sum(intake.poses for intake in intakes),
+            "readings_used": sum(ingestion.pipeline.used for ingestion in ingestions),
+            "poses_used": sum(ingestion.poses for ingestion in ingestions),
             "pose_jumps": jumps,
             "reading_delay_seconds": None,
             "inbox": len(mission.inbox),
-            "waiting_for_pose": sum(intake.waiting for intake in intakes),
-            "waiting_for_coverage": sum(intake.visits.waiting for intake in intakes),
+            "waiting_for_pose": sum(ingestion.waiting for ingestion in ingestions),
+            "waiting_for_coverage": sum(ingestion.visits.waiting for ingestion in ingestions),
         }
         values |= buffer_levels(mission)
         values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
@@ -309,10 +309,10 @@ class Diagnostics:
                     f"are kept: set {kind}.rate to what is expected"
                 )
         for one in mission.probes.values():
-            if (estimate := one.intake.lag.estimate) is not None:
+            if (estimate := one.ingestion.lag.estimate) is not None:
                 whose = f"{one.name}: " if one.name else ""
-                problems.append(whose + advice(estimate, one.intake.delay))
-                values["reading_delay_seconds"] = one.intake.delay + estimate.seconds
+                problems.append(whose + advice(estimate, one.ingestion.delay))
+                values["reading_delay_seconds"] = one.ingestion.delay + estimate.seconds
         problems += streams.pose_problems(self.streams, jumps)
         problems += rejection_problems(rejected)
         if self.qos_problems:

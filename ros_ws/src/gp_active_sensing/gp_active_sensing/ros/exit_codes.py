@@ -19,12 +19,12 @@ _ASKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def crashed(code: int) -> bool:
-    """Say whether a node that ended so (minus n after signal n) is worth starting again."""
+    """Return whether a node that ended so (minus n after signal n) is worth starting again."""
     return code not in (0, REFUSED)
 
 
 def ended_in_order(code: int, *, asked: bool) -> bool:
-    """Say whether an end is none that somebody has to look at.
+    """Return whether an end is none that somebody has to look at.
 
     Args:
         code: exit code, minus n after signal n.

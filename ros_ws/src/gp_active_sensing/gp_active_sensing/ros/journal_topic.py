@@ -95,7 +95,7 @@ class JournalTopic:
             self._publish([self._setup])
 
     def changed(self, config: ActiveSensingConfig) -> None:
-        """Take note of another configuration; under the mission's lock."""
+        """Record another configuration; under the mission's lock."""
         self._trace.changed(**to_mapping(config))
 
     def _take(self, frame: dict[str, Any]) -> None:

@@ -100,7 +100,7 @@ class Navigator:
         """Make the client of a probe."""
         action = self._action if self._action.startswith("/") else probe_topic(name, self._action)
         client = self._make_client(self._node, self._kind, action)
-        # Anew, not in place: the mission's threads look through it.
+        # Replaced, not changed in place: the mission's threads look through it.
         courier = Courier(self._node, self._mission, name, client, self._kind, action, self._clock)
         self._couriers = {**self._couriers, name: courier}
 

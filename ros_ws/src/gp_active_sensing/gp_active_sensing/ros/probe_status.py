@@ -64,10 +64,10 @@ def probe_status(
         "readings_received": reading.count,
         "readings_per_second": reading.rate,
         "seconds_since_reading": reading.silence,
-        "waiting_for_pose": probe.intake.waiting,
-        "waiting_for_coverage": probe.intake.visits.waiting,
+        "waiting_for_pose": probe.ingestion.waiting,
+        "waiting_for_coverage": probe.ingestion.visits.waiting,
     }
-    rejected = Counter(dict(probe.intake.rejected)) + refused
+    rejected = Counter(dict(probe.ingestion.rejected)) + refused
     values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
     summary = f"{state} to {waypoint}" if waypoint and state == "driving" else state
     summary += f" ({why})" if why else ""
@@ -87,15 +87,15 @@ def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
 
 def buffer_levels(mission: Mission) -> dict[str, object]:
     """Return how much waits or is kept, of all probes together, and how much may be of each."""
-    intakes = [probe.intake for probe in mission.probes.values()]
-    one = intakes[0]
+    ingestions = [probe.ingestion for probe in mission.probes.values()]
+    one = ingestions[0]
     return {
         "inbox_capacity": mission.inbox.capacity,
         "waiting_for_pose_capacity": one.taking.waiting,
         "waiting_for_coverage_capacity": MOST_HELD,
-        "averaging": sum(intake.averaging for intake in intakes),
-        "gated_kept": sum(len(intake.uptake.gate) for intake in intakes),
-        "gated_kept_capacity": one.uptake.gate.capacity,
-        "poses_kept": sum(len(intake.track) for intake in intakes),
+        "averaging": sum(ingestion.averaging for ingestion in ingestions),
+        "gated_kept": sum(len(ingestion.pipeline.gate) for ingestion in ingestions),
+        "gated_kept_capacity": one.pipeline.gate.capacity,
+        "poses_kept": sum(len(ingestion.track) for ingestion in ingestions),
         "poses_kept_capacity": one.track.capacity,
     }

@@ -166,7 +166,7 @@ class ProcessGroup:
                         logger.error("output is lost from here on: %r", error)
 
     def _ended(self) -> bool:
-        """Say whether a required child, or every child, has ended; note a failure."""
+        """Return whether a required child, or every child, has ended; note a failure."""
         for program in self.programs:
             code = self.children[program.name].poll()
             if code is None or self._starts_again(program, code) or not program.required:
@@ -245,7 +245,7 @@ class ProcessGroup:
 
 
 def _prepare_child(parent: int) -> None:
-    """Between fork and exec: hear SIGINT whoever started us, and end with the parent."""
+    """Between fork and exec: hear SIGINT no matter who started us, and end with the parent."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     if _PRCTL is not None:

@@ -17,7 +17,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.mission_log import MissionLog
-from gp_active_sensing.mission.requests import PlanRequest, Stage
+from gp_active_sensing.mission.requests import DecisionRequest, Stage
 from gp_active_sensing.records.run_directory import PAGE
 from gp_active_sensing.report import write_report
 from gp_active_sensing.ros import markers, qos
@@ -124,7 +124,7 @@ class Publishers:
 
     def _whereabouts(self) -> Iterator[markers.ShownProbe]:
         for name, probe in self._parts.mission.probes.items():
-            pose = probe.intake.track.newest
+            pose = probe.ingestion.track.newest
             if pose is not None:
                 here = pose.x, pose.y, pose.heading
                 yield markers.ShownProbe(name, *here, pose.stamp_ns, takes_part=not probe.gone)
@@ -146,7 +146,7 @@ class Publishers:
             }
         self._publish("~/map", markers.map_markers(self._topology, marks, self.now_ns()))
 
-    def send_results(self, job: PlanRequest) -> None:
+    def send_results(self, job: DecisionRequest) -> None:
         """Publish field, belief and map, and record the stage that ended."""
         found = job.loop.belief.mixture()
         if job.finished is not None:

@@ -46,7 +46,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
 
 def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
-    """Return the profile of results: reliable, for whoever listens now.
+    """Return the profile of results: reliable, for anyone who listens now.
 
     Args:
         depth: messages kept for a subscriber that is slow.

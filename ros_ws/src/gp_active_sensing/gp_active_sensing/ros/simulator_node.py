@@ -6,7 +6,7 @@ Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``
 several probes each has these three in its namespace, such as ``probe_1/pose``. Where the scenario
 has an expert it answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2). The
 clock does not wait for anybody: it advances by equal steps, each published after what happened in
-it, so whoever sees a time has been sent everything before it. Under load it runs slower than
+it, so anyone who sees a time has been sent everything before it. Under load it runs slower than
 ``speed_factor``, and skips nothing.
 
 The readings are ``sensor_msgs/msg/Temperature`` unless told otherwise: the smallest standard

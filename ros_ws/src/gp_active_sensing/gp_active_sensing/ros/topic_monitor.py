@@ -47,7 +47,7 @@ class TopicMonitor:
         """Why nothing comes, where that is known better than by asking for publishers."""
         self.count = 0
         self.rate = 0.0
-        """Messages a second, of late."""
+        """Messages a second, at present."""
         self.subscription: Any = None
         self._take = take
         self._heard_at = time.monotonic()

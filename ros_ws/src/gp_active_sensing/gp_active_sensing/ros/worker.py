@@ -15,10 +15,10 @@ from gp_active_sensing.mission.clock_watch import ClockMonitor
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
 from gp_active_sensing.mission.requests import (
+    DecisionRequest,
     ExpertRequest,
     MissionOutput,
     PlanAheadRequest,
-    PlanRequest,
 )
 from gp_active_sensing.types import Clock, Plan
 
@@ -53,7 +53,7 @@ class Outputs(Protocol):
         """Ask an expert for values at some places."""
         ...
 
-    def send_results(self, job: PlanRequest) -> None:
+    def send_results(self, job: DecisionRequest) -> None:
         """Publish and record what the job's belief knows."""
         ...
 
@@ -86,7 +86,7 @@ class Worker:
         self._watch = ClockMonitor(now_ns, clock, simulated)
         self._stopping = threading.Event()
         self._jobs: queue.Queue[
-            PlanRequest | PlanAheadRequest | ExpertRequest | threading.Event | None
+            DecisionRequest | PlanAheadRequest | ExpertRequest | threading.Event | None
         ] = queue.Queue()
         self.errors: Counter[str] = Counter()
         self._threads = [
@@ -173,7 +173,7 @@ class Worker:
                     with self._noting("results"):
                         self._outputs.mission_ended()
 
-    def _ask(self, job: PlanRequest) -> Plan:
+    def _ask(self, job: DecisionRequest) -> Plan:
         """Compute a plan; one that looks at the clock is given up as soon as the worker stops.
 
         Raises:
@@ -192,7 +192,7 @@ class Worker:
         finally:
             job.loop.clock = clock
 
-    def _decide(self, job: PlanRequest) -> None:
+    def _decide(self, job: DecisionRequest) -> None:
         try:
             plan = self._ask(job)
             used = self._mission.decided(job, plan)

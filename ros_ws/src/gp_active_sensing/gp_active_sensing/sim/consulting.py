@@ -116,7 +116,7 @@ class SimulatedQueries:
         return waited
 
     def settle(self) -> None:
-        """Take note that the decision was taken."""
+        """Record that the decision was taken."""
         self.books.settle()
 
     def record(self) -> dict[str, int]:

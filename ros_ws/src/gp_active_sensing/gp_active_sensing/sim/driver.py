@@ -135,7 +135,7 @@ def _go_on(
 
 def _replay(run: RunDirectory, mission: EventMission) -> list[dict[str, Any]]:
     """Bring a fresh mission to where the journal ends, and write the records again."""
-    run.mend(until_damage=True)  # what was simulated after it is simulated again
+    run.repair(until_damage=True)  # what was simulated after it is simulated again
     events = run.events()
     run.forget_records()
     records: list[dict[str, Any]] = []

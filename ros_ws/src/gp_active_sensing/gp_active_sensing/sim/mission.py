@@ -130,7 +130,7 @@ class EventMission:
             self.reason = plan.reason or "nothing is left to observe"
             return end_event(self.reason)
         self._begin_stage(plan)
-        again = self.loop.promises.is_due(plan.path[-1])
+        again = self.loop.reservations.is_due(plan.path[-1])
         return decision_event(
             self.stage, plan, self.loop.policy_state, at=self.probe.at, again=again
         )
@@ -229,7 +229,7 @@ class EventMission:
         if int(event["seed"]) != self.scenario.seed:
             msg = (
                 f"journal: the run was started with seed {event['seed']}, its configuration says "
-                f"{self.scenario.seed}; give it back its seed, or start anew in another directory"
+                f"{self.scenario.seed}; give it back its seed, or start again in another directory"
             )
             raise RunError(msg)
         now, then = versions(), dict(event["versions"])
@@ -246,7 +246,7 @@ class EventMission:
     def _out_of_order(self, event: Mapping[str, Any]) -> RunError:
         return RunError(
             f"journal: event {event.get('event')!r} does not follow from the ones before it "
-            f"(stage {self.stage}): {dict(event)}; the journal is damaged, start the run anew"
+            f"(stage {self.stage}): {dict(event)}; the journal is damaged, start the run again"
         )
 
     # -- both ----------------------------------------------------------------------------------

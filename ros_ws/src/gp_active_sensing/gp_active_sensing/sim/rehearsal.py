@@ -17,7 +17,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading, raw_answer
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import ExpertRequest, MissionOutput, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.known import known_of
@@ -164,17 +164,17 @@ class SimulationRunner:
             self._send(step.probe, step.again)
         if isinstance(step.job, ExpertRequest):
             self.mission.queried(step.job, step.job.ask())
-        elif isinstance(step.job, PlanRequest) and step.job.decide:
+        elif isinstance(step.job, DecisionRequest) and step.job.decide:
             plan = step.job.ask()
             if self.mission.decided(step.job, plan):
                 if plan.path:
                     self._send(step.job.probe, plan.path[-1])
                 self._record(step.job)
-        elif isinstance(step.job, PlanRequest):
+        elif isinstance(step.job, DecisionRequest):
             self._record(step.job)
             self.mission.showing = False
 
-    def _record(self, job: PlanRequest) -> None:
+    def _record(self, job: DecisionRequest) -> None:
         """Write the record of the stage that ended, where records are kept."""
         stage, recorder = job.finished, self.parts.recorder
         if stage is None or recorder.run is None or not self.mission.claim(stage):

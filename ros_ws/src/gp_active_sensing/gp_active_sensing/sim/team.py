@@ -73,7 +73,7 @@ def run_team(
     Args:
         scenario: what to simulate.
         out_dir: run directory; new or empty unless `resume`.
-        resume: the directory may hold a run that was interrupted. It is begun anew, which with a
+        resume: the directory may hold a run that was interrupted. It is begun again, which with a
             limit in expansions takes the same decisions again; one that ended stays as it is.
         on_stage: called with each stage's record.
         clock: monotonic seconds, for planning times and limits in seconds.
@@ -145,6 +145,6 @@ def _left_behind(scenario: Scenario, out_dir: Path) -> RunSummary | None:
         known = {field.name for field in dataclasses.fields(RunSummary)}
         if summary.get("status") == "finished" and set(summary) == known:
             return RunSummary(**summary)
-        logger.info("%s: the run of several probes is begun anew", out_dir)
+        logger.info("%s: the run of several probes is begun again", out_dir)
         run.clear()
     return None

@@ -78,7 +78,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Say whether a file still has its name."""
+    """Return whether a file still has its name."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)

@@ -24,7 +24,7 @@ from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import PlanAheadRequest, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.records.run_directory import json_ready
 from tests.replay.bags import header, message, write_bag
 
@@ -124,7 +124,7 @@ class Recorder:
         self._rng = np.random.default_rng([self.seed, 77])
         self._time = 100.0
         self._coming: list[tuple[float, int, str, Any]] = []
-        self._answers: list[tuple[float, PlanRequest]] = []
+        self._answers: list[tuple[float, DecisionRequest]] = []
         self._foresight: list[tuple[float, PlanAheadRequest, Any]] = []
         self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
         self.settings = from_mapping(ActiveSensingConfig, self.whole)

@@ -14,7 +14,7 @@ from gp_active_sensing.records.summary import RunSummary
 
 
 def check_command_reports(run_dir: Path) -> None:
-    """Have ``gp-active-sensing report`` write the page anew, and the summary shown."""
+    """Have ``gp-active-sensing report`` write the page again, and the summary shown."""
     page = run_dir / "report.html"
     page.unlink(missing_ok=True)
     done = CliRunner().invoke(cli, ["report", str(run_dir)])
@@ -22,7 +22,7 @@ def check_command_reports(run_dir: Path) -> None:
     assert done.output.strip() == str(page)
     summary = RunDirectory.open(run_dir).summary()
     assert f"Run {summary['status']}: {summary['reason']}" in page.read_text(encoding="utf-8")
-    # The same keys as those of a simulated run, so whoever reads one reads the other.
+    # The same keys as those of a simulated run, so anyone who reads one reads the other.
     assert list(summary) == [field.name for field in dataclasses.fields(RunSummary)]
     assert summary["driver"] == "ros"
     lines = "\n".join(summary_lines(summary))

@@ -96,7 +96,7 @@ class Robot:
 
         def heard() -> bool:
             self.poses.publish(message)
-            return len(mission.probes[self.name].intake.track) > 0
+            return len(mission.probes[self.name].ingestion.track) > 0
 
         wait_until(heard, f"a pose of {self.name}")
 
@@ -178,11 +178,11 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
     journal = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
     events = [json.loads(line) for line in journal.splitlines()]
     assert_shared(events, readings=40)
-    roster = [(e["probe"], e["why"]) for e in events if e["event"] == "roster"]
-    assert ("probe_3", "") in roster
-    assert ("probe_2", "silent for 5 s") in roster
-    assert ("probe_1", "left: asked to leave") in roster
-    assert roster.count(("probe_2", "")) == 2
+    fleet = [(e["probe"], e["why"]) for e in events if e["event"] == "roster"]
+    assert ("probe_3", "") in fleet
+    assert ("probe_2", "silent for 5 s") in fleet
+    assert ("probe_1", "left: asked to leave") in fleet
+    assert fleet.count(("probe_2", "")) == 2
     decided = {e["probe"] for e in events if e["event"] == "decision"}
     assert decided == set(NAMES) == {name for name, _ in watcher.sent}
 
@@ -247,8 +247,8 @@ def test_what_is_taken_off_the_list_leaves_nothing_to_listen_to(ros: Ros, scenar
     wait_until(lambda: not len(mission.inbox), "the poses that were under way")
     listed("other_3")
     listed()
-    assert len(mission.probes["other_3"].intake.track) == 0
-    assert mission.probes["other_3"].intake.poses > 0, "totals stay"
+    assert len(mission.probes["other_3"].ingestion.track) == 0
+    assert mission.probes["other_3"].ingestion.poses > 0, "totals stay"
     assert not sensing.callback_errors
     assert not ros.failures
 

@@ -332,7 +332,7 @@ def test_several_probes_have_a_frame_each(ros: Ros, tf: Tf) -> None:
     tf.move("b/base_link", 30.0, now)
     probes = node.mission.probes
     wait_until(lambda: all(probe.plan for probe in probes.values()), "a decision for each")
-    assert [probe.intake.here.place for probe in probes.values()] == [0, 3]
+    assert [probe.ingestion.here.place for probe in probes.values()] == [0, 3]
 
 
 def test_without_tf2_ros_it_says_what_to_install(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:

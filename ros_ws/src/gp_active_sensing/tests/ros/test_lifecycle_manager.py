@@ -143,7 +143,7 @@ def test_a_configure_that_fails_ends_the_bringup_and_not_the_node(
     assert "Did you mean 'temperature'" in capfd.readouterr().err
     assert node.exit_code is None
     (done,) = node.set_parameters([Parameter("reading.field", value="temperature")])
-    assert done.successful, "it can be mended"
+    assert done.successful, "it can be repaired"
     assert manager.startup()
 
 

@@ -70,7 +70,7 @@ def test_readings_that_have_to_settle_are_no_problem() -> None:
     team = Team(["a", "b"])
     team.here("a", "b")
     team.step()
-    team.probe("a").intake.rejected["settling"] = 40
+    team.probe("a").ingestion.rejected["settling"] = 40
     level, summary, values = status(team, "pose", "reading")
     assert (level, values["rejected_settling"]) == (OK, 40)
     assert "rejected" not in summary

@@ -40,7 +40,7 @@ def program(name: str, code: str, required: bool = True) -> Program:
 
 
 def gone(pid: int) -> bool:
-    """Say whether a process no longer runs (a zombie of another parent does not run either)."""
+    """Return whether a process no longer runs (a zombie of another parent does not run either)."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except FileNotFoundError:

@@ -61,7 +61,7 @@ def mission(ros: Ros, run: Path, *, stranger: bool) -> list[list[int]]:
         assert not rejected
     else:
         assert set(rejected) == {"pose_ahead"}
-        assert node.mission.probe.intake.poses > BUDGET
+        assert node.mission.probe.ingestion.poses > BUDGET
     lines = (run / "journal.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     return [event["waypoints"] for event in events if event["event"] == "decision"]

@@ -140,7 +140,7 @@ def test_nothing_behind_a_link_is_cut_off(
         RunDirectory.begin_again(tmp_path / "run") as run,
         pytest.raises(RunError, match=f"{name}: expected a file, got a link"),
     ):
-        run.mend()
+        run.repair()
     with pytest.raises(RunError, match="symbolic links"):
         cut_off(tmp_path / "run" / name, 3)
     assert precious.read_bytes() == content

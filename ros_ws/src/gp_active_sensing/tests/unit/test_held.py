@@ -139,7 +139,7 @@ def test_a_writer_whose_lock_was_removed_gives_way_to_the_next(tmp_path: Path) -
     one.append_event({"event": "start"})
     (tmp_path / "run" / ".lock").unlink()
     other = RunDirectory.begin_again(tmp_path / "run")
-    other.mend()
+    other.repair()
     with pytest.raises(InUse, match="is in use by process"):
         one.append_event({"event": "reading"})
     other.append_event({"event": "resumed"})

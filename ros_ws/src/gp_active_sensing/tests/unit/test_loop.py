@@ -339,12 +339,12 @@ def test_a_snapshot_has_promises_of_its_own() -> None:
     other = copy.ask(0, probe="a", pending=way).path
     copy.ask(19, probe="b", pending=(*way, *other))
     nothing = loop.belief.observed
-    assert loop.promises.goals(nothing, ()) == {way[-1]}
+    assert loop.reservations.goals(nothing, ()) == {way[-1]}
     assert loop.readings_for("b", way) == 3 - len(way)
     loop.adopt(copy, "a")
-    assert loop.promises.goals(nothing, ()) == {other[-1]}
+    assert loop.reservations.goals(nothing, ()) == {other[-1]}
     copy.release("a")
-    assert loop.promises.goals(nothing, ()) == {other[-1]}
+    assert loop.reservations.goals(nothing, ()) == {other[-1]}
 
 
 def test_what_befalls_a_snapshot_does_not_reach_the_loop(caplog) -> None:

@@ -87,7 +87,7 @@ def test_every_line_is_on_disk_at_once(tmp_path: Path) -> None:
 def test_nothing_written_yet(tmp_path: Path) -> None:
     run = new(tmp_path)
     assert (run.events(), run.records(), run.summary()) == ([], [], {})
-    run.mend()
+    run.repair()
     assert sorted(path.name for path in run.path.iterdir()) == [".lock", "config.yaml"]
 
 
@@ -104,7 +104,7 @@ def test_a_half_written_last_line_is_reported_and_can_be_removed(
     assert again.events() == [{"event": "start"}]
     assert again.cut_short == ["journal.jsonl"]
     assert "half-written" in caplog.text
-    again.mend()
+    again.repair()
     assert path.read_bytes() == whole
     again.append_event({"event": "end"})
     assert [e["event"] for e in again.events()] == ["start", "end"]
@@ -267,7 +267,7 @@ def test_a_directory_in_use_is_locked(tmp_path: Path) -> None:
         lambda: RunDirectory.open(one.path).append_truth({}),
         lambda: RunDirectory.open(one.path).write_summary({}),
         lambda: RunDirectory.open(one.path).forget_records(),
-        lambda: RunDirectory.open(one.path).mend(),
+        lambda: RunDirectory.open(one.path).repair(),
         lambda: RunDirectory.open(one.path).clear(),
         lambda: RunDirectory.open(one.path).remove(),
     ]
@@ -336,7 +336,7 @@ def test_damaged_records_are_kept_in_a_copy_and_left_out(
     damaged[15] = 0
     path.write_bytes(damaged)
     with RunDirectory.begin_again(run.path) as again:
-        again.mend()
+        again.repair()
         assert [record["stage"] for record in again.records()] == [1, 3, 4]
     assert (run.path / "records.damaged-1.jsonl").read_bytes() == damaged
     assert "left out 1 damaged lines" in caplog.text
@@ -363,6 +363,6 @@ def test_a_line_that_is_no_record_of_a_stage_is_left_out(tmp_path: Path, line: s
     sound = path.read_text()
     path.write_text(f"{line}\n{sound}")
     with RunDirectory.begin_again(run.path) as again:
-        again.mend()
+        again.repair()
     assert path.read_text() == sound
     assert (run.path / "records.damaged-1.jsonl").read_text() == f"{line}\n{sound}"

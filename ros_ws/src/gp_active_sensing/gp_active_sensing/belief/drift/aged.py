@@ -49,7 +49,7 @@ class AgedConditioning(Conditioning):
     worth nothing says nothing about λ and the scale either. With the density of N(z; f, v/w) in
     its place, stale readings would go on to speak for whatever λ has the least noise.
 
-    Everything is made anew when time has passed, O(L |D|³ + L |D|² n) for a prediction everywhere;
+    Everything is made again when time has passed, O(L |D|³ + L |D|² n) for a prediction everywhere;
     for windows only when a reading comes or goes.
 
     Args:

@@ -98,7 +98,7 @@ class ForgettingConditioning(Conditioning):
     which is the kernel ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016; Mauduit2025, Eq. 8] with
     ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. What decorrelates is the field about its prior
     mean; the mean's own coefficients stand. A row of the factor is a slot of the history. Nothing
-    is made anew when time passes: the readings' own covariance does not depend on now.
+    is made again when time passes: the readings' own covariance does not depend on now.
 
     Args:
         covariance: prior covariance between locations under each λ.

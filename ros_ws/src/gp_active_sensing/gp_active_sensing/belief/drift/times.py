@@ -37,7 +37,7 @@ class VisitTimes:
         return other
 
     def see(self, place: int, seconds: float, *, expert: bool) -> None:
-        """Take note of a reading; an expert's leaves its place unvisited."""
+        """Record a reading; an expert's leaves its place unvisited."""
         self.now = max(self.now, seconds)
         if not expert:
             self.visited[place] = True

@@ -32,7 +32,7 @@ _CHUNK = 4096
 
 
 def is_bag(data: str) -> bool:
-    """Say whether a path, or the name of a shipped bag, is one."""
+    """Return whether a path, or the name of a shipped bag, is one."""
     path = Bag(data).path
     if path.is_dir():
         files = (file.suffix for file in path.iterdir())

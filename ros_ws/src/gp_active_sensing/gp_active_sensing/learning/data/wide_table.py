@@ -26,7 +26,7 @@ _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 
 
 def is_wide(path: Path, topology: Topology) -> bool:
-    """Say whether columns of a table have the names of places, and none says the place of a row.
+    """Return whether columns of a table have the names of places, and none says the place of a row.
 
     Raises:
         ReadingError: a file that cannot be read.

@@ -112,5 +112,5 @@ def finished_in(path: Path, names: Sequence[str], stages: int) -> FinishedGroup 
 def no_checkpoint(path: Path, error: Exception) -> ConfigError:
     """Return the error for a file that cannot be resumed from."""
     return ConfigError(
-        f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin anew"
+        f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin again"
     )

@@ -200,7 +200,7 @@ def _built(expression: Expression, dimensions: int, *, scaled: bool) -> Any:
 
 
 def _has_scale(expression: Expression, *, scaled: bool) -> bool:
-    """Say whether a part is one additive term, scaled as a whole."""
+    """Return whether a part is one additive term, scaled as a whole."""
     if scaled or isinstance(expression, Sum):
         return False
     return isinstance(expression, Leaf) or not any(isinstance(p, Sum) for p in expression.parts)

@@ -205,7 +205,7 @@ class Restarts:
         self.keep(torch.tensor(sorted(best.values()), device=self.device))
 
     def forget_outcomes(self) -> None:
-        """What converged, or was given up, in one part of a stage is judged anew in the next."""
+        """What converged, or was given up, in one part of a stage is judged again in the next."""
         for member in self.members:
             member.outcome = ""
 

@@ -95,7 +95,7 @@ def select_kernels(
     others = {len(known[name].inducing) for name in names if name in known} - {inducing}
     if others:
         logger.warning(
-            "the earlier model has %s inducing inputs, now there are %d: they begin anew, the "
+            "the earlier model has %s inducing inputs, now there are %d: they begin again, the "
             "hyper-parameters go on",
             " or ".join(map(str, sorted(others))),
             inducing,
@@ -129,10 +129,10 @@ def _prepare(
     said = directory / "signature.json"
     there = sorted(directory.glob("group-*.npz"))
     if there and not resume:
-        msg = f"{directory}: has a checkpoint; go on with --resume, or remove it to begin anew"
+        msg = f"{directory}: has a checkpoint; go on with --resume, or remove it to begin again"
         raise ConfigError(msg)
     if there and not said.exists():
-        msg = f"{directory}: has a checkpoint without signature.json; remove it to begin anew"
+        msg = f"{directory}: has a checkpoint without signature.json; remove it to begin again"
         raise ConfigError(msg)
     if resume and said.exists():
         try:
@@ -140,12 +140,12 @@ def _prepare(
             same = begun["signature"] == signature
             found = [[str(name) for name in group] for group in begun["groups"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            msg = f"{said}: cannot be read ({error}); remove {directory} to begin anew"
+            msg = f"{said}: cannot be read ({error}); remove {directory} to begin again"
             raise ConfigError(msg) from error
         if not same:
             msg = (
                 f"{directory}: its checkpoint is of other rows, kernels or settings; give the same "
-                "ones, or remove it to begin anew"
+                "ones, or remove it to begin again"
             )
             raise ConfigError(msg)
         return found

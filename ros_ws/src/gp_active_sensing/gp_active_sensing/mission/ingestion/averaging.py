@@ -69,7 +69,7 @@ class AveragingWindow:
         return self.close() if over or here not in (None, self.place) else []
 
     def close(self) -> list[PendingReading]:
-        """Return the average of what is in it, if anything is, and begin anew."""
+        """Return the average of what is in it, if anything is, and begin again."""
         done, self._open = self._open, None
         return [] if done is None else [done]
 

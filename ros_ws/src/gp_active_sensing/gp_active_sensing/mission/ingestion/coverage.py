@@ -63,7 +63,7 @@ class SegmentCoverage:
         self._visits: dict[int, _Visit] = {}
         self._current: int | None = None
         self.left: list[PendingReading] = []
-        """Readings of visits that were too short, to be counted by whoever takes them."""
+        """Readings of visits that were too short, to be counted by anyone who takes them."""
 
     @property
     def waiting(self) -> int:
@@ -80,7 +80,7 @@ class SegmentCoverage:
     def drive(
         self, place: int, fraction: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Take note that the probe is somewhere; return the readings that count now."""
+        """Record that the probe is somewhere; return the readings that count now."""
         ready: list[PendingReading] = []
         before = self._current
         if before is not None and before != place:

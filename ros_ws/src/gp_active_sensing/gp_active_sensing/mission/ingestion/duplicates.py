@@ -57,7 +57,7 @@ class DuplicateFilter:
             self.add((stamp_ns, value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
-        """Say whether a reading is known; the next one like it is then another one."""
+        """Return whether a reading is known; the next one like it is then another one."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)

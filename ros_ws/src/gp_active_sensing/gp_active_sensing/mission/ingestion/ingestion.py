@@ -77,10 +77,10 @@ class Ingestion:
         window = None if taking.window is None else AveragingWindow(taking.window)
         self.nearing = None if taking.window is not None else ClosestPoint(matcher.spacing)
         """Where those of one stay are one reading, the first ones wait until it is near."""
-        self.uptake = ReadingPipeline(
+        self.pipeline = ReadingPipeline(
             loop, gate, window, clock=running or clock, journal=journal, unit=taking.unit
         )
-        self.uptake.stays.near = matcher.near
+        self.pipeline.stays.near = matcher.near
         self.here: Match | None = None
         self.off_map = False
         self.expected: Collection[int] = ()
@@ -117,30 +117,30 @@ class Ingestion:
     @property
     def rejected(self) -> Counter[str]:
         """What was not used, by the word of the reason."""
-        return self.uptake.rejected
+        return self.pipeline.rejected
 
     @property
     def newest_place(self) -> int | None:
         """Observed for the first time since the probe set out; the latest such place."""
-        return self.uptake.newest_place
+        return self.pipeline.newest_place
 
     @property
     def open(self) -> bool:
         """False once the mission is over: readings are then counted, not used."""
-        return self.uptake.open
+        return self.pipeline.open
 
     @open.setter
     def open(self, yes: bool) -> None:
-        self.uptake.open = yes
+        self.pipeline.open = yes
 
     @property
     def latency(self) -> Latency:
         """From a message to the belief."""
-        return self.uptake.latency
+        return self.pipeline.latency
 
     @latency.setter
     def latency(self, latency: Latency) -> None:
-        self.uptake.latency = latency
+        self.pipeline.latency = latency
 
     @property
     def waiting(self) -> int:
@@ -150,12 +150,12 @@ class Ingestion:
     @property
     def averaging(self) -> int:
         """Readings in a window that is open, or that wait for the probe to come nearer."""
-        return len(self.uptake.window) + (0 if self.nearing is None else len(self.nearing))
+        return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
     def set_out(self, path: Collection[int]) -> None:
         """Expect the probe on a way from here on."""
         self.expected = frozenset(path)
-        self.uptake.newest_place = None
+        self.pipeline.newest_place = None
 
     def take(self, arrivals: Collection[Envelope], most: int = BATCH) -> list[Reading]:
         """Use what came; return the readings that were accepted.
@@ -183,9 +183,9 @@ class Ingestion:
             reached = self._clock() - self._late
         ready += self._placed(self._waiting.after_time(reached))
         self._reject_left("partial_visit", "too little of its road was driven")
-        told = self.uptake.take(ready)
+        told = self.pipeline.take(ready)
         if (newest := self.track.newest) is not None:
-            told += self.uptake.pass_time(newest.stamp_ns, self._place_here())
+            told += self.pipeline.pass_time(newest.stamp_ns, self._place_here())
         return told
 
     def stop_waiting(self) -> list[Reading]:
@@ -196,7 +196,7 @@ class Ingestion:
             ready += self.nearing.take_all()
         self.visits.clear()
         self._reject_left("partial_visit", "too little of its road was driven")
-        return told + self.uptake.take(ready) + self.uptake.close()
+        return told + self.pipeline.take(ready) + self.pipeline.close()
 
     def restart_clock(self) -> None:
         """Forget what belongs to a time before the clock went back."""
@@ -208,9 +208,9 @@ class Ingestion:
             self._reject(reason, held.reading, why)
         self.visits.clear()
         self._reject_left(reason, why)
-        for held in self.uptake.window.close():
+        for held in self.pipeline.window.close():
             self.rejected[reason] += held.count
-        self.uptake.stays.clear()
+        self.pipeline.stays.clear()
         self.track.clear()
         self.checks.restart()
         for forgets in (self._headings, self.dwelling, self.lag):
@@ -219,15 +219,15 @@ class Ingestion:
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
         """Use the readings that were gated; return how many those are, and what was told."""
-        return self.uptake.accept_gated()
+        return self.pipeline.accept_gated()
 
     def restore(self, event: Mapping[str, Any]) -> None:
-        """Take note of an event ``reading`` or ``gated`` from before a restart, besides telling it.
+        """Record an event ``reading`` or ``gated`` from before a restart, besides telling it.
 
         Raises:
             RunError: the event is of no reading.
         """
-        self.uptake.restore(event)
+        self.pipeline.restore(event)
 
     def _reject_left(self, reason: str, why: str) -> None:
         for held in self.visits.left:

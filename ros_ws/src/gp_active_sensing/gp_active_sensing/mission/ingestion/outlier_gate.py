@@ -159,7 +159,7 @@ class OutlierGate:
         return found if len(found) >= AGREEING and long_enough else []
 
     def passed(self, place: int) -> None:
-        """Take note of a reading that was not gated: those before it at its place stand alone."""
+        """Record a reading that was not gated: those before it at its place stand alone."""
         self._rows.pop(place, None)
 
     def take_all(self) -> list[Reading]:

@@ -165,7 +165,7 @@ class ReadingPipeline:
             del self.rejected["gated"]
 
     def restore(self, event: Mapping[str, Any]) -> None:
-        """Take note of an event ``reading`` or ``gated`` from before a restart.
+        """Record an event ``reading`` or ``gated`` from before a restart.
 
         Raises:
             RunError: the event is of no reading.

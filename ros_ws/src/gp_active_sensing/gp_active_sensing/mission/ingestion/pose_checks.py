@@ -79,7 +79,7 @@ class PoseFilter:
         )
 
     def note(self, pose: Pose) -> None:
-        """Take note of a pose that is used, and count a jump."""
+        """Record a pose that is used, and count a jump."""
         before, self._before = self._before, pose
         if before is None:
             return

@@ -35,14 +35,14 @@ class PoseSynchronizer:
         return len(self._patient) + len(self._fresh)
 
     def has_pose(self, held: PendingReading, now: float) -> bool:
-        """Say whether no better pose is worth waiting for (`now`: monotonic seconds)."""
+        """Return whether no better pose is worth waiting for (`now`: monotonic seconds)."""
         stamp_ns = held.reading.stamp_ns
         if not self._track.may_come(stamp_ns):
             return True
         return self._is_patient(held, now) and self._track.at(stamp_ns) is not None
 
     def _is_patient(self, held: PendingReading, now: float) -> bool:
-        """Say whether a reading has waited long enough for the best pose."""
+        """Return whether a reading has waited long enough for the best pose."""
         return elapsed(held.received, now) >= self._seconds
 
     def add(self, held: PendingReading) -> PendingReading | None:

@@ -196,7 +196,7 @@ class Stays:
         return stay if stay is not None and self._may_go_on(stay, reading) else None
 
     def _may_go_on(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
-        """Say whether a reading may be of a stay: the next one of it, or so many further."""
+        """Return whether a reading may be of a stay: the next one of it, or so many further."""
         stamp_ns = reading.stamp_ns
         apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
         whole = max(stay.last_ns, stamp_ns) - min(stay.first_ns, stamp_ns)
@@ -204,7 +204,7 @@ class Stays:
         return near and whole < 1e9 * self._longest()
 
     def _is_cut(self, reading: Reading) -> bool:
-        """Say whether a reading is of the stay at its place, which has become too long for it."""
+        """Return whether a reading is of the stay at its place, which has become too long for it."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if stay is None or self._may_go_on(stay, reading):
             return False

@@ -31,8 +31,8 @@ def assign(costs: FloatArray) -> list[int | None]:
         raise ValueError(msg)
     possible = np.isfinite(costs)
     # Dearer than all possible ways together: one is taken only where nothing else is left.
-    dear = 1.0 + float(costs[possible].sum())
-    rows, columns = linear_sum_assignment(np.where(possible, costs, dear))
+    expensive = 1.0 + float(costs[possible].sum())
+    rows, columns = linear_sum_assignment(np.where(possible, costs, expensive))
     goals: list[int | None] = [None] * costs.shape[0]
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
         if possible[row, column]:

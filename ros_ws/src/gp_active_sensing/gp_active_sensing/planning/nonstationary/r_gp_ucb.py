@@ -13,7 +13,7 @@ __all__ = ["RGpUcb"]
 
 @dataclass(frozen=True)
 class RGpUcb(ForgettingUcb):
-    """GP-UCB that starts anew at every multiple of `window`.
+    """GP-UCB that starts again at every multiple of `window`.
 
     [Bogunovic2016; Zhou2021]
     """

@@ -186,7 +186,7 @@ class _Layer:
                 yield self.lay(laid)
 
     def fits(self, laid: Laid) -> bool:
-        """Say whether the budget lasts for all of the rows and the way home."""
+        """Return whether the budget lasts for all of the rows and the way home."""
         return fits(laid.trip, self._allowance)
 
     def home(self, laid: Laid) -> float:

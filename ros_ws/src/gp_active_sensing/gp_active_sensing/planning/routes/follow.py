@@ -93,7 +93,7 @@ def trip_of(
 
 
 def fits(trip: Trip | None, allowance: BudgetConstraint) -> bool:
-    """Say whether a budget lasts for a drive, and for the way home from where it ends."""
+    """Return whether a budget lasts for a drive, and for the way home from where it ends."""
     if trip is None:
         return False
     if not trip.path:

@@ -145,7 +145,7 @@ def evenly_spaced(driver: Driver, more: Callable[[], bool]) -> list[Driven]:
 
 
 def _any_order(driver: Driver) -> bool:
-    """Say whether any set of places can be driven: nothing but their number is limited."""
+    """Return whether any set of places can be driven: nothing but their number is limited."""
     budget = driver.budget
     return driver.topology.free and budget.metres is None and budget.seconds is None
 

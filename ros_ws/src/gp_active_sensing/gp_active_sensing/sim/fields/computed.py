@@ -22,7 +22,7 @@ _EDGE = 1e-9
 
 
 class FunctionField(GroundTruth):
-    """A field that is computed anew for each time.
+    """A field that is computed again for each time.
 
     Args:
         values: time of the mission [s] -> (n,) values.

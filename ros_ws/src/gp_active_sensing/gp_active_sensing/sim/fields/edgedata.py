@@ -14,7 +14,7 @@ __all__ = ["is_xml", "read_edgedata"]
 
 
 def is_xml(path: Path) -> bool:
-    """Say whether a file is XML by its name: .xml or .xml.gz."""
+    """Return whether a file is XML by its name: .xml or .xml.gz."""
     return path.name.lower().endswith((".xml", ".xml.gz"))
 
 

@@ -76,7 +76,7 @@ class LiveTraffic:
         self._session: Session | None = None
 
     def start(self) -> None:
-        """Start SUMO and let traffic fill the streets; a second start begins anew.
+        """Start SUMO and let traffic fill the streets; a second start begins again.
 
         Raises:
             RunError: SUMO refuses its files.
@@ -186,7 +186,7 @@ class LiveTraffic:
             msg = (
                 f"the traffic does not repeat itself: a drive of {then[1]:g} s now takes "
                 f"{now[1]:g} s, or measures something else; SUMO, its files or its seed have "
-                "changed since. Start the run anew in another directory"
+                "changed since. Start the run again in another directory"
             )
             raise RunError(msg)
         return trip

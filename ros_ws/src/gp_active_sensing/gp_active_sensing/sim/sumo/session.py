@@ -29,7 +29,7 @@ _running: Session | None = None
 
 
 def has_sumo() -> bool:
-    """Say whether libsumo can be imported."""
+    """Return whether libsumo can be imported."""
     try:
         return importlib.util.find_spec("libsumo") is not None
     except (ImportError, ValueError):

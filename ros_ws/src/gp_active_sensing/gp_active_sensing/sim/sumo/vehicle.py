@@ -172,7 +172,7 @@ class ProbeVehicle:
         return True
 
     def _observe(self) -> tuple[Visit, ...]:
-        """Take note of where the vehicle is after a step."""
+        """Record where the vehicle is after a step."""
         api, name = self._session.api, self._name
         now, dt = self._session.time, self._session.dt
         if name in api.simulation.getStartingTeleportIDList():
@@ -253,7 +253,7 @@ class ProbeVehicle:
         return (visit,)
 
     def _was_at_the_end(self, seen: tuple[float, str, float, float]) -> bool:
-        """Say whether what was left of the path could be driven within a step."""
+        """Return whether what was left of the path could be driven within a step."""
         _, road, position, speed = seen
         left = sum(self._lengths[edge] for edge in self._path[self._next :])
         if road == self._path[self._next]:

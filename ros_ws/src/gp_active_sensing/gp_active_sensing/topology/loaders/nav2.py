@@ -31,7 +31,7 @@ _OURS = "gp_active_sensing"
 
 
 def is_graph(features: Sequence[Any]) -> bool:
-    """Say whether these are the features of a Nav2 graph."""
+    """Return whether these are the features of a Nav2 graph."""
     return any("startid" in _properties(feature) for feature in features)
 
 

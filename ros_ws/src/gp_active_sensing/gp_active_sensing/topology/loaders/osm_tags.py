@@ -40,7 +40,7 @@ class Directions(NamedTuple):
 
 
 def drivable(tags: Mapping[str, str]) -> bool:
-    """Say whether cars of the public may drive along a way."""
+    """Return whether cars of the public may drive along a way."""
     if tags.get("highway") not in DRIVABLE or tags.get("area") == "yes":
         return False
     word = next((tags[key] for key in _ACCESS if key in tags), "yes")

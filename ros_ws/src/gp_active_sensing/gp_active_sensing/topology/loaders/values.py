@@ -141,7 +141,7 @@ def fail(path: Path, problems: Sequence[str]) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value is a number that float can hold (NaN is one)."""
+    """Return whether a value is a number that float can hold (NaN is one)."""
     if isinstance(value, int) and abs(value) > 1 << 1000:
         return False
     return isinstance(value, int | float) and not isinstance(value, bool)

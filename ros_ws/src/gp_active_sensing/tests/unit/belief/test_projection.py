@@ -1,4 +1,4 @@
-"""Predicting the whole map from what was kept equals solving for it anew."""
+"""Predicting the whole map from what was kept equals solving for it again."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def read(belief: Belief, rng: np.random.Generator) -> None:
 
 def check(belief: Belief) -> None:
     everywhere = np.arange(belief.n)
-    for kept, anew in zip(belief.marginals(), belief.marginals(everywhere), strict=True):
-        np.testing.assert_allclose(kept, anew, rtol=1e-9, atol=1e-10)
+    for kept, again in zip(belief.marginals(), belief.marginals(everywhere), strict=True):
+        np.testing.assert_allclose(kept, again, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -115,7 +115,7 @@ with workplace(Path(sys.argv[1]), keep=True, resume=False) as place:
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_rows_of_a_killed_process_go(tmp_path: Path, *, begun: bool) -> None:
-    """Also where it was killed before there was anything to resume: then one begins anew."""
+    """Also where it was killed before there was anything to resume: then one begins again."""
     folder = tmp_path / "kept"
     more = ["begun"] if begun else []
     subprocess.run([sys.executable, "-c", KILLED, str(folder), *more], check=False)

@@ -13,7 +13,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import MissionOutput, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
 from gp_active_sensing.types import FloatArray
 
 SECOND = 1_000_000_000
@@ -96,7 +96,7 @@ class Drive:
 
     def _do(self, step: MissionOutput) -> None:
         mission = self.built.mission
-        if isinstance(step.job, PlanRequest) and step.job.decide:
+        if isinstance(step.job, DecisionRequest) and step.job.decide:
             if len(self.decided) == self.die_at:
                 self.die_at = None
                 raise Killed

@@ -15,7 +15,7 @@ from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.requests import MissionOutput, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
 
 SECOND = 1_000_000_000
 CONFIG: dict[str, Any] = {
@@ -46,7 +46,7 @@ class Team:
             self.config[key] = {**own, **value} if isinstance(own, dict) else value
         self.t = 1.0
         self.sent: dict[str, list[int]] = {}
-        self.asked: PlanRequest | None = None
+        self.asked: DecisionRequest | None = None
         self.begin()
 
     def begin(self) -> None:
@@ -102,7 +102,7 @@ class Team:
     def _do(self, step: MissionOutput, *, plan: bool) -> bool:
         if step.again is not None:
             self.sent.setdefault(step.probe, []).append(step.again)
-        if not isinstance(step.job, PlanRequest):
+        if not isinstance(step.job, DecisionRequest):
             return False
         if step.job.decide:
             self.asked = step.job
@@ -133,4 +133,4 @@ class Team:
     @property
     def pending(self) -> list[int]:
         """Waypoints under way, of all probes."""
-        return [p.plan.waypoints[0] for p in self.mission.roster.present if p.plan is not None]
+        return [p.plan.waypoints[0] for p in self.mission.fleet.present if p.plan is not None]

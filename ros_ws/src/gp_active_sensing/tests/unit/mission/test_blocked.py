@@ -10,7 +10,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.types import Budget
 from tests.unit.mission.test_mission import drive_to
 from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
@@ -276,7 +276,7 @@ def test_after_a_restart_places_are_blocked_as_before(tmp_path: Path) -> None:
         mission = parts.mission
         mission.inbox.put(Pose(t * 10**9, "map", 0.0, 0.0, 0.0), 0.0)
         job = job_of(mission.step(t * 10**9))
-        assert isinstance(job, PlanRequest)
+        assert isinstance(job, DecisionRequest)
         assert mission.decided(job, job.ask())
 
     parts = begin()

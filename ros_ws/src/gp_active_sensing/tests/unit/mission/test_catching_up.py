@@ -17,8 +17,8 @@ CATCHING_UP = {"catch_up": True}
 
 def begin_again(rig: Rig) -> None:
     """Listen as a node that was started again does."""
-    rig.intake.track.clear()
-    rig.intake.catch_up = Backlog(lambda: rig.seconds, wanted=True)
+    rig.ingestion.track.clear()
+    rig.ingestion.catch_up = Backlog(lambda: rig.seconds, wanted=True)
     rig.probe.arrival.forget()
 
 
@@ -33,7 +33,7 @@ def test_what_is_older_than_the_node_is_waited_for_by_the_node_s_clock() -> None
     rig.step(1001.9)
     rig.seconds = 2.5
     rig.step(1002.5)
-    assert rig.intake.catch_up.waiting == 3, "the last one of before came 0.6 s ago"
+    assert rig.ingestion.catch_up.waiting == 3, "the last one of before came 0.6 s ago"
     rig.seconds = 3.8
     rig.pose(999.0, 20.0)
     rig.step(1003.8)
@@ -54,15 +54,15 @@ def test_it_is_used_in_pieces_between_which_a_command_may_come(
         rig.pose(1.0 + 0.001 * i, 0.0)
     while len(rig.mission.inbox):
         rig.step(10.0)
-    assert (rig.intake.catch_up.waiting, rig.intake.poses) == (sent, 0)
+    assert (rig.ingestion.catch_up.waiting, rig.ingestion.poses) == (sent, 0)
     rig.seconds = CATCH_UP_SECONDS
     used = []
     for _ in range(5):
-        assert rig.intake.catch_up.going_on
+        assert rig.ingestion.catch_up.going_on
         rig.step(10.0)
-        used.append(rig.intake.poses)
+        used.append(rig.ingestion.poses)
     assert used == [BATCH * (i + 1) for i in range(5)]
-    assert not rig.intake.catch_up.going_on
+    assert not rig.ingestion.catch_up.going_on
     assert len(woken) == 4, "the next piece does not wait for a message"
 
 
@@ -76,7 +76,7 @@ def test_a_reading_goes_on_waiting_for_a_pose_in_a_later_piece() -> None:
         rig.step(10.0)
     rig.seconds = CATCH_UP_SECONDS
     rig.step(10.0)
-    assert (rig.intake.waiting, rig.intake.catch_up.waiting) == (1, 1)
+    assert (rig.ingestion.waiting, rig.ingestion.catch_up.waiting) == (1, 1)
     rig.seconds += 1.0  # a busy machine
     rig.reading(10.0)
     rig.step(10.0)
@@ -100,7 +100,7 @@ def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:
     for i in range(5):
         rig.seconds += 1.0
         rig.step(11.0 + i)
-    assert not rig.intake.catch_up.going_on
+    assert not rig.ingestion.catch_up.going_on
     assert rig.observed == [rig.topology.names[target]]
     assert not [event for event in rig.events if event["event"] == "miss"]
 
@@ -133,9 +133,9 @@ def test_a_probe_whose_messages_are_kept_is_not_given_up(
     team.begin()
     team.mission.resume()
     send(8)
-    assert team.probe("a").intake.catch_up.waiting, "kept for longer than a probe may be silent"
+    assert team.probe("a").ingestion.catch_up.waiting, "kept for longer than a probe may be silent"
     send(5)
-    assert not team.probe("a").intake.catch_up.going_on
+    assert not team.probe("a").ingestion.catch_up.going_on
     assert {team.probe(name).gone for name in "ab"} == {""}
     assert {name: team.target(name) for name in "ab"} == before
     assert "takes no part any more" not in caplog.text

@@ -139,10 +139,10 @@ def test_within_the_tolerance_nothing_happens() -> None:
 
 def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
     rig = under_way()
-    roster = rig.mission.roster
-    roster.heard(rig.probe, SECOND, 2 * SECOND)
+    fleet = rig.mission.fleet
+    fleet.heard(rig.probe, SECOND, 2 * SECOND)
     rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
-    assert roster.heard_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
+    assert fleet.heard_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
 
 
 def test_before_the_mission_begins_it_is_only_said(caplog: pytest.LogCaptureFixture) -> None:

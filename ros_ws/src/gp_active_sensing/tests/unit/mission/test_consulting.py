@@ -19,7 +19,7 @@ from gp_active_sensing.experts import ModelExpert
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
 from gp_active_sensing.mission.live_parameters import adjust
-from gp_active_sensing.mission.requests import ExpertRequest, MissionOutput, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
@@ -330,7 +330,7 @@ def test_nothing_is_planned_ahead() -> None:
     steps = [step for _ in range(200) for step in one.step()]
     jobs = [step.job for step in steps if step.job is not None]
     assert jobs
-    assert all(isinstance(job, PlanRequest | ExpertRequest) for job in jobs)
+    assert all(isinstance(job, DecisionRequest | ExpertRequest) for job in jobs)
 
 
 def test_a_spent_budget_asks_nobody(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_readings_before_it_has_settled_are_counted_and_not_used() -> None:
         rig.reading(1.0 + t, 7.0)
         rig.step(1.0 + t)
         assert rig.loop.belief.observed[0] == (t >= 3.3 - 1e-9)
-    assert rig.intake.rejected["settling"] == 33
+    assert rig.ingestion.rejected["settling"] == 33
     assert rig.loop.counts["accepted"] == 60 - 33
 
 
@@ -60,7 +60,7 @@ def test_on_a_road_it_counts_from_its_beginning() -> None:
         rig.pose(1.0 + 0.1 * i, 1.0 * i)
         rig.reading(1.0 + 0.1 * i, 7.0)
         rig.step(1.0 + 0.1 * i)
-    assert rig.intake.rejected["settling"] == 70
+    assert rig.ingestion.rejected["settling"] == 70
     assert rig.loop.belief.readings[road] == 25
 
 
@@ -122,7 +122,7 @@ def test_after_a_stamp_from_the_future_it_settles_by_the_stamps_that_follow() ->
         rig.pose(t, 0.0)
         rig.reading(t, 7.0)
         rig.step(t)
-    assert rig.intake.rejected["pose_too_old"] == 2, "the third begins again"
+    assert rig.ingestion.rejected["pose_too_old"] == 2, "the third begins again"
     assert rig.observed == ["c0r0"]
     assert rig.loop.counts["accepted"] == 80 - 2 - 30
 
@@ -136,7 +136,7 @@ def test_a_stranger_with_poses_of_long_ago_does_not_begin_the_settling_again() -
             rig.pose(1.0 + t - 1000.0 + 0.01 * k, 20.0)
         rig.reading(t, 7.0)
         rig.step(t)
-    assert rig.intake.rejected["pose_too_old"] == 3 * 80
-    assert rig.intake.rejected["settling"] == 30
+    assert rig.ingestion.rejected["pose_too_old"] == 3 * 80
+    assert rig.ingestion.rejected["settling"] == 30
     assert rig.observed == ["c0r0"]
-    assert rig.intake.metres == 0.0
+    assert rig.ingestion.metres == 0.0

@@ -281,7 +281,7 @@ def test_an_outlier_is_set_aside_said_counted_and_in_the_journal(
     rig.reading(5.0, 65535.0)
     rig.step(5.0)
     assert rig.accepted == 3
-    assert rig.intake.rejected == {"gated": 1}
+    assert rig.ingestion.rejected == {"gated": 1}
     event = rig.events[-1]
     assert (event["event"], event["value"], event["location"]) == ("gated", 65535.0, 3)
     assert event["off"] > 6.0
@@ -295,15 +295,15 @@ def test_an_outlier_is_set_aside_said_counted_and_in_the_journal(
 @pytest.mark.parametrize(("window", "told"), [(0.0, 3), (10.0, 1)])
 def test_a_field_that_surprises_is_believed_at_the_third_reading(window: float, told: int) -> None:
     rig = mission()
-    rig.intake.uptake.window.length_ns = round(window * SECOND)
+    rig.ingestion.pipeline.window.length_ns = round(window * SECOND)
     for t in (5.0, 5.6, 6.2):
         rig.pose(t, 30.0)
         rig.reading(t, 40.0)
         rig.step(t)
     rig.pose(20.0, 40.0)
     rig.step(20.0)
-    assert rig.intake.rejected == {}
-    assert rig.intake.uptake.used == 6
+    assert rig.ingestion.rejected == {}
+    assert rig.ingestion.pipeline.used == 6
     back = [e for e in rig.events if e.get("taken_back")]
     assert [e["taken_back"] for e in back] == ["agreed"] * told
     assert sum(e.get("count", 1) for e in back) == 3
@@ -335,9 +335,9 @@ def test_the_journal_brings_back_what_was_kept() -> None:
     again = mission()
     for event in rig.events:
         if event["event"] in ("reading", "gated"):
-            again.intake.restore(event)
-    assert again.intake.rejected == rig.intake.rejected == {"gated": 1}
-    assert [r.value for r in again.intake.uptake.gate.take_all()] == [-50.0]
+            again.ingestion.restore(event)
+    assert again.ingestion.rejected == rig.ingestion.rejected == {"gated": 1}
+    assert [r.value for r in again.ingestion.pipeline.gate.take_all()] == [-50.0]
 
 
 def test_witnesses_from_before_a_restart_count() -> None:
@@ -349,11 +349,11 @@ def test_witnesses_from_before_a_restart_count() -> None:
     again = mission()
     for event in rig.events:
         if event["event"] == "gated":
-            again.intake.restore(event)
+            again.ingestion.restore(event)
     again.pose(7.0, 30.0)
     again.reading(7.0, 40.0)
     again.step(7.0)
-    assert again.intake.rejected == {}
+    assert again.ingestion.rejected == {}
     assert again.accepted == 6
 
 

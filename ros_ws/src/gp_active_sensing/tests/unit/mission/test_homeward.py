@@ -111,7 +111,7 @@ def test_new_places_on_the_way_home_are_not_used_when_readings_are_spent() -> No
     assert rig.sent[-1] == 5
     go(rig, 3.0, 3)
     go(rig, 4.0, 4)
-    assert rig.intake.rejected == {"budget_spent": 2}
+    assert rig.ingestion.rejected == {"budget_spent": 2}
     go(rig, 5.0, 5, read=False)
     assert rig.mission.state == "ended"
     assert len(rig.observed) == 1

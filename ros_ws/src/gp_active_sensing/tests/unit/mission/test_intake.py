@@ -24,10 +24,10 @@ def test_a_reading_waits_for_its_pose() -> None:
     rig = Rig(grid())
     rig.reading(1.0)
     rig.step(1.0)
-    assert (rig.accepted, rig.intake.waiting) == (0, 1)
+    assert (rig.accepted, rig.ingestion.waiting) == (0, 1)
     rig.pose(1.0, 20.0)
     rig.step(1.1)
-    assert (rig.accepted, rig.intake.waiting) == (1, 0)
+    assert (rig.accepted, rig.ingestion.waiting) == (1, 0)
     assert rig.observed == [rig.topology.names[2]]
 
 
@@ -63,7 +63,7 @@ def test_a_pose_that_lies_in_a_queue_is_waited_for() -> None:
     rig.step(1.0)
     rig.reading(1.5)  # says nothing about the poses: it came by another queue
     rig.step(1.0)
-    assert (rig.accepted, rig.intake.waiting) == (0, 2)
+    assert (rig.accepted, rig.ingestion.waiting) == (0, 2)
     rig.mission.inbox.put(Pose(SECOND, "map", 20.0, 0.0, 0.0), 0.01)
     rig.step(1.0)
     assert rig.observed == [rig.topology.names[2]]
@@ -87,7 +87,7 @@ def test_a_reading_that_no_pose_can_match_is_counted(caplog: pytest.LogCaptureFi
     rig.pose(5.0, 0.0)
     rig.step(5.0)
     assert rig.accepted == 0
-    assert rig.intake.rejected == {"no_pose": 1}
+    assert rig.ingestion.rejected == {"no_pose": 1}
     assert "no pose within pose.max_age of its time; compare the stamps" in caplog.text
     assert "come late" in caplog.text, "stamps are not the only reason"
 
@@ -97,8 +97,8 @@ def test_the_buffer_of_waiting_readings_is_bounded_and_counts() -> None:
     for i in range(8):
         rig.reading(1.0 + i)
     rig.step(9.0)
-    assert rig.intake.waiting == 5
-    assert rig.intake.rejected == {"no_pose": 3}
+    assert rig.ingestion.waiting == 5
+    assert rig.ingestion.rejected == {"no_pose": 3}
 
 
 def test_a_full_inbox_drops_the_oldest_and_counts() -> None:
@@ -130,7 +130,7 @@ def test_bad_numbers_are_counted_with_or_without_a_pose(
     rig.reading(1.0, value, variance)
     rig.step(1.0)
     assert rig.accepted == 0
-    assert rig.intake.rejected == {reason: 2}
+    assert rig.ingestion.rejected == {reason: 2}
     rig.reading(1.0, 2.0)
     rig.step(1.1)
     assert rig.accepted == 1
@@ -151,15 +151,15 @@ def test_bad_poses_are_counted_and_place_no_reading(x: float, frame: str, reason
     rig = Rig(grid())
     rig.pose(1.0, x, frame=frame)
     rig.step(1.0)
-    assert rig.intake.rejected == {reason: 1}
-    assert rig.intake.here is None
+    assert rig.ingestion.rejected == {reason: 1}
+    assert rig.ingestion.here is None
 
 
 def test_a_leading_slash_is_the_same_frame() -> None:
     rig = Rig(grid())
     rig.pose(1.0, 0.0, frame="/map")
     rig.step(1.0)
-    assert not rig.intake.rejected
+    assert not rig.ingestion.rejected
 
 
 def test_a_reading_far_off_the_map_is_counted() -> None:
@@ -167,7 +167,7 @@ def test_a_reading_far_off_the_map_is_counted() -> None:
     rig.pose(1.0, 500.0)
     rig.reading(1.0)
     rig.step(1.0)
-    assert rig.intake.rejected == {"pose_off_map": 1, "off_map": 1}
+    assert rig.ingestion.rejected == {"pose_off_map": 1, "off_map": 1}
     assert rig.accepted == 0
 
 
@@ -191,7 +191,7 @@ def test_a_road_is_observed_when_half_of_it_was_driven_with_a_reading() -> None:
     rig.reading(2.0, 30.0)
     rig.step(2.0)
     assert rig.observed == []
-    assert rig.intake.visits.waiting == 1
+    assert rig.ingestion.visits.waiting == 1
     rig.pose(3.0, 60.0)
     rig.step(3.0)
     assert rig.observed == ["a1"]
@@ -207,7 +207,7 @@ def test_readings_of_a_road_driven_too_little_are_counted() -> None:
     rig.step(10.0)
     # Beginning at 80 m and driven to the end: a fifth of the segment.
     assert rig.observed == []
-    assert rig.intake.rejected == {"partial_visit": 1}
+    assert rig.ingestion.rejected == {"partial_visit": 1}
 
 
 def test_heading_is_taken_from_the_movement_when_the_pose_has_none() -> None:
@@ -216,8 +216,8 @@ def test_heading_is_taken_from_the_movement_when_the_pose_has_none() -> None:
         rig.pose(t, 300.0 - 10.0 * t, heading=math.nan)
     rig.reading(7.0)
     rig.step(7.0)
-    assert rig.intake.here is not None
-    assert rig.topology.names[rig.intake.here.place] == "b3"
+    assert rig.ingestion.here is not None
+    assert rig.topology.names[rig.ingestion.here.place] == "b3"
     assert rig.observed == ["b3"]
 
 
@@ -231,15 +231,15 @@ def test_latency_counts_from_the_message_that_made_the_reading_usable() -> None:
     rig.pose(3.0, 60.0)
     rig.seconds = 8.5
     rig.step(3.0)
-    assert rig.intake.latency.count == 1
-    assert rig.intake.latency.summary()["max_ms"] == pytest.approx(500.0)
+    assert rig.ingestion.latency.count == 1
+    assert rig.ingestion.latency.summary()["max_ms"] == pytest.approx(500.0)
 
 
 def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rig = Rig(grid())
-    match = rig.intake.matcher.match
+    match = rig.ingestion.matcher.match
 
     def picky(x: float, *args: Any) -> Any:
         if x == 20.0:
@@ -247,7 +247,7 @@ def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
             raise RuntimeError(msg)
         return match(x, *args)
 
-    monkeypatch.setattr(rig.intake.matcher, "match", picky)
+    monkeypatch.setattr(rig.ingestion.matcher, "match", picky)
     rig.pose(1.0, 0.0)
     rig.reading(1.0)
     rig.pose(2.0, 20.0)
@@ -255,7 +255,7 @@ def test_one_message_that_cannot_be_used_does_not_take_the_others_along(
     rig.reading(3.0)
     rig.step(3.0)
     assert rig.observed == ["c0r0", "c1r0"]
-    assert rig.intake.rejected == {"error": 1}
+    assert rig.ingestion.rejected == {"error": 1}
 
 
 def test_the_average_of_a_window_is_one_reading_and_is_in_the_journal_as_such() -> None:
@@ -265,10 +265,10 @@ def test_the_average_of_a_window_is_one_reading_and_is_in_the_journal_as_such() 
         rig.reading(1.0 + 0.2 * i, 1.0 + i)
         rig.pose(1.0 + 0.2 * i, 10.0)
     rig.step(2.0)
-    assert (rig.accepted, len(rig.intake.uptake.window)) == (0, 5)
+    assert (rig.accepted, len(rig.ingestion.pipeline.window)) == (0, 5)
     rig.pose(2.0, 10.0)
     rig.step(2.0)
-    assert (rig.accepted, rig.intake.uptake.used) == (1, 5)
+    assert (rig.accepted, rig.ingestion.pipeline.used) == (1, 5)
     event = rig.events[-1]
     assert (event["event"], event["value"], event["count"]) == ("reading", 3.0, 5)
     assert (event["first_ns"], event["stamp_ns"]) == (SECOND, round(1.8 * SECOND))
@@ -303,20 +303,20 @@ def test_what_waits_in_a_window_when_the_clock_goes_back_is_counted() -> None:
     rig.pose(1.1, 10.0)
     rig.step(2.0)
     rig.step(1.0)
-    assert rig.intake.rejected == {"clock_backwards": 2}
+    assert rig.ingestion.rejected == {"clock_backwards": 2}
     assert rig.accepted == 0
 
 
 def test_readings_that_are_known_from_before_a_restart_are_counted_not_used() -> None:
     rig = Rig(grid())
-    rig.intake.known.add((SECOND, 5.0))
+    rig.ingestion.known.add((SECOND, 5.0))
     rig.pose(1.0, 10.0)
     rig.reading(1.0, 5.0)
     rig.reading(1.0, 6.0)
     rig.reading(1.0, 5.0)  # the same once more is another one
     rig.step(1.0)
     assert rig.accepted == 2
-    assert rig.intake.rejected == {"already_used": 1}
+    assert rig.ingestion.rejected == {"already_used": 1}
 
 
 def test_a_wrong_stamp_from_the_future_does_not_end_all_poses() -> None:
@@ -327,14 +327,14 @@ def test_a_wrong_stamp_from_the_future_does_not_end_all_poses() -> None:
         rig.pose(t, 20.0)
     rig.reading(4.0, 7.0)
     rig.step(4.0)
-    assert rig.intake.rejected == {"pose_too_old": 2}
+    assert rig.ingestion.rejected == {"pose_too_old": 2}
     assert rig.observed == ["c2r0"]
-    assert rig.intake.track.newest is not None
-    assert rig.intake.track.newest.stamp_ns == 4 * SECOND
-    metres = rig.intake.metres
+    assert rig.ingestion.track.newest is not None
+    assert rig.ingestion.track.newest.stamp_ns == 4 * SECOND
+    metres = rig.ingestion.metres
     rig.pose(5.0, 30.0)
     rig.step(5.0)
-    assert rig.intake.metres == metres + 10.0
+    assert rig.ingestion.metres == metres + 10.0
 
 
 def test_poses_that_begin_again_bring_new_evidence_of_a_delay() -> None:
@@ -348,7 +348,7 @@ def test_poses_that_begin_again_bring_new_evidence_of_a_delay() -> None:
         rig.pose(t, abs(i % 100 - 50.0))
         rig.reading(t, 0.1 * (i % 30))
         rig.step(t)
-    assert rig.intake.lag.busy, "what waits for poses of that far time is in nobody's way"
+    assert rig.ingestion.lag.busy, "what waits for poses of that far time is in nobody's way"
 
 
 def test_readings_without_any_pose_are_not_looked_at_again_and_again(
@@ -361,14 +361,14 @@ def test_readings_without_any_pose_are_not_looked_at_again_and_again(
     rig.seconds = 10.0
     rig.step(2.0)
     looked: list[int] = []
-    at = rig.intake.track.at
-    monkeypatch.setattr(rig.intake.track, "at", lambda t: looked.append(t) or at(t))
+    at = rig.ingestion.track.at
+    monkeypatch.setattr(rig.ingestion.track, "at", lambda t: looked.append(t) or at(t))
     for _ in range(50):
         rig.step(3.0)
-    assert (rig.intake.waiting, looked) == (100, [])
+    assert (rig.ingestion.waiting, looked) == (100, [])
     rig.pose(1000.0, 0.0)
     rig.step(4.0)
-    assert (rig.intake.waiting, rig.intake.rejected) == (0, {"no_pose": 100})
+    assert (rig.ingestion.waiting, rig.ingestion.rejected) == (0, {"no_pose": 100})
 
 
 def test_every_reading_is_in_one_place_and_only_one() -> None:
@@ -385,11 +385,11 @@ def test_every_reading_is_in_one_place_and_only_one() -> None:
         if i % 7 == 0:
             rig.step(t)
     rig.step(0.02 * sent)
-    intake = rig.intake
+    ingestion = rig.ingestion
     poses = ("pose_off_map", "pose_too_old")
-    refused = sum(n for word, n in intake.rejected.items() if word not in poses)
-    waits = intake.waiting + intake.visits.waiting + len(intake.uptake.window)
-    assert intake.uptake.used > 100
-    assert intake.rejected["gated"] > 0
+    refused = sum(n for word, n in ingestion.rejected.items() if word not in poses)
+    waits = ingestion.waiting + ingestion.visits.waiting + len(ingestion.pipeline.window)
+    assert ingestion.pipeline.used > 100
+    assert ingestion.rejected["gated"] > 0
     assert any(event.get("taken_back") for event in rig.events)
-    assert intake.uptake.used + refused + waits == sent
+    assert ingestion.pipeline.used + refused + waits == sent

@@ -48,7 +48,7 @@ def test_late_and_early_readings_wait_for_their_own_poses() -> None:
     pose(team, "a", 1.0, 0.0)
     step(team, 1.0)
     assert observed(team) == {0}
-    assert [team.probe(name).intake.waiting for name in "ab"] == [0, 1]
+    assert [team.probe(name).ingestion.waiting for name in "ab"] == [0, 1]
     pose(team, "b", 0.5, 50.0)
     pose(team, "b", 1.5, 50.0)
     step(team, 1.1)
@@ -64,19 +64,19 @@ def test_a_probe_off_the_map_is_counted_as_its_own() -> None:
         pose(team, name, 1.0, x)
         reading(team, name, 1.0)
     step(team, 1.0)
-    assert team.probe("a").intake.rejected == {}
-    assert team.probe("b").intake.rejected == {"pose_off_map": 1, "off_map": 1}
+    assert team.probe("a").ingestion.rejected == {}
+    assert team.probe("b").ingestion.rejected == {"pose_off_map": 1, "off_map": 1}
     assert team.mission.rejected == {"pose_off_map": 1, "off_map": 1}
 
 
 def test_one_that_waits_for_its_pose_fills_its_own_buffer_only() -> None:
     team = Team(("a", "b"), reading={"max_rate": 5.0})
-    assert team.probe("a").intake.taking.waiting == 10
+    assert team.probe("a").ingestion.taking.waiting == 10
     for i in range(30):
         reading(team, "a", 1.0 + i)
     reading(team, "b", 1.0)
     step(team, 1.0)
-    assert [team.probe(name).intake.waiting for name in "ab"] == [10, 1]
+    assert [team.probe(name).ingestion.waiting for name in "ab"] == [10, 1]
     assert team.mission.rejected == {"no_pose": 20}
 
 
@@ -115,10 +115,10 @@ def test_windows_and_gates_are_each_probes_own_and_survive_a_restart(tmp_path: P
     reading(team, "b", 4.0, 9999.0)
     pose(team, "a", 20.0, 0.0)
     step(team, 20.0)
-    assert team.probe("a").intake.rejected == {"already_used": 6}
-    assert team.probe("b").intake.rejected == {"already_used": 10, "gated": 1}
+    assert team.probe("a").ingestion.rejected == {"already_used": 6}
+    assert team.probe("b").ingestion.rejected == {"already_used": 10, "gated": 1}
     assert observed(team) == {0, 1, 2, 12, 13, 14}
-    assert team.probe("a").intake.uptake.used == 9
+    assert team.probe("a").ingestion.pipeline.used == 9
     assert team.mission.accept_gated() == 1
     assert 17 in observed(team)
     team.parts.recorder.close()
@@ -126,7 +126,7 @@ def test_windows_and_gates_are_each_probes_own_and_survive_a_restart(tmp_path: P
 
 def test_the_unit_is_in_log_records_and_report(tmp_path: Path) -> None:
     team = Team(("a",), tmp_path / "run", reading={"unit": "mg/l"})
-    assert team.probe("a").intake.taking.unit == "mg/l"
+    assert team.probe("a").ingestion.taking.unit == "mg/l"
     assert team.parts.recorder.unit == "mg/l"
     team.parts.recorder.save(team.mission, "running")
     team.parts.recorder.close()

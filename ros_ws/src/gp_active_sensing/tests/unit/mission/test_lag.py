@@ -285,13 +285,13 @@ def test_a_delay_is_said_with_the_number_to_set(caplog: pytest.LogCaptureFixture
     number = re.search(r"set reading\.delay: ([0-9.]+) ", said[-1])
     assert number is not None
     assert float(number[1]) == pytest.approx(1.5, abs=0.15)
-    [found] = delays_of([("", rig.intake.lag, rig.intake.delay)])
+    [found] = delays_of([("", rig.ingestion.lag, rig.ingestion.delay)])
     assert found["seconds"] == pytest.approx(1.5, abs=0.15)
 
 
 def test_with_the_delay_set_each_reading_is_where_it_was_taken() -> None:
     rig = mission(1.5, delay=1.5)
-    assert rig.intake.lag.estimate is None
+    assert rig.ingestion.lag.estimate is None
     read = [event for event in rig.events if event["event"] == "reading"]
     assert len(read) > 200
     for event in read:

@@ -74,11 +74,11 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     probe = mission.probe
     assert (probe.purse.metres, probe.purse.seconds) == (60.0, 70.0)
     assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0 + 1.5 + 0.5)
-    assert (probe.intake.dwelling.radius, probe.intake.dwelling.seconds) == (0.2, 1.5)
-    assert probe.intake.delay == 0.5
+    assert (probe.ingestion.dwelling.radius, probe.ingestion.dwelling.seconds) == (0.2, 1.5)
+    assert probe.ingestion.delay == 0.5
     assert probe.ahead.samples == 3
-    assert (probe.intake.uptake.gate.limit, probe.intake.uptake.gate.places) == (4.0, 3)
-    for part in (mission, mission.roster, mission.blocked, probe):
+    assert (probe.ingestion.pipeline.gate.limit, probe.ingestion.pipeline.gate.places) == (4.0, 3)
+    for part in (mission, mission.fleet, mission.blocked, probe):
         assert part.config is now.mission
     adjust(parts, now, config(plan_ahead=False))
     assert probe.ahead.samples == 0
@@ -134,7 +134,7 @@ def test_a_budget_below_what_was_spent_ends_the_mission() -> None:
 def test_visits_of_observed_places_were_spent_too() -> None:
     rig = Rig(grid(5), budget=5)
     under_way(rig)
-    rig.loop.promises.make("", (0,), again=True)
+    rig.loop.reservations.make("", (0,), again=True)
     drive_to(rig, 2.0, 0)
     assert (len(rig.observed), rig.loop.spent) == (1, 2)
     rig.mission.set_budget(Budget(readings=6))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from tests.unit.mission.worlds import Rig, chain, grid, job_of, place
 
 
@@ -15,7 +15,7 @@ def drive_to(rig: Rig, t: float, target: int, *, read: bool = True) -> None:
     rig.step(t)
 
 
-def asking() -> tuple[Rig, PlanRequest]:
+def asking() -> tuple[Rig, DecisionRequest]:
     """Return a mission whose probe stands at place 0, and its first question to the planner."""
     rig = Rig(grid(5))
     rig.mission.start()
@@ -77,7 +77,7 @@ def test_readings_after_the_end_are_counted_not_used() -> None:
     rig.reading(2.0)
     rig.step(3.0)
     assert rig.accepted == 1
-    assert rig.intake.rejected == {"mission_over": 1}
+    assert rig.ingestion.rejected == {"mission_over": 1}
 
 
 def test_a_place_read_on_the_way_costs_budget_once() -> None:
@@ -290,9 +290,9 @@ def test_readings_that_wait_when_the_clock_goes_back_are_counted() -> None:
     rig.pose(100.0, 0.0)
     rig.reading(105.0)
     rig.step(105.0)
-    assert rig.intake.waiting == 1
+    assert rig.ingestion.waiting == 1
     rig.step(10.0)
-    assert rig.intake.rejected == {"clock_backwards": 1}
+    assert rig.ingestion.rejected == {"clock_backwards": 1}
 
 
 def test_a_little_jitter_of_the_clock_is_no_reason() -> None:
@@ -344,8 +344,8 @@ def test_stopping_uses_or_counts_what_has_come_and_what_waits() -> None:
     assert rig.accepted == 0
     rig.mission.stop("asked to finish")
     assert rig.accepted == 3
-    assert rig.intake.rejected == {"no_pose": 1}
-    assert rig.intake.waiting == 0
+    assert rig.ingestion.rejected == {"no_pose": 1}
+    assert rig.ingestion.waiting == 0
     assert (rig.mission.state, rig.mission.reason) == ("ended", "asked to finish")
     rig.mission.stop("again")
     assert rig.mission.reason == "asked to finish"
@@ -363,7 +363,7 @@ def test_readings_that_wait_when_the_budget_is_spent_are_counted_not_used() -> N
     rig.step(2.0)
     assert rig.mission.state == "ended"
     assert rig.accepted == 1, "the other waited for the pose after it"
-    assert rig.intake.rejected == {"mission_over": 1}
+    assert rig.ingestion.rejected == {"mission_over": 1}
 
 
 def test_a_probe_that_nobody_listens_to_keeps_no_messages() -> None:
@@ -372,8 +372,8 @@ def test_a_probe_that_nobody_listens_to_keeps_no_messages() -> None:
     rig.reading(1.5)
     rig.reading(9.0)
     rig.step(1.0)
-    assert rig.intake.waiting == 2
+    assert rig.ingestion.waiting == 2
     rig.probe.forget_messages()
-    assert rig.intake.waiting == len(rig.intake.track) == 0
-    assert rig.accepted + rig.intake.rejected["no_pose"] == 2, "used or counted"
-    assert rig.intake.poses == 1
+    assert rig.ingestion.waiting == len(rig.ingestion.track) == 0
+    assert rig.accepted + rig.ingestion.rejected["no_pose"] == 2, "used or counted"
+    assert rig.ingestion.poses == 1

@@ -171,7 +171,7 @@ def test_what_waits_when_the_clock_goes_back_is_counted() -> None:
     rig.reading(5.0)
     rig.step(5.0)
     rig.step(1.0)
-    assert rig.intake.rejected["clock_backwards"] == 1
+    assert rig.ingestion.rejected["clock_backwards"] == 1
 
 
 def test_poses_that_begin_again_hold_readings_to_the_point() -> None:
@@ -185,7 +185,7 @@ def test_poses_that_begin_again_hold_readings_to_the_point() -> None:
         rig.reading(t)
         rig.step(t)
         assert not rig.loop.belief.observed[1] or x >= 8.9
-    assert rig.intake.rejected["pose_too_old"] == 2
+    assert rig.ingestion.rejected["pose_too_old"] == 2
     assert rig.loop.belief.observed[1]
 
 

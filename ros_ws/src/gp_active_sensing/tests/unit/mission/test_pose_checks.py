@@ -40,41 +40,41 @@ def test_a_stranger_from_the_future_changes_no_waypoint(ahead: float) -> None:
     assert alone.mission.state == beside.mission.state == "ended"
     assert beside.sent == alone.sent
     assert beside.observed == alone.observed
-    assert beside.intake.metres == alone.intake.metres
-    assert set(beside.intake.rejected) == {"pose_ahead"}
-    assert beside.intake.checks.jumps == 0
+    assert beside.ingestion.metres == alone.ingestion.metres
+    assert set(beside.ingestion.rejected) == {"pose_ahead"}
+    assert beside.ingestion.checks.jumps == 0
 
 
 def test_a_pose_before_there_was_a_clock_does_not_stay_the_newest() -> None:
     rig = Rig(grid(6), taking={"max_ahead": 10.0})
     rig.pose(DAY, 50.0)
     rig.step(0.0)
-    newest = rig.intake.track.newest
+    newest = rig.ingestion.track.newest
     assert newest is not None
     assert newest.x == 50.0
     rig.pose(1.0, 10.0)
     rig.reading(1.0, 5.0)
     rig.step(1.0)
-    newest = rig.intake.track.newest
+    newest = rig.ingestion.track.newest
     assert newest is not None
     assert newest.x == 10.0
     assert rig.observed == ["c1r0"]
-    assert "pose_too_old" not in rig.intake.rejected
+    assert "pose_too_old" not in rig.ingestion.rejected
 
 
 def test_a_clock_a_little_behind_is_no_reason() -> None:
     rig = Rig(grid(6), taking={"max_ahead": 10.0})
     rig.pose(11.0, 10.0)
     rig.step(1.0)
-    assert rig.intake.poses == 1
-    assert not rig.intake.rejected
+    assert rig.ingestion.poses == 1
+    assert not rig.ingestion.rejected
 
 
 def test_without_a_limit_any_time_will_do() -> None:
     rig = Rig(grid(6), taking={"max_ahead": None})
     rig.pose(DAY, 10.0)
     rig.step(1.0)
-    assert rig.intake.poses == 1
+    assert rig.ingestion.poses == 1
 
 
 def test_the_reason_says_how_far_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
@@ -92,9 +92,9 @@ def test_two_sources_that_take_turns_are_counted_as_jumps(
     for i in range(10):
         rig.pose(1.0 + 0.1 * i, 500.0 * (i % 2))
     rig.step(2.0)
-    assert rig.intake.checks.jumps == 9
+    assert rig.ingestion.checks.jumps == 9
     assert "two publishers" in caplog.text
-    assert rig.intake.poses == 10, "nobody can say which one is right"
+    assert rig.ingestion.poses == 10, "nobody can say which one is right"
 
 
 @pytest.mark.parametrize(("way", "seconds"), [(9.0, 0.001), (140.0, 1.0), (3000.0, 30.0)])
@@ -103,7 +103,7 @@ def test_a_short_way_or_a_fast_vehicle_is_no_jump(way: float, seconds: float) ->
     rig.pose(1.0, 0.0)
     rig.pose(1.0 + seconds, way)
     rig.step(100.0)
-    assert rig.intake.checks.jumps == 0
+    assert rig.ingestion.checks.jumps == 0
 
 
 def test_the_track_forgets_what_is_newer_than_a_time() -> None:

@@ -65,7 +65,7 @@ def some_scenario(seed: int, policies: tuple[str, ...] = ("random", "max_entropy
 def check(rehearsal: SimulationRunner, readings: int) -> None:
     """Nobody is sent where another one goes, and no reading is taken that is not left."""
     mission = rehearsal.mission
-    goals = [p.plan.waypoints[0] for p in mission.roster.present if p.plan is not None]
+    goals = [p.plan.waypoints[0] for p in mission.fleet.present if p.plan is not None]
     assert len(goals) == len(set(goals)), "two probes are sent to one place"
     left = mission.loop.remaining.readings
     assert left is not None

@@ -625,7 +625,7 @@ def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path)
             run.append_event({**reading, "stamp_ns": stamp_ns})
     drive.sent.clear()  # nothing is sent again
     drive.start()
-    known = drive.built.mission.probe.intake.known
+    known = drive.built.mission.probe.ingestion.known
     assert len(known) == MOST_KNOWN
     assert known.holds(MOST_KNOWN - 1, reading["value"])
     assert not known.holds(reading["stamp_ns"], reading["value"])

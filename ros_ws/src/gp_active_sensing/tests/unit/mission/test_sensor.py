@@ -15,7 +15,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.replay.options import as_recorded
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.rehearsal import SimulationRunner, visits_of
@@ -54,7 +54,7 @@ def test_a_reading_that_cannot_be_placed_is_one_and_nan_is_none() -> None:
     assert rig.sent == []
     rig.reading(0.5)
     rig.step(10.1)
-    assert rig.intake.rejected["no_pose"] == 1
+    assert rig.ingestion.rejected["no_pose"] == 1
     assert len(rig.sent) == 1
 
 
@@ -105,7 +105,7 @@ def test_a_node_that_is_started_again_knows_that_it_has_heard_one(tmp_path: Path
     again = build_parts(config, None).mission
     again.resume()
     again.inbox.put(Pose(2 * SECOND, "map", 0.0, 0.0, 0.0), 0.0)
-    assert any(isinstance(step.job, PlanRequest) for step in again.step(2 * SECOND))
+    assert any(isinstance(step.job, DecisionRequest) for step in again.step(2 * SECOND))
 
 
 def test_a_scenario_s_sensor_reads_where_it_is_sent() -> None:
@@ -214,7 +214,7 @@ def test_readings_that_come_and_are_not_used_are_named() -> None:
         rig.reading(float(t) - 1000.0)  # another clock
         rig.step(float(t))
     assert "readings come and none is used, see rejected_" in rig.mission.reason
-    assert rig.intake.rejected["no_pose"] > 10
+    assert rig.ingestion.rejected["no_pose"] > 10
 
 
 def test_of_several_the_one_is_sent_nowhere_until_it_speaks(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_node_that_is_started_again_counts_on(tmp_path: Path) -> None:
             x, y, _ = mission.loop.topology.goals[target or 0].tolist()
             mission.inbox.put(Pose(now, "map", x, y, 0.0), 0.0)
             for step in mission.step(now):
-                if isinstance(step.job, PlanRequest) and step.job.decide:
+                if isinstance(step.job, DecisionRequest) and step.job.decide:
                     mission.decided(step.job, step.job.ask())
             now += SECOND // 2
         parts.recorder.close()

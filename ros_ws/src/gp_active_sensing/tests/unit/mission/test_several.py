@@ -159,8 +159,8 @@ def test_what_was_in_the_inbox_of_a_probe_that_is_off_the_list_leaves_nothing() 
     assert team.mission.leave("b", OFF_LIST) == ""
     team.step()
     assert 17 in team.observed, "its reading is used"
-    assert len(team.probe("b").intake.track) == 0
-    assert team.probe("b").intake.waiting == 0
+    assert len(team.probe("b").ingestion.track) == 0
+    assert team.probe("b").ingestion.waiting == 0
 
 
 # -- leaving, falling silent, coming back ----------------------------------------------------------
@@ -253,7 +253,7 @@ def test_an_answer_for_one_that_left_meanwhile_is_not_used() -> None:
 def test_when_all_are_gone_the_mission_waits_for_one() -> None:
     team = begun(mission={"lost_after": 5.0})
     team.step(20.0)
-    assert team.mission.roster.present == []
+    assert team.mission.fleet.present == []
     team.step(1000.0)
     assert team.mission.state == "running"
     team.put("c", 10, read=False)
@@ -294,7 +294,7 @@ def test_the_last_readings_are_shared_and_never_exceeded() -> None:
         for name in moving:
             team.put(name, team.target(name))
         for name in set("abc") - set(moving):
-            team.put(name, team.probe(name).intake.here.place + 6)  # type: ignore[union-attr]
+            team.put(name, team.probe(name).ingestion.here.place + 6)  # type: ignore[union-attr]
         team.step()
     assert team.over
     assert len(team.observed) == 5

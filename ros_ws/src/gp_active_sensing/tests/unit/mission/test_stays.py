@@ -208,7 +208,7 @@ def test_a_probe_that_passes_is_one_reading_a_place_for_the_belief() -> None:
     rig = Rig(grid(4), taking={"window": None})
     drive(rig)
     np.testing.assert_array_equal(rig.loop.belief.readings, [1, 1, 1, 1])
-    assert rig.intake.uptake.used == 150  # each of them counts
+    assert rig.ingestion.pipeline.used == 150  # each of them counts
     mean, variance = rig.loop.belief.predict()
     truth = 10.0 + 0.1 * rig.topology.positions[:, 0]
     assert np.abs(mean - truth).max() < 0.25
@@ -246,7 +246,7 @@ def test_after_a_restart_the_belief_is_the_same() -> None:
             position = tuple(event["position"])
             reading = Reading(event["stamp_ns"], event["location"], event["value"],
                               position=position)  # fmt: skip
-            assert again.intake.uptake.tell_again(event, reading)
+            assert again.ingestion.pipeline.tell_again(event, reading)
     for one, other in zip(rig.loop.belief.predict(), again.loop.belief.predict(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
@@ -285,7 +285,7 @@ def test_one_reading_beside_the_point_is_no_surer_than_many() -> None:
             rig.pose(t, 5.2)  # of a cell that is entered, 4.8 m off its point at 10 m
             rig.reading(t, 10.0 + 0.01 * (-1) ** i)
             rig.step(t)
-        rig.intake.stop_waiting()
+        rig.ingestion.stop_waiting()
         stds.append(float(np.sqrt(rig.loop.belief.predict()[1][1])))
     assert stds[0] > 0.15  # 0.1 is what the sensor's noise alone comes to
     assert 0.15 < stds[1] < 1.01 * stds[0]
@@ -303,9 +303,9 @@ def test_an_absurd_value_is_a_stay_by_itself() -> None:
         rig.step(t)
     readings = [event for event in rig.events if event["event"] == "reading"]
     assert [event.get("stay", {"count": 1})["count"] for event in readings] == [1, 2, 1, 1, 2]
-    assert not rig.intake.rejected
+    assert not rig.ingestion.rejected
     for event in readings:
-        assert again.intake.uptake.tell_again(event, reading_of(event))
+        assert again.ingestion.pipeline.tell_again(event, reading_of(event))
     np.testing.assert_array_equal(again.loop.belief.readings, rig.loop.belief.readings)
     assert rig.loop.belief.readings[0] == 3
 
@@ -318,7 +318,7 @@ def test_averages_that_an_earlier_version_wrote_and_did_not_use_are_read() -> No
         event = reading_event(reading)
         if stay is not None:
             event["stay"] = {"count": 1 + i, "value": stay, "noise_variance": 1e118, "off": 0.0}
-        assert rig.intake.uptake.tell_again(event, reading)
+        assert rig.ingestion.pipeline.tell_again(event, reading)
 
 
 def test_two_probes_at_one_place_are_two_readings_of_it(tmp_path: Path) -> None:
@@ -400,7 +400,7 @@ def test_a_long_stay_in_a_changing_field_goes_on_after_a_restart(kind: str) -> N
     stand(one, 33)
     for event in one.events:
         if event["event"] == "reading":
-            assert other.intake.uptake.tell_again(event, reading_of(event))
+            assert other.ingestion.pipeline.tell_again(event, reading_of(event))
     for rig in (one, other):
         rig.events.clear()
         stand(rig, 20, start=33)

@@ -1,4 +1,4 @@
-"""A scenario of several probes without ROS: a whole run directory, begun anew when cut off."""
+"""A scenario of several probes without ROS: a whole run directory, begun again when cut off."""
 
 from __future__ import annotations
 

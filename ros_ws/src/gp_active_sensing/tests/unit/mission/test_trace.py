@@ -72,7 +72,7 @@ def test_a_step_that_uses_what_was_kept_is_done_again_in_a_replay() -> None:
     rig.step(2.0)
     rig.step(2.1)
     rig.step(2.2)
-    assert rig.intake.poses == 3 * BATCH
+    assert rig.ingestion.poses == 3 * BATCH
     assert [frame["now"] for frame in frames] == [2_000_000_000, 2_100_000_000, 2_200_000_000]
 
 

@@ -141,12 +141,12 @@ def test_a_probe_that_stands_on_a_segment_for_hours_fills_no_memory(
     for i in range(150):
         rig.reading(0.1, float(i))
     rig.step(0.1)
-    assert rig.intake.visits.waiting == 100
-    assert rig.intake.rejected == {"partial_visit": 50}
+    assert rig.ingestion.visits.waiting == 100
+    assert rig.ingestion.rejected == {"partial_visit": 50}
     rig.pose(8.0, 80.0)
     rig.pose(4.0, 50.0)
     rig.step(8.0)
-    assert rig.accepted + sum(rig.intake.rejected.values()) + rig.intake.visits.waiting == 150
+    assert rig.accepted + sum(rig.ingestion.rejected.values()) + rig.ingestion.visits.waiting == 150
 
 
 def test_after_the_end_nothing_is_held() -> None:
@@ -155,8 +155,8 @@ def test_after_the_end_nothing_is_held() -> None:
     rig.pose(0.1, 20.0)
     rig.reading(0.1)
     rig.step(0.1)
-    assert rig.intake.visits.waiting == 0
-    assert rig.intake.rejected == {"mission_over": 1}
+    assert rig.ingestion.visits.waiting == 0
+    assert rig.ingestion.rejected == {"mission_over": 1}
 
 
 def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:

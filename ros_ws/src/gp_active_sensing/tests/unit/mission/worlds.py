@@ -20,7 +20,7 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.requests import MissionOutput, PlanAheadRequest, PlanRequest
+from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, PlanAheadRequest
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
 from gp_active_sensing.types import Budget
@@ -49,7 +49,7 @@ def place(topology: Topology, name: str) -> int:
     return topology.names.index(name)
 
 
-def job_of(steps: list[MissionOutput]) -> PlanRequest | PlanAheadRequest | None:
+def job_of(steps: list[MissionOutput]) -> DecisionRequest | PlanAheadRequest | None:
     """Return what a step asks of the planner."""
     jobs = [step.job for step in steps if step.job is not None]
     assert len(jobs) < 2
@@ -91,7 +91,7 @@ class Rig:
         self.events: list[dict[str, Any]] = []
         self.seconds = 0.0
         clock: Callable[[], float] = lambda: self.seconds  # noqa: E731
-        self.intake = Ingestion(
+        self.ingestion = Ingestion(
             self.loop,
             matcher,
             PoseTrack(max_age, 60.0),
@@ -103,7 +103,7 @@ class Rig:
         self.probe = ProbeState(
             "",
             self.loop,
-            self.intake,
+            self.ingestion,
             self.config,
             arrival_radius=self.config.arrival_radius or 2.0,
             purse=replace(whole, readings=None),
@@ -120,11 +120,11 @@ class Rig:
             clock=clock,
             journal=self.events.append,
         )
-        self.reports: list[PlanRequest] = []
+        self.reports: list[DecisionRequest] = []
         self.asked_ahead: PlanAheadRequest | None = None
         self.sent: list[int] = []
         self.over = False
-        self.asked: PlanRequest | None = None
+        self.asked: DecisionRequest | None = None
 
     def pose(
         self, t: float, x: float, y: float = 0.0, heading: float = 0.0, frame: str = "map"
@@ -144,7 +144,7 @@ class Rig:
             self.sent.append(step.again)
         if step.plan is not None:
             self.sent.append(step.plan.waypoints[0])
-        self.over = self.over or bool(isinstance(step.job, PlanRequest) and step.job.last)
+        self.over = self.over or bool(isinstance(step.job, DecisionRequest) and step.job.last)
         if isinstance(step.job, PlanAheadRequest):
             self.asked_ahead = step.job
         elif step.job is not None and step.job.decide:

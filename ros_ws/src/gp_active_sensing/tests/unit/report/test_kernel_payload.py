@@ -104,7 +104,7 @@ def test_a_belief_recorded_once_has_no_history() -> None:
 def test_traces_are_a_row_and_end_where_the_kernel_ended() -> None:
     model = made_model(["SE", "PER"])
     long, short = model.fits
-    # Two stages, the second with all rows and iterations that begin anew.
+    # Two stages, the second with all rows and iterations that begin again.
     trace = np.array([[0, 100, -500.0], [100, 100, -200.0], [0, 300, -600.0], [100, 300, -300.0]])
     short = dataclasses.replace(short, trace=trace)
     data = payload(dataclasses.replace(model, fits=(long, short)))["traces"]

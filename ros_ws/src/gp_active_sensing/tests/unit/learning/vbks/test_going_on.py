@@ -249,7 +249,7 @@ def test_going_on_with_another_number_of_inducing_inputs(caplog: pytest.LogCaptu
         more = select_kernels(
             rows(60), KERNELS[:1], dataclasses.replace(config, inducing=12), earlier=first
         )
-    assert "has 6 inducing inputs, now there are 12: they begin anew" in caplog.text
+    assert "has 6 inducing inputs, now there are 12: they begin again" in caplog.text
     assert more.fits[0].inducing.shape == (12, 1)
     assert np.isfinite(more.fits[0].bound)
 
