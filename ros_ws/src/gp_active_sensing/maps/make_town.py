@@ -191,7 +191,7 @@ def _classify(
 
 
 def _drivable(directed: set[tuple[str, str]]) -> bool:
-    """Return whether every edge can be reached from every other without U-turns but at dead ends."""
+    """Whether every edge can be reached from every other without U-turns but at dead ends."""
     import networkx as nx
 
     leaving: dict[str, list[tuple[str, str]]] = defaultdict(list)

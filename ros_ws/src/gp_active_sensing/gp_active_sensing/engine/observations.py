@@ -66,7 +66,7 @@ class Observations:
     def tell(self, readings: Iterable[Reading]) -> TellReport:
         """Use readings in any order; each is either used or rejected and counted.
 
-        A newly observed place costs one reading of the budget, once, no matter who chose it; so does the
+        A newly observed place costs one reading of the budget, once; so does the
         visit of an observed place that a policy chose again. Late readings are used like any other
         (the belief does not depend on order) and counted.
         """

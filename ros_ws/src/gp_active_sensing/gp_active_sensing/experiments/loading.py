@@ -278,7 +278,7 @@ def _own_policy(scenario: Scenario | None) -> dict[str, Any]:
 
 
 def _all_revisit(config: ExperimentConfig) -> bool:
-    """Return whether every policy may choose observed places again: readings are not places then."""
+    """Whether every policy may choose observed places again: readings are not places then."""
     names = [str((policy or {}).get("name", label)) for label, policy in config.policies.items()]
     return all(revisits(registered.factory(name)) for name in names)
 

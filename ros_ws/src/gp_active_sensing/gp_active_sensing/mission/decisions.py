@@ -125,7 +125,7 @@ class Decisions:
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Return whether the expert has answered, if there is one, or was waited for long enough."""
+        """Whether the expert has answered, if there is one, or was waited for long enough."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
@@ -226,7 +226,7 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Return whether a place may still be chosen for a probe, as it was on a copy of the loop."""
+        """Whether a place may still be chosen for a probe, as it was on a copy of the loop."""
         pending = self.fleet.pending(probe)
         read = self.loop.belief.observed[waypoint] and not asked.reservations.is_due(waypoint)
         if read or waypoint in pending:

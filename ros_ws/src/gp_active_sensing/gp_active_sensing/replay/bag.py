@@ -354,7 +354,7 @@ def _promised(path: Path) -> tuple[int | None, list[str]]:
 
 @lru_cache(maxsize=1000)
 def _is_latched(profiles: str) -> bool:
-    """Return whether a topic was offered to late subscribers, as far as its metadata can be read."""
+    """Whether a topic was offered to late subscribers, as far as its metadata can be read."""
     from rosbags.rosbag2.metadata import parse_qos
 
     try:

@@ -1,4 +1,4 @@
-"""Bayes' rule for a field that changes, written down plainly: one row a reading, every age again."""
+"""Bayes' rule for a field that changes, in plain form: one row a reading, every age again."""
 
 from __future__ import annotations
 

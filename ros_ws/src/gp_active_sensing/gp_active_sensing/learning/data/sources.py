@@ -199,7 +199,7 @@ def map_rows(job: DataRequest, output_name: str = "value", transform: str | None
 
 
 def is_table(data: str) -> bool:
-    """Return whether data are a file that is read as a CSV table, by its name where it is not there.
+    """Whether data are a file that is read as a CSV table, by its name where it is not there.
 
     No run, bag or scenario is one.
     """

@@ -204,7 +204,7 @@ class Stays:
         return near and whole < 1e9 * self._longest()
 
     def _is_cut(self, reading: Reading) -> bool:
-        """Return whether a reading is of the stay at its place, which has become too long for it."""
+        """Whether a reading is of the stay at its place, which has become too long for it."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if stay is None or self._may_go_on(stay, reading):
             return False
