@@ -210,7 +210,7 @@ def _answers(count: int) -> list[Sequence[object]]:
     from gp_active_sensing.ros import to_messages as outputs
     from tests.fuzzing import mutated
     from tests.ros.test_expert import ASKING, absurd
-    from tests.unit.expert.asking import registered
+    from tests.unit.experts.asking import registered
 
     rng = random.Random("answers")
     limits = ("expert.max_rate:=1.0e+9", "expert.max_bytes:=100000")

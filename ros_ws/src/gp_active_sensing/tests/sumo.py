@@ -20,7 +20,7 @@ from typing import Any
 
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 
-RING = Path(__file__).parent / "unit" / "sim" / "traffic" / "ring.net.xml"
+RING = Path(__file__).parent / "unit" / "sim" / "sumo" / "ring.net.xml"
 
 
 def write_cars(path: Path, *cars: str) -> str:

@@ -20,7 +20,7 @@ from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.replay.missions import Recorder
 from tests.replay.test_again import check_equal, compared
-from tests.unit.expert.asking import registered
+from tests.unit.experts.asking import registered
 
 
 @pytest.fixture(autouse=True)

@@ -37,7 +37,7 @@ from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing, write_scenario
 from tests.ros.test_security_policy import published, rules, subscribed
 from tests.ros.test_two_processes import node
-from tests.unit.expert.asking import Asking, registered
+from tests.unit.experts.asking import Asking, registered
 from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.ros

@@ -13,7 +13,7 @@ from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import Budget
 from tests.unit.mission.test_blocked import under_way
-from tests.unit.mission.test_live import config
+from tests.unit.mission.test_live_parameters import config
 from tests.unit.mission.worlds import Rig, grid
 
 

@@ -13,7 +13,7 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from tests.journals import write_events
-from tests.unit.expert.asking import registered
+from tests.unit.experts.asking import registered
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 from tests.unit.sim.test_resume import cut, final, without_times
 

@@ -12,7 +12,7 @@ pytest.importorskip("distributed")
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.learning.kernel_selection import Progress, select_kernels
 from tests.unit.experiments.test_cluster import fixture_address, fixture_scheduler
-from tests.unit.learning.vbks.test_independence import KERNELS, SMALL, rows, same
+from tests.unit.learning.kernel_selection.test_independence import KERNELS, SMALL, rows, same
 
 __all__ = ["fixture_address", "fixture_scheduler"]
 

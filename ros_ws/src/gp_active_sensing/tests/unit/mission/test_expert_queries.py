@@ -23,7 +23,7 @@ from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, M
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
-from tests.unit.expert.asking import registered
+from tests.unit.experts.asking import registered
 from tests.unit.mission.missions import SECOND, Drive, Killed
 from tests.unit.sim.scenarios import GRID, scenario
 
