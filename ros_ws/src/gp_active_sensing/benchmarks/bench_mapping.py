@@ -80,6 +80,7 @@ def run(
     processes: int = 1,
     reference: str = REFERENCE,
     pictures: Path | None = None,
+    kept_only: bool = False,
 ) -> Report:
     """All missions that are asked for, and their tables.
 
@@ -94,6 +95,7 @@ def run(
         reference: label of the policy that the others are compared with.
         pictures: folder for a picture of each data set on a grid: the first draw, the first
             policies, map, way and error.
+        kept_only: play nothing; the tables are of what ``--kept`` has.
     """
     began = time.perf_counter()
     known = POLICIES | environments() | ({} if own is None else dict(load_yaml(own)))
@@ -107,13 +109,13 @@ def run(
     moves = [int(word) for word in _words(budgets)] or list(QUICK_BUDGETS if quick else BUDGETS)
     tasks = [
         task_of(one, k, number, label, policy)
-        for one in places
-        for number in range(one.draws)
+        for number in range(max((one.draws for one in places), default=0))
         for k in moves
+        for one in places
         for label, policy in usable.items()
-        if not (one.roads and policy["name"] in ROWS)
+        if number < one.draws and not (one.roads and policy["name"] in ROWS)
     ]
-    rows, failed = gather(tasks, processes)
+    rows, failed = gather(tasks, processes, play_them=not kept_only)
     minutes = (time.perf_counter() - began) / 60.0
     if pictures is not None:
         from mapping_pictures import draw
@@ -175,7 +177,9 @@ def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[s
 # -- missions ----------------------------------------------------------------------------------
 
 
-def gather(tasks: Sequence[Task], processes: int) -> tuple[list[Row], dict[str, str]]:
+def gather(
+    tasks: Sequence[Task], processes: int, *, play_them: bool = True
+) -> tuple[list[Row], dict[str, str]]:
     """Play what is not kept yet; return the rows of all tasks, and why some have none.
 
     With ``--kept FOLDER`` each row is written there as it comes, and not played again.
@@ -183,7 +187,7 @@ def gather(tasks: Sequence[Task], processes: int) -> tuple[list[Row], dict[str, 
     folder = os.environ.get("GPAS_KEPT")
     file = None if folder is None else Path(folder) / KEPT
     kept = {} if file is None else read(file)
-    missing = [task for task in tasks if task.key not in kept]
+    missing = [task for task in tasks if task.key not in kept] if play_them else []
     sys.stderr.write(f"{len(missing)} missions to be played, {len(tasks) - len(missing)} kept\n")
     failed: dict[str, str] = {}
     began = time.perf_counter()
@@ -324,17 +328,26 @@ def report(
     results: Results, skipped: Mapping[str, str], failed: Mapping[str, str], minutes: float
 ) -> Report:
     """All tables."""
-    sections = [overview(results, minutes), summary(results), data_section(results)]
+    sections = [overview(results, minutes)]
+    groups = list(dict.fromkeys((mode, k) for _, mode, k in results.cells))
+    for mode, k in groups:
+        mine = [cell for cell in results.cells if cell[1:] == (mode, k)]
+        sections.append(summary(results, mine, f"{mode}, {k} moves"))
+    sections.append(data_section(results))
     sections += [cell_section(results, cell) for cell in results.cells]
     missing = [[label, "everywhere", why] for label, why in skipped.items()]
     missing += [[*where.partition(", ")[::2], why] for where, why in failed.items()]
     for label in results.labels:
         empty = [c for c in results.cells if not results.of(c, label)]
         silent = [c for c in empty if f"{label}, {c[0]} ({c[1]}), {c[2]} moves" not in failed]
-        for c in silent:
-            rows = results.arenas[c[0], c[1]].roads and label in ROWS
-            why = "there are no rows on roads" if rows else "not played"
-            missing.append([label, f"{c[0]} ({c[1]}), {c[2]} moves", why])
+        on_roads = [c for c in silent if results.arenas[c[0], c[1]].roads and label in ROWS]
+        places = {c: f"{c[0]} ({c[1]}), {c[2]} moves" for c in silent}
+        missing += [[label, places[c], "there are no rows on roads"] for c in on_roads]
+        rest = [places[c] for c in silent if c not in on_roads]
+        if len(rest) == len(results.cells) - len(on_roads):
+            missing.append([label, "everywhere", "not played"])
+        else:
+            missing += [[label, where, "not played"] for where in rest]
     if missing:
         sections.append(
             Section("Mapping: what is missing", COMMAND, "", ("policy", "where", "why"), missing)
@@ -382,17 +395,19 @@ def overview(results: Results, minutes: float) -> Section:
     return Section(f"Mapping: errors against `{reference}`", COMMAND, text, header, rows)
 
 
-def summary(results: Results) -> Section:
-    """A line for each policy, over all data sets; each cell counts once."""
+def summary(results: Results, cells_of: Sequence[Cell], title: str) -> Section:
+    """A line for each policy, over some cells; each counts once."""
     rows: list[Sequence[object]] = []
     marks = [results.reference]
     if EVENLY in results.labels and EVENLY not in marks:
         marks.append(EVENLY)
     for label in results.labels:
+        if not any(results.of(cell, label) for cell in cells_of):
+            continue
         row: list[object] = [label]
         for other in marks:
             ratios, worse, cells = [], 0, 0
-            for cell in results.cells:
+            for cell in cells_of:
                 a, b = results.pairs(cell, label, other)
                 if a.size and b.mean() > 0.0:
                     cells += 1
@@ -400,25 +415,27 @@ def summary(results: Results) -> Section:
                     worse += bool((a - b).mean() > (error_of(a - b) if a.size > 1 else 0.0))
             own = label == other
             value = 100.0 * float(np.mean(ratios)) if ratios else math.nan
-            row += ["" if own else shown(value, math.nan, 1, sign=True)]
+            error = error_of(100.0 * np.array(ratios))
+            row += ["" if own else shown(value, error, 1, sign=True)]
             row += ["" if own else f"{worse} of {cells}"]
         worst = []
-        for cell in results.cells:
+        for cell in cells_of:
             a, b = results.pairs(cell, label, results.reference)
             if a.size and b.max() > 0.0:
                 worst.append(a.max() / b.max() - 1.0)
         value = 100.0 * float(np.mean(worst)) if worst else math.nan
         row.append(shown(value, math.nan, 1, sign=True))
-        covered = [results.values(c, label, "covered_90") for c in results.cells]
+        covered = [results.values(c, label, "covered_90") for c in cells_of]
         inside = [float(v.mean()) for v in covered if v.size]
         row.append(shown(float(np.mean(inside)) if inside else math.nan, math.nan, 2))
-        seconds = [results.values(c, label, "median_seconds") for c in results.cells]
+        seconds = [results.values(c, label, "median_seconds") for c in cells_of]
         spent = [float(np.median(v)) for v in seconds if v.size]
         row.append(f"{np.median(spent):.3g}" if spent else "")
         rows.append(row)
     text = (
-        "Means over the lines above, each counted once: RMSE in % of the other one's; how often it "
-        "is worse than that by more than one standard error of the paired difference; the error "
+        "Means over the lines above, each counted once: RMSE in % of the other one's, ± one "
+        "standard error over the lines; how often it is worse than that by more than one standard "
+        "error of the paired difference; the error "
         "of the worst draw in % of the reference's worst; share of true values in the 90 % "
         "interval at places that were not read; median seconds of a decision."
     )
@@ -426,7 +443,7 @@ def summary(results: Results) -> Section:
     for other in marks:
         header += [f"RMSE over {other} %", f"worse than {other}"]
     header += ["worst draw %", "in 90 %", "s a decision"]
-    return Section("Mapping: all data sets", COMMAND, text, header, rows)
+    return Section(f"Mapping: all data sets, {title}", COMMAND, text, header, rows)
 
 
 def cell_section(results: Results, cell: Cell) -> Section:

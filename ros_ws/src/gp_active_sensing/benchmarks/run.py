@@ -91,6 +91,9 @@ def main() -> int:
     parser.add_argument("--own", type=Path, help="mapping: YAML file of more policies, by label")
     parser.add_argument("--starts", type=int, help="mapping: draws of each data set")
     parser.add_argument("--budgets", help="mapping: numbers of moves, with commas between them")
+    parser.add_argument(
+        "--kept-only", action="store_true", help="mapping: play nothing, report what is kept"
+    )
     parser.add_argument("--processes", type=int, help="mapping: at work")
     parser.add_argument("--reference", help="mapping: label that others are compared with")
     options = parser.parse_args()
@@ -120,6 +123,7 @@ def main() -> int:
             "budgets": options.budgets,
             "processes": options.processes,
             "reference": options.reference,
+            "kept_only": options.kept_only,
         }
         keys = {key: value for key, value in wanted.items() if key in known and value}
         parts.append(bench(**keys).markdown())
