@@ -88,7 +88,10 @@ class Tour:
     """It may go on through places that were read, though one that was not is next to it."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`. An expansion is a route that is driven."""
+        """Choose the next place; see `Policy.plan`. An expansion is a route that is driven.
+
+        Without any time the last route goes on as it is.
+        """
         belief, topology, at = request.belief, request.topology, request.at
         pending, remaining, unavailable = request.pending, request.remaining, request.unavailable
         clock = request.clock
@@ -106,6 +109,11 @@ class Tour:
         goals = goals[~np.isin(goals, routes.of_others(at))]
         if not goals.size:
             return nearest_plan(belief, topology, at, **given), routes.state()
+        if _no_time(request.limit):
+            kept = next_plan(routes.mine(at), belief, topology, at, **given, deadline_hit=True)
+            if kept is not None:
+                routes = routes.with_mine(at, kept.waypoints[0], routes.mine(at), routes.renewed)
+                return replace(kept, seconds=clock() - started), routes.state()
         field = map_error_of(
             belief,
             topology,
@@ -172,6 +180,11 @@ class Tour:
             if total - best.value >= (1.0 - self.margin) * (total - last.value):
                 best = last
         return improved(driver, best, room.for_more(self.trials)), left
+
+
+def _no_time(limit: PlanLimit) -> bool:
+    """Whether nothing may be computed: the last route goes on as it is."""
+    return limit.seconds == 0.0 or limit.expansions == 0
 
 
 @dataclass(frozen=True)

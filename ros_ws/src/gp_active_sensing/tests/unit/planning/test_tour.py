@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -196,6 +197,30 @@ def test_the_time_is_shared_by_rows_and_designs_and_kept(budget: Budget) -> None
     assert expanded[0] < expanded[1] < expanded[2] < expanded[3] == expanded[4]
     assert expanded[0] <= 2
     assert expanded[2] <= 45
+
+
+@pytest.mark.parametrize("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)], ids=str)
+def test_without_any_time_the_last_route_goes_on(
+    monkeypatch: pytest.MonkeyPatch, limit: PlanLimit
+) -> None:
+    """The error of the map is not computed, which takes most of the time of a first answer."""
+    topology = grid(12, 12)
+    belief = believed(topology, np.random.default_rng(0))
+    policy = build_policy({"name": "tour"})
+    request = PlanRequest(
+        belief, topology, 3, rng=np.random.default_rng(0), remaining=Budget(metres=40.0)
+    )
+    plan, state = policy.plan(request)
+    assert plan.waypoint is not None
+    belief.observe(plan.waypoint, 0.3)
+    later = dataclasses.replace(
+        request, at=plan.waypoint, remaining=Budget(metres=40.0 - plan.cost.metres), limit=limit
+    )
+    monkeypatch.setattr("gp_active_sensing.planning.tour.map_error_of", None)
+    after, kept = policy.plan(later, state)
+    assert after.deadline_hit
+    assert after.waypoints == plan.waypoints[1:]
+    assert policy.plan(dataclasses.replace(later, at=after.waypoint), kept)[0].waypoint is not None
 
 
 def test_a_design_on_roads_is_made_larger_while_there_is_time() -> None:
