@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.kernel_model.model import (
-        JITTER,
-        History,
-        KernelFit,
-        KernelModel,
-        KernelPosterior,
-        Scaling,
-    )
+    from gp_active_sensing.kernel_model.fit import JITTER, KernelFit
+    from gp_active_sensing.kernel_model.model import History, KernelModel, Scaling
     from gp_active_sensing.kernel_model.model_file import model_mark, read_model, write_model
-    from gp_active_sensing.kernel_model.posterior import kernel_belief
+    from gp_active_sensing.kernel_model.posterior import KernelPosterior, kernel_belief
 
 __all__ = [
     "JITTER",
@@ -34,12 +28,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "posterior": ("kernel_belief",),
+        "fit": ("JITTER", "KernelFit"),
+        "posterior": ("KernelPosterior", "kernel_belief"),
         "model": (
-            "JITTER",
             "History",
-            "KernelPosterior",
-            "KernelFit",
             "KernelModel",
             "Scaling",
         ),

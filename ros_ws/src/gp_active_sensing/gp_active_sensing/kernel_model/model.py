@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.kernel_model.fit import KernelFit
+from gp_active_sensing.kernel_model.posterior import SAMPLES as DRAWS
+from gp_active_sensing.kernel_model.posterior import KernelPosterior, kernel_belief
+from gp_active_sensing.kernel_model.predictor import average
+from gp_active_sensing.types import FloatArray
 
-__all__ = ["JITTER", "History", "KernelFit", "KernelModel", "KernelPosterior", "Scaling"]
+__all__ = ["History", "KernelModel", "Scaling"]
 
-JITTER = 1e-6
-"""K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
-bound."""
 SAMPLES = 32
 """Of θ, of which the moments of a prediction are made where q(θ) is no point."""
 
@@ -44,100 +44,6 @@ class Scaling:
     def outputs(self, y: FloatArray) -> FloatArray:
         """Return outputs (n,) as the Gaussian process sees them."""
         return (np.asarray(y, dtype=np.float64) - self.output_shift) / self.output_scale
-
-
-@dataclass(frozen=True, eq=False)
-class KernelFit:
-    """q(θ_i) and q(v_i) of one kernel. [Teng2020, Sec. 3.2].
-
-    Args:
-        composite: the kernel and the layout of its θ.
-        bound: local ELBO L_i of all rows used, of the normalised outputs [nat].
-        theta_mean: (P,) of q(θ).
-        theta_root: (P, P) lower Cholesky factor C_θ of its covariance; zeros: a point.
-        inducing: (M, d) inputs of the inducing variables.
-        mean: (M,) of q(v).
-        root: (M, M) lower factor of its covariance.
-        whitened: u = chol(K_UU(θ)) v; else v is u itself.
-        noise_floor: σ_n² = noise_floor² + exp(2 θ_noise).
-        iterations: of the optimisation.
-        outcome: how it ended, a sentence.
-        trace: (T, 3) iteration, rows used, estimate of the bound.
-    """
-
-    composite: Composite
-    bound: float
-    theta_mean: FloatArray
-    theta_root: FloatArray
-    inducing: FloatArray
-    mean: FloatArray
-    root: FloatArray
-    whitened: bool
-    noise_floor: float
-    iterations: int
-    outcome: str
-    trace: FloatArray
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel in the grammar."""
-        return self.composite.name
-
-    @property
-    def point(self) -> bool:
-        """q(θ) is a point estimate, C_θ = 0."""
-        return not self.theta_root.any()
-
-    @property
-    def theta_std(self) -> FloatArray:
-        """(P,) standard deviations of q(θ)."""
-        return np.asarray(np.sqrt((self.theta_root**2).sum(axis=1)))
-
-
-@dataclass(frozen=True, eq=False)
-class KernelPosterior:
-    """q(g) = N(mean, root rootᵀ), and what it says of the kernels. [Teng2020, Eq. 13].
-
-    Args:
-        mean: (K,).
-        root: (K, K) lower factor C_g.
-        prior_std: s of p(g) = N(0, s² I).
-        probabilities: (K,) q*(k_i) = E_q(g)[softmax(g)_i].
-        errors: (K,) Monte Carlo standard errors of them.
-        softmax: (K,) softmax of the local ELBOs, which a Gaussian q(g) never quite reaches.
-        elbo: E_q(g)[Σ softmax(g)_i L_i] - KL[q(g) ‖ p(g)] [nat].
-    """
-
-    mean: FloatArray
-    root: FloatArray
-    prior_std: float
-    probabilities: FloatArray
-    errors: FloatArray
-    softmax: FloatArray
-    elbo: float
-
-    def ordered(self, order: IntArray) -> KernelPosterior:
-        """Return the belief over the same kernels in another order (K,)."""
-        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
-        triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
-        signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
-        return replace(
-            self,
-            mean=self.mean[order],
-            root=np.tril((signs[:, None] * triangle).T),
-            probabilities=self.probabilities[order],
-            errors=self.errors[order],
-            softmax=self.softmax[order],
-        )
-
-    @property
-    def correlations(self) -> FloatArray:
-        """(K, K) correlations of g under q(g)."""
-        covariance = self.root @ self.root.T
-        scale = np.sqrt(covariance.diagonal())
-        found = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
-        np.fill_diagonal(found, 1.0)
-        return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +128,6 @@ class KernelModel:
         Raises:
             ValueError: inputs of another shape or not finite, or no such kernel.
         """
-        from gp_active_sensing.kernel_model.predictor import average
-
         return average(self, X, noisy=noisy, samples=samples, kernels=kernels, seed=seed)
 
     def ordered(self) -> KernelModel:
@@ -259,9 +163,6 @@ class KernelModel:
         Raises:
             ValueError: `top` is below 1.
         """
-        from gp_active_sensing.kernel_model.posterior import SAMPLES as DRAWS
-        from gp_active_sensing.kernel_model.posterior import kernel_belief
-
         if top < 1:
             msg = f"expected to keep at least one kernel, got {top}"
             raise ValueError(msg)

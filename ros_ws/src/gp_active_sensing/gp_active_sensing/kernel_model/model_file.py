@@ -17,13 +17,9 @@ import numpy as np
 
 from gp_active_sensing import __version__
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model.model import (
-    History,
-    KernelFit,
-    KernelModel,
-    KernelPosterior,
-    Scaling,
-)
+from gp_active_sensing.kernel_model.fit import KernelFit
+from gp_active_sensing.kernel_model.model import History, KernelModel, Scaling
+from gp_active_sensing.kernel_model.posterior import KernelPosterior
 from gp_active_sensing.kernel_model.safe_npz import HEADER, first_look, pack, unpack
 from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReader, check_plain
 from gp_active_sensing.kernel_model.settings import check_settings

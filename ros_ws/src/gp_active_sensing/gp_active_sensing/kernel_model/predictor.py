@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from gp_active_sensing.errors import BeliefError
-from gp_active_sensing.kernel_model.model import JITTER, KernelFit, KernelModel
+from gp_active_sensing.kernel_model.fit import JITTER, KernelFit
 from gp_active_sensing.types import FloatArray
+
+if TYPE_CHECKING:
+    from gp_active_sensing.kernel_model.model import KernelModel
 
 __all__ = ["average", "drawn", "moments"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -11,20 +10,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief import as_begun, keep_model, with_mark
-from gp_active_sensing.config import to_mapping
-from gp_active_sensing.errors import RunError
+from gp_active_sensing.belief import keep_model
 from gp_active_sensing.records.events import start_event
-from gp_active_sensing.records.run_directory import CONFIG, RunDirectory
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.summary import RunSummary, summarise
+from gp_active_sensing.sim.begun import check_same, with_model_of
 from gp_active_sensing.sim.mission import EventMission
-from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
+from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import Clock
-from gp_active_sensing.util.files import differences
 from gp_active_sensing.util.versions import versions
 
-__all__ = ["OnStage", "check_same", "run_name", "run_scenario", "with_model_of"]
+__all__ = ["OnStage", "run_name", "run_scenario"]
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +74,7 @@ def run_scenario(
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     if scenario.probes > 1:
-        from gp_active_sensing.sim.team import run_team  # which imports this package
+        from gp_active_sensing.sim.team import run_team
 
         return run_team(scenario, out_dir, resume=resume, on_stage=on_stage, clock=clock)
     out_dir = Path(out_dir)
@@ -160,47 +157,11 @@ def _keep(run: RunDirectory, mission: EventMission, record: Mapping[str, Any]) -
     run.append_record(record)
 
 
-def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
-    """Return the scenario with what its belief's model holds, of a run that goes on that of then.
-
-    Args:
-        scenario: as given.
-        run_dir: of a run that may go on, None = a new one.
-
-    Raises:
-        ConfigError: a model that is not there.
-        RunError: a run directory that cannot be read.
-    """
-    belief = scenario.belief
-    if belief.model is None:
-        return scenario
-    if run_dir is not None and (run_dir / CONFIG).is_file():
-        stored = RunDirectory.open(run_dir).config.get("belief")
-        belief = as_begun(belief, stored if isinstance(stored, Mapping) else {}, run_dir)
-    return dataclasses.replace(scenario, belief=with_mark(belief, run_dir))
-
-
 def _begun(out_dir: Path) -> RunDirectory | None:
     """Return the run that a directory holds, locked; None when nothing was written there yet."""
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
     return RunDirectory.begin_again(out_dir)
-
-
-def check_same(run: RunDirectory, scenario: Scenario) -> None:
-    """See that a directory holds a run of a scenario.
-
-    Raises:
-        RunError: it holds one of another.
-    """
-    stored = scenario_from_mapping(run.config, source=str(run.path / CONFIG))
-    different = sorted(differences(to_mapping(stored), scenario.to_mapping()))
-    if different:
-        msg = (
-            f"{run.path} holds a run of another configuration; different: {', '.join(different)}. "
-            "Resume it with the same options, or name another directory with --out"
-        )
-        raise RunError(msg)
 
 
 def _last_words(

@@ -18,7 +18,7 @@ import numpy as np
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.summary import RunSummary
-from gp_active_sensing.sim.driver import check_same, with_model_of
+from gp_active_sensing.sim.begun import check_same, with_model_of
 from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import gp_active_sensing
@@ -114,6 +115,31 @@ def test_imports_go_one_way() -> None:
     assert len(modules()) > 200, "the sources are not where this test looks for them"
     found = [v for path in modules() for v in violations(path, path.read_text(encoding="utf-8"))]
     assert not found, "\n".join(found)
+
+
+def running_imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
+    """Yield the imports of a module that run, those inside functions too."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom):
+            yield node
+        yield from running_imports(node)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    names = {
+        ".".join([NAME, *path.relative_to(ROOT).with_suffix("").parts]): path for path in modules()
+    }
+    graph = nx.DiGraph()
+    for name, path in names.items():
+        for node in running_imports(ast.parse(path.read_text(encoding="utf-8"))):
+            for alias in node.names:
+                found = {f"{node.module}.{alias.name}", node.module} & names.keys()
+                graph.add_edges_from((name, other) for other in found - {name})
+    circles = [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    assert graph.number_of_edges() > 1000
+    assert circles == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gp_active_sensing.kernel_model.model import KernelFit
+from gp_active_sensing.kernel_model.fit import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression, Leaf, Sum
 from gp_active_sensing.learning.kernel_selection.data import Data

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gp_active_sensing.kernel_model.model import KernelFit
+from gp_active_sensing.kernel_model.fit import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.kernel_selection.config import Progress
 from gp_active_sensing.learning.kernel_selection.data import Data
@@ -17,6 +17,8 @@ from gp_active_sensing.learning.kernel_selection.group import (
     memory_of,
     order_by_shape,
 )
+from gp_active_sensing.learning.kernel_selection.parallel import on_cluster, on_cores
+from gp_active_sensing.learning.kernel_selection.training_run import train_group
 
 __all__ = ["group_of", "partition", "train_all", "train_group"]
 
@@ -57,31 +59,6 @@ def group_of(names: Sequence[str], data: Data, earlier: Mapping[str, KernelFit])
     return KernelGroup(tuple(names), data, known)
 
 
-def train_group(
-    group: KernelGroup,
-    progress: Callable[[Progress], None] | None = None,
-    *,
-    threads: int | None = None,
-) -> FinishedGroup:
-    """Optimise one group, here and now.
-
-    Args:
-        group: what.
-        progress: told now and then.
-        threads: of torch; None = as they are.
-    """
-    import torch
-
-    from gp_active_sensing.learning.kernel_selection.training import Training
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    wanted = group.data.config.device
-    there = torch.cuda.is_available() if wanted == "auto" else wanted == "cuda"
-    device = torch.device("cuda" if there else "cpu")
-    return Training(group, device, progress).run()
-
-
 def train_all(
     groups: Sequence[KernelGroup],
     *,
@@ -107,8 +84,6 @@ def train_all(
             _join(whole, train_group(group, tell))
             done += len(group.names)
         return whole
-    from gp_active_sensing.learning.kernel_selection.parallel import on_cluster, on_cores
-
     results: Any = on_cores(groups, jobs) if cluster is None else on_cluster(groups, cluster)
     for k, finished in results:
         _join(whole, finished)

@@ -12,7 +12,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.learning.kernel_selection.checkpoint import finished_in, write_finished
 from gp_active_sensing.learning.kernel_selection.data import Data
 from gp_active_sensing.learning.kernel_selection.group import FinishedGroup, KernelGroup
-from gp_active_sensing.learning.kernel_selection.kernel_groups import train_group
+from gp_active_sensing.learning.kernel_selection.training_run import train_group
 
 __all__ = ["on_cluster", "on_cores"]
 

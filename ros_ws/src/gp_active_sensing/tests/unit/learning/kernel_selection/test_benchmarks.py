@@ -76,7 +76,7 @@ def test_synthetic_rows_are_noise_free(load: Any) -> None:
 def test_no_test_set_was_screened_with_or_learned_from(load: Any) -> None:
     data = load("vbks_data")
     units = np.repeat(np.arange(30), 4)
-    rows = data.Rows(np.arange(120.0)[:, None], np.arange(120.0), ("x",), "y", "drawn")
+    rows = data.Dataset(np.arange(120.0)[:, None], np.arange(120.0), ("x",), "y", "drawn")
     measured = data.Measured(rows, units, "m", "sensors")
     seen = []
     for run in range(10):
