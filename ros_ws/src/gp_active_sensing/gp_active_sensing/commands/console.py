@@ -101,6 +101,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
     if summary.get("promised_error") is not None:
         add("promised error", promised(summary))
+        if summary.get("rmse") is not None:
+            add("actual error", f"{summary['rmse']:.3g}{unit} (all places, by map.weights)")
     if summary["rmspe"] is not None:
         add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
         add("NLPD", f"{summary['nlpd']:.3f} nat")

@@ -26,10 +26,11 @@ def _policy_problem(plugin: Any) -> str:
     method = getattr(plugin, "plan", None)
     if not callable(method):
         return "expected a method `plan`"
+    signature = inspect.signature(method)
     try:
-        inspect.signature(method).bind(None, None, None)
+        signature.bind(None, None, None)
     except TypeError:
-        return "expected `plan(self, request, state)`, as of version 0.2 (docs/extending.md)"
+        return f"expected `plan(self, request, state)` (docs/extending.md), got `plan{signature}`"
     return ""
 
 
@@ -81,8 +82,12 @@ def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:
         ConfigError: no name, an unknown name, or wrong values (all of them at once).
     """
     if not isinstance(mapping, Mapping) or "name" not in mapping:
-        msg = f"{path}.name: is required and missing (one of {', '.join(policies.names())})"
+        msg = f"{path}.name: is required and missing, "
+        msg += f"such as {DEFAULT_POLICY['name']} or bal (one of {', '.join(policies.names())})"
         raise ConfigError(msg)
     cls = policies.factory(mapping["name"])
+    if problem := _policy_problem(cls):
+        msg = f"{path}.name: {mapping['name']} cannot be used: {problem}"
+        raise ConfigError(msg)
     values = {k: v for k, v in mapping.items() if k != "name"}
     return from_mapping(cls, values, path=path)  # type: ignore[arg-type]

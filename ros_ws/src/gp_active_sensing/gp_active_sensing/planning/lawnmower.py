@@ -66,7 +66,7 @@ class Lawnmower(RoutePolicy):
         if topology.roads:
             msg = (
                 f"policy lawnmower drives rows over open ground, and map {topology.name!r} is a "
-                "network of roads. Take spread, or one that goes by the belief such as bal"
+                "network of roads. Take tour (the default) or spread"
             )
             raise PlanningError(msg)
 

@@ -152,7 +152,7 @@ def _tiles(data: RunData, done: Reconstruction, payload: dict[str, Any]) -> Iter
         newest = {str(r.get("probe", "")): r["driven_metres"] for r in data.records}
         metres = sum(float(value or 0.0) for value in newest.values())
     if last.plan is not None and last.plan.waypoint is None:
-        metres = last.metres  # with the way to the end place
+        metres = float(data.summary.get("metres") or last.metres)  # with the way to the end place
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
     yield from _belief_tiles(data, done)

@@ -190,7 +190,9 @@ class _Again:
         self.unused = 0
         self._topology, self._truth = data.topology, data.truth
         self._scorer = None if data.truth is None else Scorer(data.truth, data.sensor)
-        self._seconds = self._metres = 0.0
+        self._seconds = 0.0
+        self._metres: dict[str, float] = {}
+        """Driven by each probe."""
         self._teller = JournalTeller(self.belief, data.topology)
 
     def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> ReportStep:
@@ -200,7 +202,9 @@ class _Again:
         told = list(self._teller.tell(chunk.answers, expert=True))
         self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
         self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
-        self._metres = _number(record.get("driven_metres"), self._metres + chunk.metres)
+        probe = str(record.get("probe") or "")
+        planned = self._metres.get(probe, 0.0) + chunk.metres
+        self._metres[probe] = _number(record.get("driven_metres"), planned)
         lacks = self._scorer is not None and not (
             record.get("rmspe") is not None and all(key in record for key in SCORES)
         )
@@ -221,7 +225,7 @@ class _Again:
         return ReportStep(
             number=chunk.number,
             seconds=self._seconds,
-            metres=self._metres,
+            metres=sum(self._metres.values()),
             plan=chunk.plan,
             at=chunk.at,
             record=record,
