@@ -23,7 +23,8 @@ from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.records.regret import OBJECTIVES, objective_of
-from gp_active_sensing.sim.fields.config import HUGE, FieldConfig
+from gp_active_sensing.sim.fields.config import FieldConfig
+from gp_active_sensing.sim.sensor import SensorConfig
 from gp_active_sensing.sim.sumo.config import TrafficConfig
 from gp_active_sensing.topology import MapConfig
 from gp_active_sensing.util.resources import find_resource
@@ -50,42 +51,6 @@ _FILES = {
     "traffic": ("net", "routes", "additional", "config"),
 }
 """Keys that name files."""
-
-
-@dataclass(frozen=True)
-class SensorConfig:
-    """What the sensor makes of the truth; all draws are keyed by (seed, place, visit)."""
-
-    noise_std: float = param(
-        0.1, help="standard deviation of the noise", unit="field unit", low=0.0, high=HUGE
-    )
-    bias: float = param(0.0, help="added to every reading", unit="field unit", low=-HUGE, high=HUGE)
-    dropout: float = param(0.0, help="probability of no reading", low=0.0, high=1.0)
-    outlier: float = param(0.0, help="probability that a reading is an outlier", low=0.0, high=1.0)
-    outlier_size: float = param(
-        0.0, help="added to or taken off an outlier", unit="field unit", low=0.0, high=HUGE
-    )
-    readings: int = param(1, help="readings asked for at each visit", low=1, high=10_000)
-    on_the_way: bool = param(True, help="read the places that are crossed, too")
-    seconds: float = param(
-        0.0,
-        help="how long the probe stops at its goal for the readings of a visit, which then are of "
-        "the end of that time; not counted as driven",
-        unit="s",
-        low=0.0,
-        high=HUGE,
-    )
-    retries: int = param(
-        2, help="visits repeated when one gives no reading, before the place is set aside", low=0
-    )
-    report_variance: bool = param(
-        False, help="readings carry the sensor's noise variance; otherwise the belief's is used"
-    )
-
-    def __post_init__(self) -> None:
-        if self.report_variance and self.noise_std == 0.0:
-            msg = "report_variance: needs noise_std above 0, a reading's variance cannot be 0"
-            raise ConfigError(msg)
 
 
 @dataclass(frozen=True)

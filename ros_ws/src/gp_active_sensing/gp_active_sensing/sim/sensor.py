@@ -3,18 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.sim.scenario import SensorConfig
+from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
 
-__all__ = ["SimulatedSensor"]
+__all__ = ["SensorConfig", "SimulatedSensor"]
 
 _STREAM = 0x5E2501
 """Keeps the sensor's draws apart from others keyed by the same seed."""
+
+
+@dataclass(frozen=True)
+class SensorConfig:
+    """What the sensor makes of the truth; all draws are keyed by (seed, place, visit)."""
+
+    noise_std: float = param(
+        0.1, help="standard deviation of the noise", unit="field unit", low=0.0, high=HUGE
+    )
+    bias: float = param(0.0, help="added to every reading", unit="field unit", low=-HUGE, high=HUGE)
+    dropout: float = param(0.0, help="probability of no reading", low=0.0, high=1.0)
+    outlier: float = param(0.0, help="probability that a reading is an outlier", low=0.0, high=1.0)
+    outlier_size: float = param(
+        0.0, help="added to or taken off an outlier", unit="field unit", low=0.0, high=HUGE
+    )
+    readings: int = param(1, help="readings asked for at each visit", low=1, high=10_000)
+    on_the_way: bool = param(True, help="read the places that are crossed, too")
+    seconds: float = param(
+        0.0,
+        help="how long the probe stops at its goal for the readings of a visit, which then are of "
+        "the end of that time; not counted as driven",
+        unit="s",
+        low=0.0,
+        high=HUGE,
+    )
+    retries: int = param(
+        2, help="visits repeated when one gives no reading, before the place is set aside", low=0
+    )
+    report_variance: bool = param(
+        False, help="readings carry the sensor's noise variance; otherwise the belief's is used"
+    )
+
+    def __post_init__(self) -> None:
+        if self.report_variance and self.noise_std == 0.0:
+            msg = "report_variance: needs noise_std above 0, a reading's variance cannot be 0"
+            raise ConfigError(msg)
 
 
 class SimulatedSensor:

@@ -45,8 +45,8 @@ def loaded(code: str) -> list[str]:
         ("topology", 5),
         ("report", 5),
         ("loop", 50),
-        ("sim.sensor", 95),
-        ("sim.driver", 116),
+        ("sim.sensor", 20),
+        ("sim.driver", 124),
     ],
 )
 def test_an_import_loads_what_it_needs(module: str, most: int) -> None:

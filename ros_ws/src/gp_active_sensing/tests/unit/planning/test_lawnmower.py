@@ -132,7 +132,7 @@ def test_a_limit_is_kept_and_said() -> None:
 
 def test_roads_are_refused() -> None:
     town = build_topology(MapConfig(kind="roads", file="town.geojson"))
-    with pytest.raises(PlanningError, match=r"rows over open ground.*Take spread"):
+    with pytest.raises(PlanningError, match=r"rows over open ground.*Take tour"):
         Lawnmower().check(plain_belief(town), town)
     assert crosses(Lawnmower())
     assert not crosses(object())
