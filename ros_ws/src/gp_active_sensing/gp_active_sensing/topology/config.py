@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,10 @@ from gp_active_sensing.util.resources import find_resource
 __all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
 
 logger = logging.getLogger(__name__)
+
+MOST_CELLS = 1_000_000
+"""Cells of a grid, those outside its outline among them."""
+_CELL = re.compile(r"c\d+r\d+")
 
 _KEYS = {
     "line": ("count", "spacing", "moves", "origin"),
@@ -108,8 +114,12 @@ class MapConfig:
         choices=DESIGNS,
     )
     seed: int = param(0, help="points: key of the draw", low=0)
-    columns: int = param(0, help="grid: number of cells along x", low=0)
-    rows: int = param(0, help="grid: number of cells along y", low=0)
+    columns: int = param(
+        0, help="grid: number of cells along x; 0 = as many as the outline takes", low=0
+    )
+    rows: int = param(
+        0, help="grid: number of cells along y; 0 = as many as the outline takes", low=0
+    )
     spacing: float = param(
         1.0, help="line, grid: distance between neighbouring places", unit="m", above=0.0
     )
@@ -146,7 +156,7 @@ class MapConfig:
             problems.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
         needed = {
             "line": ("count",),
-            "grid": ("columns", "rows"),
+            "grid": () if self.outline else ("columns", "rows"),
             "points": ("count", "low", "high"),
             "roads": ("file",),
         }
@@ -213,15 +223,16 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
             frame=config.frame or "map",
         )
     if config.kind == "grid":
+        columns, rows, origin = _grid_of(config)
         return make_grid(
-            config.columns,
-            config.rows,
+            columns,
+            rows,
             config.spacing,
             neighbours=config.neighbours,
             outline=config.outline,
             obstacles=config.obstacles,
             moves=config.moves,
-            origin=config.origin,
+            origin=origin,
             speed=config.speed,
             reach=config.reach,
             name=config.name or "grid",
@@ -295,6 +306,38 @@ def check_start(topology: Topology, start: str | int | None) -> int | None:
     return index
 
 
+def _grid_of(config: MapConfig) -> tuple[int, int, tuple[float, float]]:
+    """Return columns, rows and origin of a grid; those that are left out cover the outline.
+
+    Without columns and rows, and with the default origin, the grid begins at the outline's
+    lower left corner.
+
+    Raises:
+        ConfigError: nothing of the outline is beyond the origin, or more than `MOST_CELLS` cells.
+    """
+    columns, rows, origin = config.columns, config.rows, config.origin
+    if config.outline and not (columns and rows):
+        xs, ys = zip(*config.outline, strict=True)
+        if not (columns or rows) and origin == (0.0, 0.0):
+            origin = (min(xs), min(ys))
+        across = math.floor((max(xs) - origin[0]) / config.spacing + 1e-9) + 1
+        up = math.floor((max(ys) - origin[1]) / config.spacing + 1e-9) + 1
+        columns, rows = columns or across, rows or up
+        if columns < 1 or rows < 1:
+            msg = (
+                f"origin: the grid begins at {origin[0]:g}, {origin[1]:g} m, beyond the outline, "
+                f"which ends at {max(xs):g}, {max(ys):g} m; leave origin out, or correct it"
+            )
+            raise ConfigError(msg)
+    if columns * rows > MOST_CELLS:
+        msg = (
+            f"columns, rows: {columns} × {rows} cells of {config.spacing:g} m are more than "
+            f"{MOST_CELLS}; give a larger spacing"
+        )
+        raise ConfigError(msg)
+    return columns, rows, origin
+
+
 def place_index(topology: Topology, given: str | int, key: str) -> int:
     """Return the index of a place given by name or index.
 
@@ -310,6 +353,11 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
         if given in topology.names:
             return topology.names.index(given)
         hint = suggest(given, topology.names)
+        if _CELL.fullmatch(topology.names[0]):
+            hint = (
+                f" Cells are called c<column>r<row>, such as {topology.names[0]} and "
+                f"{topology.names[-1]}; those outside the outline or in an obstacle are no places"
+            )
         msg = f"{key}: no place {given!r} on map {topology.name!r}.{hint}"
         raise ConfigError(msg)
     if not 0 <= given < topology.n:

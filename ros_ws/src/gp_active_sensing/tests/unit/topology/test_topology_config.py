@@ -6,7 +6,9 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from gp_active_sensing.config import from_mapping, to_mapping
@@ -18,6 +20,7 @@ from gp_active_sensing.topology import (
     check_start,
     make_line,
 )
+from gp_active_sensing.topology.config import place_index
 from tests.unit.topology.road_maps import segment, street, write
 
 
@@ -150,3 +153,32 @@ def test_the_import_loads_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
+    outline = ((500.0, 200.0), (560.0, 200.0), (560.0, 241.0), (500.0, 241.0))
+    found = build_topology(MapConfig(kind="grid", spacing=10.0, outline=outline))
+    assert found.n == 7 * 5
+    np.testing.assert_array_equal(found.positions.min(axis=0), [500.0, 200.0])
+    np.testing.assert_array_equal(found.positions.max(axis=0), [560.0, 240.0])
+    given = MapConfig(kind="grid", spacing=10.0, outline=outline, origin=(505.0, 205.0), rows=2)
+    assert build_topology(given).n == 6 * 2
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"origin": (900.0, 900.0)}, "beyond the outline, which ends at 560, 241 m"),
+        ({"spacing": 0.01}, "are more than 1000000; give a larger spacing"),
+    ],
+)
+def test_a_grid_that_does_not_fit_its_outline_is_refused(more: dict[str, Any], said: str) -> None:
+    outline = ((500.0, 200.0), (560.0, 200.0), (560.0, 241.0), (500.0, 241.0))
+    with pytest.raises(ConfigError, match=said):
+        build_topology(MapConfig(**{"kind": "grid", "spacing": 10.0, "outline": outline, **more}))
+
+
+def test_a_cell_on_land_is_no_place_and_the_message_says_how_cells_are_called() -> None:
+    lake = MapConfig(kind="grid", spacing=10.0, outline=((0.0, 30.0), (60.0, 0.0), (60.0, 60.0)))
+    with pytest.raises(ConfigError, match=r"Cells are called c<column>r<row>, such as c\d+r\d+"):
+        place_index(build_topology(lake), "c0r0", "start")
