@@ -141,11 +141,13 @@ def test_it_needs_a_world_with_traffic() -> None:
 def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from gp_active_sensing.mission import factory as build
+    from gp_active_sensing.mission import factory
+    from gp_active_sensing.sim import known
 
     scenario: dict[str, Any] = {"field": {"kind": "sumo"}}
-    assert build._is_live(scenario)
-    assert not build._is_live(None)
-    assert not build._is_live({"field": {"kind": "gp"}})
-    monkeypatch.setattr(build, "build_world", pytest.fail)
-    assert build._world(ring().to_mapping(), ring().to_mapping()) == (None, "km/h")
+    assert factory._is_live(scenario)
+    assert not factory._is_live(None)
+    assert not factory._is_live({"field": {"kind": "gp"}})
+    monkeypatch.setattr(known, "build_world", pytest.fail)
+    found = known.known_of(ring().to_mapping())
+    assert (found.truth, found.sensor, found.unit) == (None, None, "km/h")
