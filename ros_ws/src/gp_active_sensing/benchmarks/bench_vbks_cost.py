@@ -148,7 +148,7 @@ def measured(point: dict[str, Any]) -> dict[str, Any]:
 
 def against(rows: Dataset, setting: VbksConfig, point: dict[str, Any]) -> dict[str, Any]:
     """Our step of many kernels, a kernel, and GPyTorch's step of the same ones, in turn."""
-    from gp_active_sensing.learning.kernel_selection.svgp import Trainer
+    from kernel_selection.svgp import Trainer
 
     names = point["names"]
     ours = Steps(rows, ",".join(names), setting)

@@ -67,8 +67,9 @@ def config(size: Size, inducing: int, steps: int, restarts: int, seed: int) -> V
 
 def screened(data: Measured, group: int, size: Size) -> dict[str, Any]:
     """The belief over all kernels, and what BIC and Laplace choose, without the group's tests."""
+    from kernel_selection.baselines import exact_choice
+
     from gp_active_sensing.learning.kernel_selection import select_kernels
-    from gp_active_sensing.learning.kernel_selection.baselines import exact_choice
 
     rows = some(data.rows, screening_rows(data, group)[: size.rows])
     kernels = kernel_set(size.kernels)
@@ -102,8 +103,9 @@ def of_kernels(model: KernelModel, names: Sequence[str]) -> KernelModel:
 
 def refitted(data: Measured, run: int, screen: dict[str, Any], size: Size) -> dict[str, Any]:
     """Scores of all methods on one run's test set."""
+    from kernel_selection.baselines import constant, only, svgp_se
+
     from gp_active_sensing.learning.kernel_selection import select_kernels
-    from gp_active_sensing.learning.kernel_selection.baselines import constant, only, svgp_se
 
     index, test = refit_rows(data, run)
     rows = some(data.rows, index[: size.rows])

@@ -55,8 +55,8 @@ HEAVY += ("pyproj", "shapely", "networkx", "libsumo", "traci")
 TORCH = {ROOT / "learning" / "model.py"} | {
     ROOT / "learning" / "kernel_selection" / f"{name}.py"
     for name in (
-        *("covariances", "exact", "gpytorch_kernels", "local_elbo", "optimiser"),
-        *("schedule", "restarts", "starts", "state", "svgp", "training"),
+        *("covariances", "gpytorch_kernels", "local_elbo", "optimiser"),
+        *("schedule", "restarts", "starts", "state", "training"),
     )
 }
 """What imports torch as it is imported; it is imported inside a function."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,21 @@ from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from tests.reference import direct_vbks as direct
 from tests.reference.direct_vbks import Task
 
+FOLDER = Path(__file__).resolve().parents[4] / "benchmarks"
+
+if not FOLDER.is_dir():
+    pytest.skip("the benchmarks are not installed", allow_module_level=True)
+
 needs_torch = pytest.mark.heavy("learn")
+
+
+@pytest.fixture(autouse=True)
+def fixture_benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Import from the benchmarks' folder while a test runs."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kernel_selection"]:
+        del sys.modules[name]
 
 
 def wave(n: int = 80, *, seed: int = 0, shift: float = 40.0, unit: float = 5.0) -> Dataset:
@@ -47,7 +63,7 @@ def task(name: str, n: int = 12, seed: int = 0) -> Task:
 @needs_torch
 @pytest.mark.parametrize("name", ["SE", "PER×LIN", "RQ+LIN", "(MAT12+PER)×RQ", "MAT52"])
 def test_the_log_posterior_and_its_derivatives(name: str) -> None:
-    from gp_active_sensing.learning.kernel_selection.exact import Posterior
+    from kernel_selection.exact import Posterior
 
     of = task(name)
     posterior = Posterior(of.composite, of.X, of.y, of.floor)
@@ -70,7 +86,7 @@ def test_the_log_posterior_and_its_derivatives(name: str) -> None:
 @needs_torch
 def test_laplace_is_near_the_evidence_by_quadrature() -> None:
     """With many rows log p(θ|y) is nearly a parabola."""
-    from gp_active_sensing.learning.kernel_selection.exact import fit_exact
+    from kernel_selection.exact import fit_exact
 
     rng = np.random.default_rng(3)
     X = np.sort(rng.uniform(-2.0, 2.0, size=(60, 1)), axis=0)
@@ -85,7 +101,7 @@ def test_laplace_is_near_the_evidence_by_quadrature() -> None:
 
 @needs_torch
 def test_the_most_probable_parameters_are_found() -> None:
-    from gp_active_sensing.learning.kernel_selection.exact import Posterior, fit_exact
+    from kernel_selection.exact import Posterior, fit_exact
 
     of = task("PER+SE", n=30, seed=2)
     found = fit_exact(of.composite, of.X, of.y, floor=of.floor)
@@ -102,7 +118,7 @@ def test_the_most_probable_parameters_are_found() -> None:
 
 @needs_torch
 def test_a_choice_is_the_kernel_that_made_the_rows() -> None:
-    from gp_active_sensing.learning.kernel_selection.baselines import (
+    from kernel_selection.baselines import (
         bic_choice,
         exact_choice,
         laplace_choice,
@@ -126,7 +142,7 @@ def test_a_choice_is_the_kernel_that_made_the_rows() -> None:
 @needs_torch
 def test_an_exact_prediction_is_that_of_the_textbook() -> None:
     """In given units, with the inverse of the whole matrix. [Rasmussen2006, Eqs. 2.25-2.26]."""
-    from gp_active_sensing.learning.kernel_selection.baselines import exact_choice
+    from kernel_selection.baselines import exact_choice
 
     rows = wave()
     choice = exact_choice(rows, [parse("SE")], 60, 4)
@@ -151,8 +167,8 @@ def test_an_exact_prediction_is_that_of_the_textbook() -> None:
 
 @needs_torch
 def test_kernels_without_a_covariance_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gp_active_sensing.learning.kernel_selection import exact
-    from gp_active_sensing.learning.kernel_selection.baselines import exact_choice
+    from kernel_selection import exact
+    from kernel_selection.baselines import exact_choice
 
     kind = exact.fit_exact
 
@@ -179,8 +195,7 @@ SMALL = VbksConfig(inducing=12, batch=80, iterations=120, restarts=1)
 def test_the_svgp_learns_and_its_bound_is_below_ours_at_the_same_place() -> None:
     """For one θ and one U: with q(u) at its best ours is theirs, or a little more."""
     import torch
-
-    from gp_active_sensing.learning.kernel_selection.baselines import svgp_se
+    from kernel_selection.baselines import svgp_se
 
     rows = wave()
     found = svgp_se(rows, SMALL)
@@ -206,7 +221,7 @@ def test_the_svgp_learns_and_its_bound_is_below_ours_at_the_same_place() -> None
 
 @needs_torch
 def test_the_svgp_is_reproducible_and_starts_again() -> None:
-    from gp_active_sensing.learning.kernel_selection.baselines import svgp_se
+    from kernel_selection.baselines import svgp_se
 
     rows = wave(40)
     config = VbksConfig(inducing=6, batch=16, iterations=30, restarts=2)
@@ -253,7 +268,7 @@ def model() -> KernelModel:
 
 
 def test_one_kernel_of_a_model() -> None:
-    from gp_active_sensing.learning.kernel_selection.baselines import (
+    from kernel_selection.baselines import (
         best_kernel,
         only,
         random_kernel,
@@ -280,7 +295,7 @@ def test_one_kernel_of_a_model() -> None:
 
 def test_a_constant(tmp_path: Path) -> None:
     """Far from zero and on disk: nothing cancels, nothing is copied."""
-    from gp_active_sensing.learning.kernel_selection.baselines import constant
+    from kernel_selection.baselines import constant
 
     values = 1e6 + np.random.default_rng(0).normal(size=70_000)
     np.save(tmp_path / "y.npy", values)

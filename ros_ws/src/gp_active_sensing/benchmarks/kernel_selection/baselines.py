@@ -24,8 +24,8 @@ from gp_active_sensing.learning.kernel_selection.data import scaling_of
 from gp_active_sensing.types import FloatArray
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning.kernel_selection.exact import ExactFit
-    from gp_active_sensing.learning.kernel_selection.svgp import Svgp
+    from kernel_selection.exact import ExactFit
+    from kernel_selection.svgp import Svgp
 
 __all__ = [
     "Choice",
@@ -191,7 +191,7 @@ def exact_choice(
         ReadingError: outputs that do not vary.
         BeliefError: no kernel could be fitted.
     """
-    from gp_active_sensing.learning.kernel_selection.exact import fit_exact
+    from kernel_selection.exact import fit_exact
 
     scaling = scaling_of(rows, config)
     X, y = rows.sample(subset, seed)
@@ -238,7 +238,7 @@ def svgp_se(rows: Dataset, config: VbksConfig = VbksConfig()) -> Svgp:
     Raises:
         ReadingError: outputs that do not vary.
     """
-    from gp_active_sensing.learning.kernel_selection.svgp import train
+    from kernel_selection.svgp import train
 
     return train(rows, Composite(Leaf("SE"), rows.dimensions), config)
 
