@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from gp_active_sensing.loop import SensingLoop
     from gp_active_sensing.planning import build_policy
     from gp_active_sensing.sim import load_scenario, run_scenario
-    from gp_active_sensing.topology import MapConfig, build_topology, load_roads, make_grid
+    from gp_active_sensing.topology import (
+        MapConfig,
+        Roads,
+        build_topology,
+        load_roads,
+        make_grid,
+    )
     from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "Plan",
     "PlanLimit",
     "Reading",
+    "Roads",
     "SensingLoop",
     "__version__",
     "belief_on",
@@ -46,7 +53,7 @@ __getattr__, __dir__ = lazy_names(
         "loop": ("SensingLoop",),
         "planning": ("build_policy",),
         "sim": ("load_scenario", "run_scenario"),
-        "topology": ("MapConfig", "build_topology", "load_roads", "make_grid"),
+        "topology": ("MapConfig", "Roads", "build_topology", "load_roads", "make_grid"),
         "types": ("Budget", "Plan", "PlanLimit", "Reading"),
     },
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +30,6 @@ __all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
 
 logger = logging.getLogger(__name__)
 
-MOST_CELLS = 1_000_000
-"""Cells of a grid, those outside its outline among them."""
 _CELL = re.compile(r"c\d+r\d+")
 
 _KEYS = {
@@ -223,16 +220,15 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
             frame=config.frame or "map",
         )
     if config.kind == "grid":
-        columns, rows, origin = _grid_of(config)
         return make_grid(
-            columns,
-            rows,
+            config.columns,
+            config.rows,
             config.spacing,
             neighbours=config.neighbours,
             outline=config.outline,
             obstacles=config.obstacles,
             moves=config.moves,
-            origin=origin,
+            origin=config.origin,
             speed=config.speed,
             reach=config.reach,
             name=config.name or "grid",
@@ -304,38 +300,6 @@ def check_start(topology: Topology, start: str | int | None) -> int | None:
             topology.names[index],
         )
     return index
-
-
-def _grid_of(config: MapConfig) -> tuple[int, int, tuple[float, float]]:
-    """Return columns, rows and origin of a grid; those that are left out cover the outline.
-
-    Without columns and rows, and with the default origin, the grid begins at the outline's
-    lower left corner.
-
-    Raises:
-        ConfigError: nothing of the outline is beyond the origin, or more than `MOST_CELLS` cells.
-    """
-    columns, rows, origin = config.columns, config.rows, config.origin
-    if config.outline and not (columns and rows):
-        xs, ys = zip(*config.outline, strict=True)
-        if not (columns or rows) and origin == (0.0, 0.0):
-            origin = (min(xs), min(ys))
-        across = math.floor((max(xs) - origin[0]) / config.spacing + 1e-9) + 1
-        up = math.floor((max(ys) - origin[1]) / config.spacing + 1e-9) + 1
-        columns, rows = columns or across, rows or up
-        if columns < 1 or rows < 1:
-            msg = (
-                f"origin: the grid begins at {origin[0]:g}, {origin[1]:g} m, beyond the outline, "
-                f"which ends at {max(xs):g}, {max(ys):g} m; leave origin out, or correct it"
-            )
-            raise ConfigError(msg)
-    if columns * rows > MOST_CELLS:
-        msg = (
-            f"columns, rows: {columns} × {rows} cells of {config.spacing:g} m are more than "
-            f"{MOST_CELLS}; give a larger spacing"
-        )
-        raise ConfigError(msg)
-    return columns, rows, origin
 
 
 def place_index(topology: Topology, given: str | int, key: str) -> int:

@@ -12,18 +12,20 @@ import numpy.typing as npt
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.free import FreeTopology
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.outline import Outline, polygon, widened
+from gp_active_sensing.topology.outline import Outline, bounds_of, polygon, widened
 
 __all__ = ["Outline", "make_grid"]
 
+MOST_CELLS = 1_000_000
+"""Cells of a grid, those outside its outline among them."""
 _STRAIGHT = ((-1, 0), (0, -1), (0, 1), (1, 0))
 _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def make_grid(
-    columns: int,
-    rows: int,
-    spacing: float,
+    columns: int = 0,
+    rows: int = 0,
+    spacing: float = 1.0,
     *,
     neighbours: int = 4,
     outline: Outline | None = None,
@@ -37,17 +39,21 @@ def make_grid(
 ) -> FreeTopology | GraphTopology:
     """Make a grid; the place in column c and row r is called "c{c}r{r}", row by row.
 
+    Without columns and rows there are as many as the outline takes; with the default origin, too,
+    the grid then begins at the outline's lower left corner.
+
     A cell whose centre lies outside the outline, or that an obstacle covers, is no place. No move
     leaves the outline or touches an obstacle, and a diagonal move needs both cells beside it, so
     that no corner is cut.
 
     Args:
-        columns: number of cells along x.
-        rows: number of cells along y.
+        columns: number of cells along x; 0 = as many as the outline takes.
+        rows: number of cells along y; 0 = as many as the outline takes.
         spacing: between neighbouring centres [m].
         neighbours: 4 or 8.
-        outline: of the area with places, in metres; its edge is part of it. None = the rectangle.
-        obstacles: their outlines, in metres.
+        outline: of the area with places, in metres; its edge is part of it. Corners, or a Polygon
+            or MultiPolygon of shapely. None = the rectangle.
+        obstacles: their outlines, likewise.
         moves: "free" (any place next, straight distance) or "adjacent".
         origin: centre of cell c0r0 [m].
         speed: of the probe [m/s].
@@ -56,12 +62,13 @@ def make_grid(
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: outlines that are no polygons, or no cell left.
+        ConfigError: outlines that are no polygons, no cell left, or more than `MOST_CELLS`.
     """
+    ground = _Ground(outline, obstacles)
+    columns, rows, origin = _extent(columns, rows, spacing, outline, origin)
     across, up = np.meshgrid(np.arange(columns), np.arange(rows))
     cells = [(int(c), int(r)) for c, r in zip(across.ravel(), up.ravel(), strict=True)]
     centres = np.asarray(origin) + spacing * np.array(cells, dtype=np.float64)
-    ground = _Ground(outline, obstacles)
     inside, blocked = ground.inside(centres), ground.blocked(centres)
     kept = np.flatnonzero(inside & ~blocked)
     if not inside.any():
@@ -82,6 +89,39 @@ def make_grid(
         return FreeTopology(name, frame, names, positions, speed=speed)
     steps = _steps(places, positions, spacing, neighbours, ground, speed)
     return GraphTopology(name, frame, names, positions, steps, reach=reach)
+
+
+def _extent(
+    columns: int,
+    rows: int,
+    spacing: float,
+    outline: Outline | None,
+    origin: tuple[float, float],
+) -> tuple[int, int, tuple[float, float]]:
+    """Return columns, rows and origin; those that are left out cover the outline."""
+    if not (columns and rows):
+        if outline is None:
+            msg = "columns, rows: are required without an outline"
+            raise ConfigError(msg)
+        left, bottom, right, top = bounds_of(outline)
+        if not (columns or rows) and origin == (0.0, 0.0):
+            origin = (left, bottom)
+        across = math.floor((right - origin[0]) / spacing + 1e-9) + 1
+        up = math.floor((top - origin[1]) / spacing + 1e-9) + 1
+        columns, rows = columns or across, rows or up
+        if columns < 1 or rows < 1:
+            msg = (
+                f"origin: the grid begins at {origin[0]:g}, {origin[1]:g} m, beyond the outline, "
+                f"which ends at {right:g}, {top:g} m; leave origin out, or correct it"
+            )
+            raise ConfigError(msg)
+    if columns * rows > MOST_CELLS:
+        msg = (
+            f"columns, rows: {columns} × {rows} cells of {spacing:g} m are more than "
+            f"{MOST_CELLS}; give a larger spacing"
+        )
+        raise ConfigError(msg)
+    return columns, rows, origin
 
 
 def _steps(

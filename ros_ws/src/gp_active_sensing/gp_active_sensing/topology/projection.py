@@ -21,7 +21,7 @@ from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.segments import Point, length_of
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["LOCAL", "LONLAT", "Placed", "frame_error", "geographic_of", "place"]
+__all__ = ["LOCAL", "LONLAT", "Placed", "frame_error", "geographic_of", "local_system", "place"]
 
 LOCAL = "local"
 """Metres in a frame of the map's own."""
@@ -116,7 +116,7 @@ def place(
         raise MapError(msg)
     lonlat = _transform(system, LONLAT, points, where)
     datum = _middle(lonlat)
-    metres = np.round(_transform(LONLAT, _local_system(datum), lonlat, where), 3)
+    metres = np.round(_transform(LONLAT, local_system(datum), lonlat, where), 3)
     placed = _cut(metres, lines)
     _check_lengths(placed, lengths, where, crs, points)
     extent = float(np.ptp(metres, axis=0).max())
@@ -155,7 +155,7 @@ def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: st
     """
     lonlat, _ = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))
-    local = _transform(LONLAT, _local_system(origin), lonlat[1:], where)
+    local = _transform(LONLAT, local_system(origin), lonlat[1:], where)
     shifted = np.array(points, dtype=np.float64) - np.array(datum_at)
     return float(np.hypot(*(local - shifted).T).max())
 
@@ -191,7 +191,8 @@ def _system(crs: str, where: str) -> Any:
     return system
 
 
-def _local_system(datum: tuple[float, float]) -> str:
+def local_system(datum: tuple[float, float]) -> str:
+    """Return the local frame about a longitude and latitude as PROJ writes it."""
     longitude, latitude = datum
     return f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m +no_defs"
 

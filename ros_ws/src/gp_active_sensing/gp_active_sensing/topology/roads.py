@@ -12,15 +12,23 @@ import numpy as np
 
 from gp_active_sensing.topology.attributes import Attributes, attributes_of
 from gp_active_sensing.topology.embedding import Embedding
-from gp_active_sensing.topology.features import FEATURES, SHARE, RoadFeatures
+from gp_active_sensing.topology.features import (
+    FEATURES,
+    RELATIONAL,
+    ROAD_DISTANCE,
+    SHARE,
+    RoadFeatures,
+)
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.links import MIDDLE, Links, move_links, segment_links
+from gp_active_sensing.topology.parts import keep_largest
 from gp_active_sensing.topology.places import SAME_DISTANCE, frozen_array
 from gp_active_sensing.topology.segments import RoadMap, Segment
 from gp_active_sensing.topology.turns import U_TURNS, successors_of
 from gp_active_sensing.types import Cost, FloatArray
 
 if TYPE_CHECKING:
+    import networkx as nx
     from shapely import STRtree
 
 __all__ = ["FEATURES", "U_TURNS", "Roads"]
@@ -102,7 +110,7 @@ class Roads(GraphTopology):
             stay=False,
             reach=reach,
         )
-        self._segments = segments
+        self._road_map = road_map
         self._lines = tuple(lines)
         self._tree = _tree(lines)
         unlimited = sum(segment.speed_limit is None for segment in segments)
@@ -116,10 +124,66 @@ class Roads(GraphTopology):
             )
         self._say_components()
 
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: nx.Graph[Any],
+        *,
+        name: str = "",
+        crs: str = "",
+        largest_component: bool = False,
+        **settings: Any,
+    ) -> Roads:
+        """Return the road network of a graph of networkx: a map without a file.
+
+        The graph is one that osmnx made, or any other whose nodes have x and y (or pos), or whose
+        edges have `length` [m], or both. An edge of a directed graph is a segment in its direction,
+        one of an undirected graph a segment each way. Without positions the features are those of
+        an embedding of the road distances, unless `settings` say otherwise.
+
+        Args:
+            graph: with x and y in degrees or metres; its `crs` says which, as osmnx writes it.
+            name: of the map; "" = the graph's own.
+            crs: of the coordinates; "" = the graph's `crs`, else what they look like.
+            largest_component: keep only the largest part with a way from each segment to each.
+            settings: of `Roads`.
+
+        Raises:
+            ConfigError: unknown feature.
+            MapError: no edges; neither positions nor lengths; several nodes at one place; and other
+                problems, each with its node or edge.
+            MissingDependencyError: coordinates are not metres, and pyproj is missing.
+        """
+        from gp_active_sensing.topology.loaders.graph import has_positions, road_map_of
+
+        road_map = road_map_of(graph, name=name, crs=crs)
+        if largest_component:
+            road_map = keep_largest(road_map, settings.get("u_turns", "dead_ends"))
+        if not has_positions(graph):
+            relational = {"features": (RELATIONAL,), "relational": (ROAD_DISTANCE,)}
+            settings = {**({} if "features" in settings else relational), **settings}
+        return cls(road_map, **settings)
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """Return the network as osmnx keeps one: nodes with x and y, an edge a segment.
+
+        The key of an edge is the name of its segment. Edges have `length` [m], `speed_kph` [km/h],
+        `geometry` and what else the map says; x and y are metres of the map's frame. Which turns
+        are legal is no property of such a graph, except for `successors` that the map lists.
+        """
+        from gp_active_sensing.topology.loaders.graph import graph_of
+
+        return graph_of(self._road_map)
+
+    @property
+    def road_map(self) -> RoadMap:
+        """The map as its file or graph gives it."""
+        return self._road_map
+
     @property
     def segments(self) -> tuple[Segment, ...]:
         """(n,) the segments as the map gives them."""
-        return self._segments
+        return self._road_map.segments
 
     @property
     def links(self) -> Links:
@@ -134,7 +198,7 @@ class Roads(GraphTopology):
     @cached_property
     def attributes(self) -> Attributes:
         """What the map says of its segments: length, lanes, speed limit, class, other numbers."""
-        return attributes_of(self._segments)
+        return attributes_of(self.segments)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns of the map by name; see `Topology.columns`."""

@@ -107,14 +107,14 @@ class Values:
             self.ignore("the heights of a line's points")
         return tuple(points)
 
-    def wkt(self, text: str, key: str, where: str) -> tuple[Point, ...]:
-        """Return the points of a line as well-known text; anything else is a problem."""
+    def wkt(self, text: Any, key: str, where: str) -> tuple[Point, ...]:
+        """Return the points of a line of shapely, or of its text; anything else is a problem."""
         import numpy as np
         import shapely
 
         try:
             with np.errstate(all="ignore"):  # what is not finite is found below
-                shape: Any = shapely.from_wkt(text) if text else None
+                shape: Any = shapely.from_wkt(text) if text and isinstance(text, str) else text
         except shapely.errors.GEOSException as error:
             self.problems.append(f"{where}: {key}: {error}"[:200])
             return ()

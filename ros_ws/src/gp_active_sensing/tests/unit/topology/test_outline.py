@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import shapely
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
@@ -178,3 +179,68 @@ def test_the_shipped_lake_is_one_piece_around_its_island() -> None:
     from_island = np.hypot(*(lake.positions - np.array([980.0, 610.0])).T)
     assert from_island.min() > 90.0
     assert 300 < lake.n < 34 * 21
+
+
+def test_a_polygon_of_shapely_is_its_corners() -> None:
+    by_corners = make_grid(5, 5, 1.0, outline=U, neighbours=8)
+    by_shape = make_grid(5, 5, 1.0, outline=shapely.Polygon(U), neighbours=8)
+    assert by_shape.names == by_corners.names
+    assert all((by_shape.neighbours(i) == by_corners.neighbours(i)).all() for i in range(19))
+
+
+def test_holes_are_outside_and_their_edges_inside() -> None:
+    ring = shapely.Polygon(
+        [(0, 0), (6, 0), (6, 6), (0, 6)], holes=[[(2, 2), (4, 2), (4, 4), (2, 4)]]
+    )
+    grid = make_grid(7, 7, 1.0, outline=ring)
+    assert cells(grid) == {(c, r) for c in range(7) for r in range(7)} - {(3, 3)}
+    west = grid.names.index("c2r3")
+    assert {grid.names[k] for k in grid.neighbours(west)} == {"c1r3", "c2r2", "c2r4"}
+
+
+def test_several_ponds_are_one_outline_and_several_parts() -> None:
+    ponds = shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(4, 0, 5, 1)])
+    grid = make_grid(outline=ponds)
+    assert isinstance(grid, GraphTopology)
+    assert cells(grid) == {(c, r) for c in (0, 1, 4, 5) for r in (0, 1)}
+    assert grid.names[0] == "c0r0"
+    assert grid.components.weak == 2
+
+
+def test_obstacles_of_shapely() -> None:
+    islands = shapely.MultiPolygon([shapely.box(1, 1, 2, 2), shapely.box(4, 1, 5, 2)])
+    grid = make_grid(7, 4, 1.0, obstacles=[islands, [(6.0, 3.0), (6.5, 3.5)]])
+    covered = {(c, r) for c in (1, 2, 4, 5) for r in (1, 2)} | {(6, 3)}
+    assert cells(grid) == {(c, r) for c in range(7) for r in range(4)} - covered
+
+
+def test_a_grid_takes_as_many_cells_as_its_outline_needs() -> None:
+    grid = make_grid(spacing=2.0, outline=shapely.Point(10.0, 20.0).buffer(5.0))
+    low, high = grid.positions.min(axis=0), grid.positions.max(axis=0)
+    assert (low >= [5.0, 15.0]).all()
+    assert (high <= [15.0, 25.0]).all()
+    inside = [
+        (5.0 + 2 * c, 15.0 + 2 * r)
+        for c in range(6)
+        for r in range(6)
+        if np.hypot(5.0 + 2 * c - 10.0, 15.0 + 2 * r - 20.0) <= 4.9
+    ]
+    assert {tuple(p) for p in grid.positions.tolist()} >= set(inside)
+    with pytest.raises(ConfigError, match="columns, rows: are required without an outline"):
+        make_grid(spacing=2.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)]), r"Self-intersection\[2 2\]"),
+        (shapely.LineString([(0, 0), (4, 4)]), "expected a Polygon or a MultiPolygon, got LINE"),
+        (shapely.Polygon(), "expected a Polygon or a MultiPolygon, got POLYGON EMPTY"),
+        (shapely.MultiPolygon([shapely.box(0, 0, 2, 2), shapely.box(1, 1, 3, 3)]), "not a simple"),
+    ],
+)
+def test_shapes_that_are_no_outlines(shape: shapely.Polygon, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^outline: .*{message}"):
+        make_grid(5, 5, 1.0, outline=shape)
+    with pytest.raises(ConfigError, match=rf"^obstacles\[0\]: .*{message}"):
+        make_grid(5, 5, 1.0, obstacles=[shape])

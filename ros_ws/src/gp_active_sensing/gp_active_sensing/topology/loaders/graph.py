@@ -1,0 +1,332 @@
+"""Road maps from graphs: those of networkx and osmnx, and those that a GraphML file holds.
+
+Nodes have `x` and `y` (longitude and latitude, or projected: the graph's `crs` says), edges perhaps
+`length` [m], `geometry` (a shapely LineString, or its text), `maxspeed` [km/h], `speed_kph`,
+`lanes`, `highway`, `name`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.loaders.common import KMH, Draft, Drafts
+from gp_active_sensing.topology.loaders.osm_tags import speed_of
+from gp_active_sensing.topology.loaders.values import shown
+from gp_active_sensing.topology.projection import LOCAL, local_system
+from gp_active_sensing.topology.segments import Point, RoadMap, length_of
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["GraphReader", "graph_of", "has_positions", "road_map_of"]
+
+_USED = {"length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"}
+_KNOWN = {"osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"}
+"""Attributes of osmnx that are in the segments already, or say nothing about them."""
+_ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
+_POSITIONS = (("x", "y"), ("lon", "lat"))
+
+
+class GraphReader:
+    """Collects nodes and edges, which may come in any order, and makes the road map of them.
+
+    Args:
+        source: the file, or the name of the graph, for messages.
+    """
+
+    def __init__(self, source: Path) -> None:
+        self.drafts = Drafts(source, join_zero_length=True)
+        self.nodes: dict[str, Point] = {}
+
+    def node(self, identity: str, values: Mapping[str, Any]) -> None:
+        """Take a node with its position."""
+        keys = next((pair for pair in _POSITIONS if pair[0] in values), _POSITIONS[0])
+        found = [values.get(key) for key in keys]
+        if found == [None, None] and "pos" in values:
+            found = list(values["pos"])[:2]
+        x, y = (_number(value) for value in found)
+        if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
+            self.drafts.problems.append(
+                f"node {identity!r}: expected finite numbers x and y, got {shown(found[0])} and "
+                f"{shown(found[1])}"
+            )
+        elif identity in self.nodes:
+            self.drafts.problems.append(f"node {identity!r}: is there already")
+        else:
+            self.nodes[identity] = (x, y)
+
+    def edge(
+        self, name: str, start: str, end: str, values: Mapping[str, Any], *, two_way: bool = False
+    ) -> None:
+        """Take an edge between nodes that are known."""
+        drafts = self.drafts
+        where = f"edge {name!r}"
+        before = len(drafts.problems)
+        for junction in (start, end):
+            if junction not in self.nodes:
+                drafts.problems.append(f"{where}: no node {junction!r}")
+        line = self._line(values.get("geometry"), start, end, where)
+        length = self._length(values.get("length"), where)
+        limit = self._limit(values)
+        lanes = min(filter(None, map(_number, _each(values.get("lanes")))), default=None)
+        if lanes is not None and str(values.get("oneway")) == "False":
+            lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
+        others = {
+            key: value if _number(value) is None else _number(value)
+            for key, value in values.items()
+            if key not in _USED and key not in _KNOWN and not _missing(value)
+        }
+        extra = drafts.extra(others, where)
+        if len(drafts.problems) > before:
+            return
+        successors = values.get("successors")
+        drafts.add(
+            Draft(
+                where,
+                name,
+                start,
+                end,
+                line,
+                length=length,
+                lanes=drafts.number(lanes, "lanes", where),
+                speed_limit=limit,
+                successors=tuple(successors) if isinstance(successors, list | tuple) else None,
+                name=", ".join(_each(values.get("name"))),
+                road_class=next(iter(_each(values.get("highway"))), ""),
+                extra=extra,
+                two_way=two_way,
+            )
+        )
+
+    def _length(self, value: Any, where: str) -> float | None:
+        if _missing(value):
+            return None
+        number = _number(value)
+        if number == 0.0:  # such edges are joined, see Drafts
+            return 0.0
+        return self.drafts.number(value if number is None else number, "length", where)
+
+    def _limit(self, values: Mapping[str, Any]) -> float | None:
+        """Return the lowest limit of an edge that several ways were merged into [m/s]."""
+        found = [speed_of(text) for text in _each(values.get("maxspeed"))]
+        known = [speed for speed in found if speed is not None]
+        if len(found) > 1:
+            self.drafts.count("the lowest of several limits was taken")
+        if known:
+            return min(known)
+        guess = _number(values.get("speed_kph"))
+        return guess * KMH if guess else None
+
+    def _line(self, value: Any, start: str, end: str, where: str) -> tuple[Point, ...]:
+        if _missing(value):
+            ends = [self.nodes.get(junction) for junction in (start, end)]
+            return tuple(point for point in ends if point is not None)
+        return self.drafts.wkt(value, "geometry", where)
+
+
+def has_positions(graph: nx.Graph[Any]) -> bool:
+    """Whether nodes of a graph say where they are."""
+    keys = {"x", "lon", "pos"}
+    return any(keys & data.keys() for _, data in graph.nodes(data=True))
+
+
+def road_map_of(graph: nx.Graph[Any], *, name: str = "", crs: str = "") -> RoadMap:
+    """Return the road map of a graph of networkx, such as osmnx makes.
+
+    An edge of a directed graph is a segment in its direction; one of an undirected graph is a
+    segment each way, unless its `oneway` is true: then it leads from its `from` to its `to`. An
+    edge without `length` is as long as it is drawn. Nodes without positions are drawn on a circle;
+    then every edge needs a `length`.
+
+    Args:
+        graph: nodes with x and y (or lon and lat, or pos), edges with length [m], or both.
+        name: of the map; "" = the graph's own.
+        crs: of the coordinates; "" = the graph's `crs`, and where it has none what they look like.
+
+    Raises:
+        MapError: with every problem found (the first ten in words), each with its node or edge.
+        MissingDependencyError: coordinates are not metres, and pyproj is missing.
+    """
+    import networkx as nx
+
+    given: object = graph
+    if not isinstance(given, nx.Graph):
+        msg = f"expected a graph of networkx, got {shown(graph)}"
+        raise MapError(msg)
+    name = name or str(graph.graph.get("name") or "graph")
+    edges = _edges_of(graph)
+    if not edges:
+        msg = f"{name}: has {len(graph)} nodes and no edges; expected at least one edge"
+        raise MapError(msg)
+    reader = GraphReader(Path(name))
+    own = graph.graph.get("crs") or ""
+    crs = crs or (own.to_string() if hasattr(own, "to_string") else str(own))
+    if not has_positions(graph):
+        graph, crs = _on_a_circle(graph, name, [values for *_, values in edges]), LOCAL
+        reader.drafts.notes.append(
+            "nodes have no positions; they are drawn on a circle, and x, y and directions mean "
+            "nothing"
+        )
+    for node, data in graph.nodes(data=True):
+        reader.node(str(node), data)
+    if not reader.drafts.problems:
+        reader.drafts.problems += _at_one_place(reader.nodes, edges)
+    for start, end, key, values in edges:
+        # A key that is a text is a name; osmnx counts parallel edges.
+        title = key if isinstance(key, str) and key else f"{start}_{end}_{key}"
+        if graph.is_directed():
+            reader.edge(title, start, end, values)
+        else:
+            _take_undirected(reader, title, start, end, values)
+    return reader.drafts.finish(crs, name=name, allow_small=crs == LOCAL)
+
+
+def _take_undirected(
+    reader: GraphReader, name: str, start: str, end: str, values: Mapping[str, Any]
+) -> None:
+    """Take an edge of an undirected graph: both ways, or the one that its `from` and `to` say."""
+    two_way = values.get("oneway") is not True
+    if not two_way:
+        ends = {start, end}
+        start, end = str(values.get("from")), str(values.get("to"))
+        if {start, end} != ends:
+            reader.drafts.problems.append(
+                f"edge {name!r}: oneway in an undirected graph; say with from and to (its nodes) "
+                "in which direction, or give a DiGraph"
+            )
+            return
+    reader.edge(name, start, end, _from_start(values, reader.nodes.get(start)), two_way=two_way)
+
+
+def graph_of(road_map: RoadMap) -> nx.MultiDiGraph[str]:
+    """Return a road map as osmnx keeps one: nodes with x and y, an edge a segment.
+
+    The key of an edge is the segment's id. `length` is in metres, `speed_kph` in km/h, `geometry` a
+    LineString; `crs` is the map's local projection where its origin is known, else "local".
+    """
+    import networkx as nx
+    import shapely
+
+    crs = LOCAL if road_map.datum is None else local_system(road_map.datum)
+    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=road_map.name, crs=crs)
+    ends = {(segment.end, segment.start) for segment in road_map.segments}
+    for segment in road_map.segments:
+        for junction, (x, y) in ((segment.start, segment.line[0]), (segment.end, segment.line[-1])):
+            if junction not in graph:
+                graph.add_node(junction, x=x, y=y)
+        one_way = (segment.start, segment.end) not in ends
+        lanes = segment.lanes
+        values = {
+            "length": segment.length,
+            "oneway": one_way,
+            "geometry": shapely.LineString(segment.line),
+            "lanes": lanes if lanes is None or one_way else 2.0 * lanes,  # as osmnx counts them
+            "speed_kph": None if segment.speed_limit is None else segment.speed_limit / KMH,
+            "highway": segment.road_class or None,
+            "name": segment.name or None,
+            "successors": None if segment.successors is None else list(segment.successors),
+            **segment.extra,
+        }
+        known = {key: value for key, value in values.items() if value is not None}
+        graph.add_edge(segment.start, segment.end, key=segment.id, **known)
+    return graph
+
+
+_Edge = tuple[str, str, Any, Mapping[str, Any]]
+
+
+def _edges_of(graph: nx.Graph[Any]) -> list[_Edge]:
+    """Return start, end, key and attributes of each edge; the key counts parallel ones."""
+    edges: Any = graph.edges  # typed as of a graph without parallel edges
+    if graph.is_multigraph():
+        found = edges(keys=True, data=True)
+    else:
+        found = ((a, b, 0, data) for a, b, data in edges(data=True))
+    return [(str(a), str(b), key, data) for a, b, key, data in found]
+
+
+def _on_a_circle(graph: nx.Graph[Any], name: str, edges: list[Mapping[str, Any]]) -> nx.Graph[Any]:
+    """Return a graph whose nodes lie on a circle, in their order, as long as its edges.
+
+    Raises:
+        MapError: edges without a length.
+    """
+    lengths = [_number(values.get("length")) for values in edges]
+    without = sum(length is None for length in lengths)
+    if without:
+        msg = (
+            f"{name}: nodes have no positions (x and y), and {without} of {len(edges)} edges no "
+            "length; give every node x and y, or every edge its length in metres"
+        )
+        raise MapError(msg)
+    radius = max(math.fsum(filter(None, lengths)) / math.tau, 1.0)
+    placed = graph.copy()
+    for k, node in enumerate(placed):
+        angle = math.tau * k / len(placed)
+        placed.add_node(node, x=radius * math.cos(angle), y=radius * math.sin(angle))
+    return placed
+
+
+def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
+    """Return what is wrong with nodes at one place that no edge without length joins."""
+    places: dict[Point, list[str]] = defaultdict(list)
+    for node, point in nodes.items():
+        places[point].append(node)
+    if len(places) == len(nodes):
+        return []
+    joined = {
+        frozenset((start, end))
+        for start, end, _, values in edges
+        if not values.get("length") and values.get("geometry") is None
+    }
+    return [
+        f"nodes {first!r} and {other!r} are both at ({x:g}, {y:g}); make one node of them "
+        "(networkx.contracted_nodes), or move one"
+        for (x, y), (first, *others) in places.items()
+        for other in others
+        if frozenset((first, other)) not in joined
+    ]
+
+
+def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, Any]:
+    """Return the values of an undirected edge with its line as from `start`."""
+    line: Any = values.get("geometry")
+    points = getattr(line, "coords", None)
+    if start is None or points is None or len(points) < 2:
+        return values
+    first, last = ((point[0], point[1]) for point in (points[0], points[-1]))
+    if length_of((start, first)) <= length_of((start, last)):
+        return values
+    return {**values, "geometry": line.reverse()}
+
+
+def _each(value: Any) -> list[str]:
+    """Return the entries of a list, of one as Python writes it, or the value itself, as text."""
+    if _missing(value):
+        return []
+    if isinstance(value, list | tuple | set):
+        return [str(entry) for entry in value]
+    text = str(value)
+    if not text.startswith("["):
+        return [text]
+    return [next(filter(None, found.groups()), "") for found in _ONE.finditer(text)]
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value)
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, also of a text; None where it is none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,296 @@
+"""Graphs of networkx as maps: as osmnx makes them, plain ones, and broken ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import shapely
+
+import gp_active_sensing as gas
+from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology import Roads, load_roads
+from tests.unit.topology.road_maps import street, write
+
+
+def city(crs: str = "epsg:32633") -> nx.MultiDiGraph:
+    """A quarter as osmnx has it: a one-way ring, a street both ways with a bend, a loop."""
+    graph = nx.MultiDiGraph(crs=crs, created_date="2024-01-01", simplified=True)
+    at = {17: (0.0, 0.0), 18: (120.0, 0.0), 19: (120.0, 90.0), 20: (0.0, 90.0)}
+    for node, (x, y) in at.items():
+        graph.add_node(node, x=390_000.0 + x, y=5_800_000.0 + y, street_count=3)
+    for a, b in ((17, 18), (18, 19), (19, 20), (20, 17)):
+        length = float(abs(at[a][0] - at[b][0]) + abs(at[a][1] - at[b][1]))
+        graph.add_edge(
+            a, b, osmid=a, highway="residential", oneway=True, length=length, maxspeed="30"
+        )
+    bend = shapely.LineString([(390_000, 5_800_000), (390_060, 5_800_060), (390_120, 5_800_090)])
+    both = {
+        "osmid": [4, 5],
+        "highway": ["primary", "secondary"],
+        "name": ["High Street", "Main Road"],
+        "oneway": False,
+        "lanes": ["4", "3"],
+        "maxspeed": ["50", "30 mph"],
+        "length": bend.length,
+        "bridge": "yes",
+        "width": 7.5,
+    }
+    graph.add_edge(17, 19, **both, reversed=False, geometry=bend)
+    graph.add_edge(19, 17, **both, reversed=True, geometry=bend.reverse())
+    return graph
+
+
+def lattice(seed: int, *, directed: bool) -> Any:
+    """A random lattice with bent streets: lengths are longer than the straight line."""
+    rng = np.random.default_rng(seed)
+    grid = nx.grid_2d_graph(6, 5)
+    graph = nx.DiGraph() if directed else nx.Graph()
+    for i, j in grid:
+        graph.add_node((i, j), x=100.0 * i, y=80.0 * j)
+    for a, b in grid.edges:
+        metres = float(rng.uniform(100.0, 300.0))
+        graph.add_edge(a, b, length=metres)
+        if directed and rng.random() < 0.8:
+            graph.add_edge(b, a, length=metres + 5.0)
+    return graph
+
+
+def test_a_graph_of_osmnx() -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    roads = Roads.from_networkx(city(), name="quarter")
+    first, bend = roads.segments[0], roads.segments[1]
+    assert (roads.name, roads.n, roads.frame) == ("quarter", 6, "map")
+    assert (first.id, first.start, first.end, first.length) == ("17_18_0", "17", "18", 120.0)
+    assert (first.speed_limit, first.road_class) == (pytest.approx(30 / 3.6), "residential")
+    assert (bend.id, bend.name, bend.road_class) == (
+        "17_19_0",
+        "High Street, Main Road",
+        "primary",
+    )
+    assert bend.speed_limit == pytest.approx(30 * 1609.344 / 3600)
+    assert bend.lanes == 1.5  # the fewest, both directions counted
+    assert bend.extra == {"width": 7.5}
+    assert len(bend.line) == 3
+    assert bend.line[0] == pytest.approx(first.line[0])
+    back = next(s for s in roads.segments if s.start == "19" and s.end == "17")
+    assert back.line == bend.line[::-1]
+    assert roads.road_map.datum == pytest.approx((13.3795, 52.34), abs=0.01)
+
+
+def test_degrees_are_projected() -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    graph: Any = nx.MultiDiGraph(crs="epsg:4326")
+    graph.add_node(1, x=103.940, y=1.350)
+    graph.add_node(2, x=103.950, y=1.350)
+    graph.add_edge(1, 2, length=1112.9)
+    declared = Roads.from_networkx(graph)
+    graph.graph.clear()
+    guessed = Roads.from_networkx(graph)
+    for roads in (declared, guessed):
+        assert roads.segments[0].line[1] == pytest.approx((556.5, 0.0), abs=0.2)
+    assert "were taken as EPSG:4326" in " ".join(guessed.road_map.notes)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_shortest_ways_are_those_of_networkx(seed: int, directed: bool) -> None:
+    graph = lattice(seed, directed=directed)
+    roads = Roads.from_networkx(graph, crs="local", u_turns="always")
+    assert roads.n == graph.number_of_edges() * (1 if directed else 2)
+    lengths = dict(nx.all_pairs_dijkstra_path_length(graph, weight="length"))
+    names = {str(node): node for node in graph}
+    compared = 0
+    for i in range(0, roads.n, 7):
+        metres = roads.ways_from(i, "metres").metres
+        end = names[roads.segments[i].end]
+        for j, segment in enumerate(roads.segments):
+            to_start = lengths[end].get(names[segment.start], np.inf)
+            if j != i:  # to itself it is the cheapest round
+                assert metres[j] == pytest.approx(to_start + segment.length)
+                compared += 1
+    assert compared > 100
+
+
+def test_u_turns_are_not_taken_where_there_is_another_way() -> None:
+    """Without U-turns the ways are those on the graph of turns, as networkx finds them."""
+    graph = lattice(4, directed=False)
+    roads = Roads.from_networkx(graph, crs="local")
+    turns: Any = nx.DiGraph()
+    for a in roads.segments:
+        for b in roads.segments:
+            straight_back = (b.start, b.end) == (a.end, a.start)
+            if a.end == b.start and not straight_back:
+                turns.add_edge(a.id, b.id, length=b.length)
+    for i in range(0, roads.n, 13):
+        known = nx.single_source_dijkstra_path_length(turns, roads.names[i], weight="length")
+        found = roads.ways_from(i, "metres").metres
+        for name, metres in known.items():
+            if name != roads.names[i]:
+                assert found[roads.names.index(name)] == pytest.approx(metres)
+
+
+def test_there_and_back(tmp_path: Any) -> None:
+    road_map = load_roads(write(tmp_path / "street.geojson", street()))
+    graph = Roads(road_map).to_networkx()
+    assert graph.nodes["b"] == {"x": 100.0, "y": 0.0}
+    assert graph.edges["a", "b", "ab"]["length"] == 100.0
+    assert graph.edges["a", "b", "ab"]["speed_kph"] == pytest.approx(36.0)
+    assert not graph.edges["a", "b", "ab"]["oneway"]
+    assert graph.edges["b", "d", "bd"]["oneway"]
+    again = Roads.from_networkx(graph)
+    assert (again.name, again.road_map.crs) == ("small", "local")
+    by_id = {segment.id: segment for segment in again.segments}
+    for segment in road_map.segments:
+        limit = pytest.approx(segment.speed_limit)
+        assert replace(by_id[segment.id], speed_limit=0.0) == replace(segment, speed_limit=0.0)
+        assert by_id[segment.id].speed_limit == limit
+
+
+def test_a_projected_map_keeps_its_origin() -> None:
+    pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
+    first = Roads.from_networkx(city())
+    again = Roads.from_networkx(first.to_networkx())
+    assert again.road_map.datum == pytest.approx(first.road_map.datum, abs=1e-5)
+    before = {s.id: s.line for s in first.segments}
+    after = {s.id: s.line for s in again.segments}
+    for name, line in before.items():
+        np.testing.assert_allclose(after[name], line, atol=0.2)
+
+
+def test_an_undirected_graph_of_osmnx() -> None:
+    graph: Any = nx.MultiGraph(crs="local")
+    graph.add_node(1, x=0.0, y=0.0)
+    graph.add_node(2, x=100.0, y=0.0)
+    line = shapely.LineString([(100, 0), (50, 30), (0, 0)])
+    graph.add_edge(1, 2, length=120.0, oneway=True, **{"from": 2, "to": 1}, geometry=line)
+    graph.add_edge(1, 2, length=120.0, oneway=False, geometry=line)
+    one_way, there, back = Roads.from_networkx(graph).segments
+    assert (one_way.start, one_way.end, one_way.line[0]) == ("2", "1", (100.0, 0.0))
+    assert (there.start, there.line[0], there.line[1]) == ("1", (0.0, 0.0), (50.0, 30.0))
+    assert (back.id, back.start, back.line[0]) == ("-1_2_1", "2", (100.0, 0.0))
+
+
+def test_lengths_without_positions_make_a_map_of_its_road_distances() -> None:
+    graph: Any = nx.DiGraph(name="pipes")
+    nx.add_cycle(graph, "abcdef", length=50.0)
+    nx.add_cycle(graph, "fedcba", length=50.0)
+    roads = Roads.from_networkx(graph)
+    assert roads.n == 12
+    assert roads.embedding is not None
+    assert {segment.length for segment in roads.segments} == {50.0}
+    assert "no positions" in roads.road_map.notes[0]
+    chosen = Roads.from_networkx(graph, features=("length",))
+    assert chosen.feature_names == ("length",)
+
+
+def test_positions_without_lengths() -> None:
+    graph: Any = nx.grid_2d_graph(3, 2)
+    nx.set_node_attributes(graph, {node: (10.0 * node[0], 10.0 * node[1]) for node in graph}, "pos")
+    roads = Roads.from_networkx(graph)
+    assert {segment.length for segment in roads.segments} == {10.0}
+    assert roads.segments[0].id == "(0, 0)_(1, 0)_0"
+
+
+def test_edges_without_length_are_joined() -> None:
+    graph: Any = nx.DiGraph()
+    for node, (x, y) in {"a": (0, 0), "b": (100, 0), "c": (100, 0), "d": (100, 60)}.items():
+        graph.add_node(node, x=x, y=y)
+    graph.add_edge("a", "b", length=100.0)
+    graph.add_edge("b", "c", length=0.0)
+    graph.add_edge("c", "d", length=60.0)
+    roads = Roads.from_networkx(graph)
+    assert [(s.start, s.end) for s in roads.segments] == [("a", "b"), ("b", "d")]
+
+
+def test_the_largest_part() -> None:
+    graph = lattice(0, directed=False)
+    graph.add_node("far", x=900.0, y=0.0)
+    graph.add_node("off", x=990.0, y=0.0)
+    graph.add_edge("far", "off", length=90.0)
+    assert Roads.from_networkx(graph, crs="local", largest_component=True).n == roads_of(graph) - 2
+
+
+def roads_of(graph: Any) -> int:
+    return Roads.from_networkx(graph, crs="local").n
+
+
+def test_a_mission_on_a_graph() -> None:
+    roads = gas.Roads.from_networkx(lattice(1, directed=False), crs="local")
+    loop = gas.SensingLoop(
+        roads,
+        gas.belief_on(gas.BeliefConfig(), roads),
+        gas.build_policy({"name": "tour"}),
+        budget=gas.Budget(readings=4),
+    )
+    at = 0
+    while (plan := loop.ask(at)).waypoint is not None:
+        at = plan.waypoint
+        loop.tell([gas.Reading(stamp_ns=0, location=at, value=float(roads.positions[at].sum()))])
+    assert int(loop.belief.observed.sum()) == 4
+
+
+def line(**edge: Any) -> Any:
+    graph: Any = nx.DiGraph()
+    graph.add_node("a", x=0.0, y=0.0)
+    graph.add_node("b", x=100.0, y=0.0)
+    graph.add_edge("a", "b", **edge)
+    return graph
+
+
+def at_one_place() -> Any:
+    graph = line(length=100.0)
+    graph.add_node("c", x=100.0, y=0.0)
+    graph.add_edge("c", "a", length=100.0)
+    return graph
+
+
+def without_anything() -> Any:
+    graph: Any = nx.path_graph(3)
+    graph.edges[0, 1]["length"] = 3.0
+    return graph
+
+
+def half_placed() -> Any:
+    graph = line()
+    graph.add_edge("b", "c", length=5.0)
+    return graph
+
+
+def no_direction() -> Any:
+    graph: Any = nx.Graph()
+    graph.add_node("a", x=0.0, y=0.0)
+    graph.add_node("b", x=100.0, y=0.0)
+    graph.add_edge("a", "b", oneway=True)
+    return graph
+
+
+def alike() -> Any:
+    graph = line(length=100.0)
+    graph.add_node(1, x=5.0, y=5.0)
+    graph.add_node("1", x=6.0, y=5.0)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ([], r"expected a graph of networkx, got \[\]"),
+        (nx.Graph(), "graph: has 0 nodes and no edges"),
+        (nx.empty_graph(4), "graph: has 4 nodes and no edges; expected at least one edge"),
+        (without_anything(), r"nodes have no positions \(x and y\), and 1 of 2 edges no length"),
+        (half_placed(), "node 'c': expected finite numbers x and y, got None and None"),
+        (at_one_place(), r"nodes 'b' and 'c' are both at \(100, 0\); make one node of them"),
+        (no_direction(), "edge 'a_b_0': oneway in an undirected graph"),
+        (alike(), "node '1': is there already"),
+        (line(length=-4.0), "edge 'a_b_0': length: expected a number above 0, got -4.0"),
+        (line(length=float("nan")), "edge 'a_b_0': length: expected a number above 0, got nan"),
+        (line(geometry=shapely.Point(1, 2)), r"geometry: expected LINESTRING"),
+    ],
+)
+def test_broken_graphs(graph: Any, message: str) -> None:
+    with pytest.raises(MapError, match=message):
+        Roads.from_networkx(graph)
