@@ -20,7 +20,7 @@ from gp_active_sensing.belief import (
     PriorMean,
     belief_on,
 )
-from gp_active_sensing.belief.history import empirical
+from gp_active_sensing.belief.empirical import empirical
 from gp_active_sensing.belief.place_covariance import smooth_part
 from gp_active_sensing.learning import PriorReadings, belief_section, learn
 from gp_active_sensing.loop import SensingLoop

@@ -23,6 +23,7 @@ __all__ = [
     "RunError",
     "UnknownNameError",
     "brief_repr",
+    "listed",
     "suggest",
 ]
 
@@ -134,3 +135,8 @@ def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
     """Return ``" Did you mean 'x'?"`` for the nearest known name, "" when none is so alike."""
     matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Return names for a message: the first ones, "none" where there are none."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"

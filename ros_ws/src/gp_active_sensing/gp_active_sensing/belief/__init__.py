@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         LocationCovariance,
     )
     from gp_active_sensing.belief.drift import DriftConfig
+    from gp_active_sensing.belief.empirical import GivenCovariance
     from gp_active_sensing.belief.from_kernel_model import belief_of
-    from gp_active_sensing.belief.given_covariance import GivenCovariance
     from gp_active_sensing.belief.graph_covariance import GraphCovariance
     from gp_active_sensing.belief.kernel_covariance import KernelCovariance
     from gp_active_sensing.belief.mean import PriorMean
@@ -61,7 +61,7 @@ __getattr__, __dir__ = lazy_names(
             "LocationCovariance",
         ),
         "drift": ("DriftConfig",),
-        "given_covariance": ("GivenCovariance",),
+        "empirical": ("GivenCovariance",),
         "graph_covariance": ("GraphCovariance",),
         "kernel_covariance": ("KernelCovariance",),
         "from_kernel_model": ("belief_of",),

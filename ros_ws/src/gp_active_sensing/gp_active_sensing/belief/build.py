@@ -244,8 +244,7 @@ def _candidates(
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     """Return the belief that earlier readings of the same places give."""
-    from gp_active_sensing.belief.given_covariance import GivenCovariance
-    from gp_active_sensing.belief.history import MOST, empirical, read_history
+    from gp_active_sensing.belief.empirical import MOST, GivenCovariance, empirical, read_history
 
     if places is None or config.history is None:
         msg = "belief.kernel: empirical needs the names of the map's places; see belief_on"

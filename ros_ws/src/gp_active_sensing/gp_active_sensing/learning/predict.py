@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief.transform import TRANSFORMS
-from gp_active_sensing.errors import ConfigError, ReadingError, suggest
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.learning.data.columns import check_column, listed
-from gp_active_sensing.learning.data.table import Table
+from gp_active_sensing.learning.data.table import PLACE_COLUMNS, open_table
 from gp_active_sensing.learning.data.times import check_stamps, origins_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, making_whole
+from gp_active_sensing.util.tables import Table
 
 __all__ = ["COLUMNS", "Predicted", "predict_table"]
 
 COLUMNS = ("mean", "std", "reading_std")
 """Of the field: mean and standard deviation; of a reading of it: standard deviation."""
-_PLACES = ("place", "id", "segment", "name", "edge", "location")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def predict_table(
         msg = f"{out}: is the table that is read; write to another file"
         raise ConfigError(msg)
     rows = lacking = 0
-    with Table(source, origins_of(model)) as table:
+    with open_table(source) as table:
         chunks = (
             _of_columns(model, table)
             if topology is None
@@ -89,13 +88,13 @@ def predict_table(
                         noise = _noise(model, X)
                     found = _predicted(model, X, noise or 0.0)
                     writer.writerows(
-                        [*_padded(row, len(table.header)), *(_text(v) for v in values)]
+                        [*row, *(_text(v) for v in values)]
                         for row, values in zip(cells, found.tolist(), strict=True)
                     )
                     rows += len(cells)
                     lacking += int(np.isnan(found[:, 0]).sum())
                     progress(rows)
-                table.refuse_without(model.input_names)
+                table.check_rows()
                 stream.detach()  # all that it holds is written by then
         except OSError as error:
             raise cannot(out, "write", error) from error
@@ -122,9 +121,9 @@ def _of_columns(model: KernelModel, table: Table) -> Iterator[tuple[list[list[st
         if (model.settings.get("recipe") or {}).get("kind") == "map":
             msg += ". Of places of a map: say which with --map or --scenario"
         raise ReadingError("no_column", msg)
-    for X in table.chunks(model.input_names):
+    for X, rows, _ in table.chunks(model.input_names, model.input_names, origins_of(model)):
         _stamp_notes(model, table)
-        yield table.cells, X
+        yield rows, X
 
 
 def _of_places(
@@ -138,17 +137,20 @@ def _of_places(
         )
         raise ConfigError(msg)
     features = topology.features[:, [names.index(name) for name in model.input_names]]
-    column = place or next((name for name in _PLACES if name in table.header), _PLACES[0])
-    check_column(table.path, table.header, column)
-    at, known = table.header.index(column), {name: k for k, name in enumerate(topology.names)}
-    for _ in table.chunks(()):
-        words = [(row[at] if at < len(row) else "").strip() for row in table.cells]
-        unknown = next((word for word in words if word not in known), None)
-        if unknown is not None:
-            hint = suggest(unknown, topology.names)
-            msg = f"{table.path}: {unknown!r} is no place of map {topology.name!r}.{hint}"
-            raise ReadingError("unknown_place", msg)
-        yield table.cells, features[[known[word] for word in words]]
+    at = table.column(
+        place or next((name for name in PLACE_COLUMNS if name in table.header), PLACE_COLUMNS[0])
+    )
+    known = {name: k for k, name in enumerate(topology.names)}
+    for _, rows, lines in table.chunks(()):
+        words = [row[at].strip() for row in rows]
+        for word, line in zip(words, lines, strict=True):
+            if word not in known:
+                msg = (
+                    f"{table.path}, line {line}: {word!r} is no place of map {topology.name!r}."
+                    f"{suggest(word, topology.names)}"
+                )
+                raise ReadingError("unknown_place", msg)
+        yield rows, features[[known[word] for word in words]]
 
 
 def _noise(model: KernelModel, X: FloatArray) -> float:
@@ -177,10 +179,6 @@ def _names(header: Sequence[str]) -> list[str]:
         while found[k] in header:
             found[k] = f"model_{found[k]}"
     return found
-
-
-def _padded(row: Sequence[str], width: int) -> list[str]:
-    return [*row[:width], *[""] * (width - len(row))]
 
 
 def _text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -13,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReadingError, suggest
-from gp_active_sensing.learning.data.csv_table import transformed
-from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions
 from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
@@ -41,15 +41,7 @@ def is_bag(data: str) -> bool:
 
 
 def read_bag(
-    path: Path | str,
-    inputs: Sequence[str],
-    given: ReplayOptions,
-    *,
-    scale: float = 1.0,
-    transform: str = "identity",
-    folder: Path | None = None,
-    origins: Mapping[str, str] | None = None,
-    held_out: bool = False,
+    path: Path | str, inputs: Sequence[str], given: ReplayOptions, how: ReadOptions
 ) -> Dataset:
     """Return every reading of a bag, at the position of the probe at its time; no map is needed.
 
@@ -57,11 +49,7 @@ def read_bag(
         path: rosbag2 folder, .mcap or .db3 file, or the name of a shipped one.
         inputs: (d,) of `INPUTS`; hours are counted since the first reading.
         given: topics, message types and fields; sections `reading` and `pose` of its overrides.
-        scale: factor on the values.
-        transform: of the values, after it.
-        folder: where a long log is kept; None = in memory.
-        origins: "hours": stamp from which they are counted.
-        held_out: nothing is learned from them, see `Dataset.checked`.
+        how: scale and transform of the values, and the like.
 
     Raises:
         ConfigError: other inputs, or a message type or field that the bag does not have.
@@ -89,24 +77,27 @@ def read_bag(
         topics = find_topics(bag, topics_of(given, base, config.probes))
         feed = TopicReader(bag, config, topics, frame="map")
         tracks = _tracks(bag, feed, topics)
-        found = _Found(inputs, scale, transform, MemmapWriter(len(inputs), folder), origins or {})
-        try:
+        with closing(MemmapWriter(len(inputs), how.folder)) as store:
+            found = _Found(inputs, how, store)
             _read(bag, feed, topics, tracks, round(1e9 * config.pose.max_age), found)
-            X, y = found.store.arrays()
-        finally:
-            found.store.close()
+            X, y = store.arrays()
     notes = [f"{n} left out: readings {why}" for why, n in found.lost.items() if n]
     unreadable = sum(feed.unreadable.values())
     if unreadable:
         notes.append(f"{unreadable} left out: messages that cannot be read")
-    recipe: dict[str, Any] = {"kind": "bag", "scale": scale, "transform": transform, "times": {}}
+    recipe: dict[str, Any] = {
+        "kind": "bag",
+        "scale": how.scale,
+        "transform": how.transform,
+        "times": {},
+    }
     if "hours" in inputs and found.first_ns is not None:
         stamp = _iso(found.first_ns)
         notes.append(f"hours are counted since {stamp}")
         recipe["times"] = {"hours": stamp}
     unit = config.reading.field.rsplit(".", 1)[-1]
     rows = Dataset(X, y, tuple(inputs), unit, str(bag.path), tuple(notes), recipe)
-    return rows.checked(held_out=held_out)
+    return rows.checked(held_out=how.held_out)
 
 
 @dataclass
@@ -114,10 +105,8 @@ class _Found:
     """What was found, and what was not."""
 
     inputs: Sequence[str]
-    scale: float
-    transform: str
+    how: ReadOptions
     store: MemmapWriter
-    origins: Mapping[str, str]
     first_ns: int | None = None
     lost: dict[str, int] = field(default_factory=dict)
 
@@ -128,12 +117,12 @@ class _Found:
     def add(self, x: FloatArray, y: FloatArray, stamps: Any, values: FloatArray) -> None:
         """Add readings (m,) with positions and stamps."""
         if self.first_ns is None:
-            given = self.origins.get("hours")
+            given = (self.how.origins or {}).get("hours")
             # In whole microseconds, as the recipe has it: read again, the hours are the same.
             self.first_ns = int(stamps[0]) // 1000 * 1000 if given is None else _ns(given)
         hours = (stamps - np.int64(self.first_ns)) / 3.6e12
         columns = {"x": x, "y": y, "hours": hours}
-        out = transformed(self.scale * values, self.transform, "a reading")
+        out = self.how.output(values, "a reading")
         self.store.add(np.column_stack([*(columns[name] for name in self.inputs), out]))
 
 

@@ -7,15 +7,17 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernel_model.schema import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["LEAST_ROWS", "Dataset", "refuse_empty"]
+__all__ = ["LEAST_ROWS", "Dataset", "ReadOptions", "refuse_empty", "transformed"]
 
 LEAST_ROWS = 8
 """Rows that kernels can be learned from, at least."""
@@ -23,6 +25,29 @@ _CHUNK = 65_536
 """Rows that are looked at together, so that a log on disk is never in memory as a whole."""
 _VARIES = 1e-9
 """Spread below which, as a share of the size of the values, a column is constant."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How rows are read, whatever they are read from.
+
+    Args:
+        scale: factor on the outputs.
+        transform: of the outputs, after it; as of a belief.
+        folder: where a long log is kept, so that memory does not grow with it; None = in memory.
+        origins: time stamps from which hours are counted, by input; where it is not the first one.
+        held_out: nothing is learned from the rows, see `Dataset.checked`.
+    """
+
+    scale: float = 1.0
+    transform: str = "identity"
+    folder: Path | None = None
+    origins: Mapping[str, str] | None = None
+    held_out: bool = False
+
+    def output(self, values: FloatArray, where: str) -> FloatArray:
+        """Return the outputs (m,) of values in the sensor's unit; as `transformed`."""
+        return transformed(self.scale * values, self.transform, where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +222,21 @@ class Dataset:
         if tuple(notes) == self.notes:
             return self
         return dataclasses.replace(self, notes=tuple(notes))
+
+
+def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
+    """Return values (m,) as the Gaussian process sees them.
+
+    Raises:
+        ReadingError: one that the transform does not take.
+    """
+    if transform == "identity":
+        return values
+    forward = TRANSFORMS[transform].forward
+    try:
+        return np.array([forward(value, None)[0] for value in values.tolist()])
+    except ReadingError as error:
+        raise ReadingError(error.reason, f"{where}: {error}") from error
 
 
 def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, ReadingError, suggest
-from gp_active_sensing.learning.data.columns import check_column, listed, value_column
-from gp_active_sensing.learning.data.dataset import refuse_empty
-from gp_active_sensing.learning.data.table import MISSING, Table
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
+from gp_active_sensing.learning.data.table import (
+    PLACE_COLUMNS,
+    WholeRows,
+    open_table,
+    value_column,
+)
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.tables import MISSING, Chunk, Table
 
 __all__ = [
     "LEAST_PLACES",
-    "PLACE_COLUMNS",
     "SNAP",
     "PriorReadings",
     "read_csv",
@@ -31,8 +34,6 @@ __all__ = [
 
 LEAST_PLACES = 8
 """Places with a reading that hyper-parameters can be learned from, at least."""
-PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
-"""Usual names of a column with the names of places."""
 SNAP = 50.0
 """Farthest that a position may be from its place, unless it is said [m]."""
 _SHOWN = 5
@@ -125,40 +126,32 @@ def read_csv(
     places: list[int] = []
     values: list[float] = []
     unknown: dict[str, int] = {}
-    whole = nowhere = 0
-    with Table(path) as table:
-        by_place = _place_column(path, table.header, place)
+    nowhere = 0
+    with open_table(path) as table:
+        by_place = _place_column(table, place)
         if by_place and snap is not None:
             msg = (
                 f"--snap is for positions, columns x and y: {path} has the names of places in "
                 f"column {by_place!r}; leave it out"
             )
             raise ConfigError(msg)
-        column = value_column(path, table.header, value, {by_place, "x", "y"})
+        column = value_column(table, value, {by_place, "x", "y"})
         columns = (column,) if by_place else ("x", "y", column)
-        known = np.zeros(len(columns), dtype=np.int64)
-        for numbers in table.chunks(columns):
-            _refuse_times(table, columns)
-            present = ~np.isnan(numbers)
-            known += present.sum(axis=0)
-            rows = np.flatnonzero(present.all(axis=1)).tolist()
-            whole += len(rows)
+        whole = WholeRows(table, columns)
+        for chunk in table.chunks(columns):
+            rows = whole.of(chunk)
             if by_place:
-                at = _named(table, by_place, rows, names, unknown)
+                at = _named(chunk, rows, table.column(by_place), names, unknown)
             else:
-                at = [topology.snap(x, y, reach) for x, y in numbers[rows, :2].tolist()]
+                at = [topology.snap(x, y, reach) for x, y in chunk.values[rows, :2].tolist()]
             nowhere += at.count(None)
-            found = zip(at, numbers[rows, -1].tolist(), strict=True)
+            found = zip(at, chunk.values[rows, -1].tolist(), strict=True)
             there = [(where, reading) for where, reading in found if where is not None]
             places += [where for where, _ in there]
             values += [scale * reading for _, reading in there]
     if unknown:
         raise _unknown_places(path, by_place, unknown, topology)
-    refuse_empty(str(path), columns, known, table.rows)
-    notes = []
-    if lost := table.rows - whole:
-        lines = table.where_lacking()
-        notes.append(f"{lost} of {table.rows} rows lack a number and are left out: {lines}")
+    notes = whole.notes()
     if nowhere:
         why = f"have no {by_place}" if by_place else f"are more than {reach:g} m from any place"
         notes.append(f"{nowhere} of {table.rows} rows {why} and are left out")
@@ -208,58 +201,39 @@ def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> Prior
     return PriorReadings(places, values, str(path), held_out, (note,) if lost else ())
 
 
-def _place_column(path: Path, header: Sequence[str], given: str) -> str:
-    if given:
-        check_column(path, header, given)
-        return given
-    for name in PLACE_COLUMNS:
-        if name in header:
-            check_column(path, header, name)
-            return name
-    if {"x", "y"} <= set(header):
-        return ""
-    msg = (
-        f"{path}: expected a column with the names of places ({', '.join(PLACE_COLUMNS)}), or x "
-        f"and y [m]; got {listed(header)}. Say which with --place"
-    )
-    raise ReadingError("no_place", msg)
-
-
-def _refuse_times(table: Table, columns: Sequence[str]) -> None:
-    """Refuse time stamps where there should be positions and values."""
-    for name in columns:
-        if name in table.origins:
-            msg = (
-                f"{table.path}: {name} has times; expected numbers. Say which column has the "
-                "values with --value"
-            )
-            raise ReadingError("not_a_number", msg)
+def _place_column(table: Table, given: str) -> str:
+    """Return the column with the names of places, "" where there are positions."""
+    name = given or next((name for name in PLACE_COLUMNS if name in table.header), "")
+    if name:
+        table.column(name)
+    elif not {"x", "y"} <= set(table.header):
+        msg = (
+            f"{table.path}: expected a column with the names of places "
+            f"({', '.join(PLACE_COLUMNS)}), or x and y [m]; got {listed(table.header)}. Say which "
+            "with --place"
+        )
+        raise ReadingError("no_place", msg)
+    return name
 
 
 def _named(
-    table: Table,
-    column: str,
-    rows: Sequence[int],
-    places: Mapping[str, int],
-    unknown: dict[str, int],
+    chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
 ) -> list[int | None]:
     """Return the places that rows name, None where they name none or one that is not there.
 
     Args:
-        table: its rows that were yielded last are meant.
-        column: with the names.
-        rows: which of them.
+        chunk: of the table.
+        rows: which of its rows.
+        at: column with the names.
         places: number of each place.
-        unknown: gets names that are no places, the first ones with their line.
+        unknown: gets names that are no places, each with its first line.
     """
-    at = table.header.index(column)
     found: list[int | None] = []
-    for k in rows:
-        cells = table.cells[k]
-        name = cells[at].strip() if at < len(cells) else ""
+    for k in rows.tolist():
+        name = chunk.rows[k][at].strip()
         found.append(places.get(name))
-        if name not in places and name.lower() not in MISSING and name not in unknown:
-            unknown[name] = table.line_of(k) if len(unknown) < _SHOWN else 0
+        if name not in places and name.lower() not in MISSING:
+            unknown.setdefault(name, chunk.lines[k])
     return found
 
 

@@ -11,11 +11,10 @@ from typing import Any
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.learning.data.bag import is_bag, read_bag
-from gp_active_sensing.learning.data.csv_table import read_table, transformed
-from gp_active_sensing.learning.data.dataset import Dataset
+from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, transformed
 from gp_active_sensing.learning.data.readings import SNAP
 from gp_active_sensing.learning.data.request import DataRequest, found_map, load_readings
-from gp_active_sensing.learning.data.wide_table import is_wide, read_wide
+from gp_active_sensing.learning.data.table import is_wide, read_table, read_wide
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.util.yaml_files import apply_overrides
@@ -88,6 +87,7 @@ def load_rows(
         ActiveSensingError: something that cannot be found or used; the message says what to do.
     """
     path = Path(asked.data)
+    how = ReadOptions(asked.scale, "identity", folder, origins, asked.held_out)
     named = asked.scenario is not None or asked.map_file is not None
     table = is_table(asked.data)
     if asked.inputs and named and (is_bag(asked.data) or not table):
@@ -97,7 +97,7 @@ def load_rows(
         )
         raise ConfigError(msg)
     if is_bag(asked.data):
-        return _of_bag(asked, folder, origins)
+        return _of_bag(asked, how)
     if asked.of_bag:
         option = next(iter(asked.of_bag)).replace("_", "-")
         msg = f"--{option} is for a bag, and {asked.data} is none"
@@ -107,16 +107,9 @@ def load_rows(
             msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
             raise ConfigError(msg)
         _refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
-        return read_table(
-            path,
-            asked.inputs,
-            asked.value,
-            scale=asked.scale,
-            transform=asked.transform or transform_said(asked.overrides, alone=True) or "identity",
-            folder=folder,
-            origins=origins,
-            held_out=asked.held_out,
-        )
+        said = asked.transform or transform_said(asked.overrides, alone=True)
+        how = replace(how, transform=said or how.transform)
+        return read_table(path, asked.inputs, asked.value, how)
     if path.suffix.lower() in _TABLES and not named:
         msg = (
             f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
@@ -133,16 +126,8 @@ def load_rows(
         if is_wide(path, topology):
             one = f"a table with a row for each reading; {path} has a column for each place"
             _refuse(asked, ("value", "snap"), f"{one}: leave it out")
-            rows = read_wide(
-                path,
-                topology,
-                asked.inputs,
-                scale=asked.scale,
-                transform=asked.transform or config.transform,
-                folder=folder,
-                origins=origins,
-                held_out=asked.held_out,
-            )
+            how = replace(how, transform=asked.transform or config.transform)
+            rows = read_wide(path, topology, asked.inputs, how)
             return replace(rows, recipe={**rows.recipe, "scenario": asked.scenario or ""})
     if asked.inputs:
         msg = (
@@ -252,7 +237,7 @@ def _refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
             raise ConfigError(msg)
 
 
-def _of_bag(asked: RowRequest, folder: Path | None, origins: Mapping[str, str] | None) -> Dataset:
+def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
     _refuse(asked, ("place", "value", "snap"), f"a table, and {asked.data} is a bag")
     given = ReplayOptions(
         scenario=asked.scenario or "",
@@ -266,19 +251,13 @@ def _of_bag(asked: RowRequest, folder: Path | None, origins: Mapping[str, str] |
     )
     if asked.inputs:
         transform = [text for text in asked.overrides if text.startswith("belief.")]
-        return read_bag(
-            asked.data,
-            asked.inputs,
-            replace(given, overrides=tuple(t for t in asked.overrides if t not in transform)),
-            scale=asked.scale,
-            transform=asked.transform or transform_said(transform, alone=True) or "identity",
-            folder=folder,
-            origins=origins,
-            held_out=asked.held_out,
-        )
+        said = asked.transform or transform_said(transform, alone=True)
+        given = replace(given, overrides=tuple(t for t in asked.overrides if t not in transform))
+        how = replace(how, transform=said or how.transform)
+        return read_bag(asked.data, asked.inputs, given, how)
     if asked.scale != 1.0:
         given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
-    with tempfile.TemporaryDirectory(dir=folder, prefix="bag-") as inside:
+    with tempfile.TemporaryDirectory(dir=how.folder, prefix="bag-") as inside:
         run = Path(inside) / "run"
         # As the node would have taken it in: every reading at its place on the map.
         replay_bag(asked.data, run, given, belief_only=True)

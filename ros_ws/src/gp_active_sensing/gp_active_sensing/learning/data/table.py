@@ -1,269 +1,277 @@
-"""Read numbers from a CSV table in chunks, with bounded memory."""
+"""Read rows from CSV tables: some columns are the inputs, or each place of a map has a column."""
 
 from __future__ import annotations
 
-import csv
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
-from itertools import islice
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
 
 import numpy as np
 
-from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.learning.data.columns import check_column, listed
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
+from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, refuse_empty
+from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
+from gp_active_sensing.topology import Topology
+from gp_active_sensing.types import IntArray
+from gp_active_sensing.util.tables import HOUR, Chunk, Table
 
-__all__ = ["MISSING", "Table"]
+__all__ = [
+    "HOURS",
+    "PLACE_COLUMNS",
+    "WholeRows",
+    "is_wide",
+    "open_table",
+    "read_table",
+    "read_wide",
+    "value_column",
+]
 
-MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
-"""Words, in any case, for a value that is not there."""
-_CELLS = 200_000
-"""Cells in memory at a time, of all columns of the file."""
-_SHOWN = 3
-_DELIMITERS = ",;\t"
-_FRACTION = re.compile(r"\.(\d+)")
-_OFFSET = re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d):?(\d\d)?$")
+PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
+"""Usual names of a column with the names of places."""
+HOURS = "hours"
+"""Input that is the time of a line."""
+_VALUE_COLUMNS = ("value", "reading", "speed")
+_TIMES = (HOURS, "time", "timestamp", "date", "datetime")
+_LINES = 3
+"""Lines without a number that are named, of each column."""
+_SEARCHED, _HINTS = 12, 3
+"""Columns that are no places: for so many a near name is looked for, so many are said, at most."""
 
 
-class Table:
-    """A CSV file with a header, opened by ``with Table(path) as table:``.
+def open_table(path: Path) -> Table:
+    """Return a table of readings; cells that its rows lack are missing values."""
+    return Table(path, partial(ReadingError, "table"), ragged=True)
 
-    Columns are divided by commas, semicolons or tabs, whichever its header has most of. A column
-    whose first value is a time stamp (ISO 8601; UTC where it does not say) is one of times, which
-    become hours since that first one.
+
+def value_column(table: Table, given: str, taken: Collection[str]) -> str:
+    """Return the column with the values: the given one, a usual one, or the only one left.
+
+    Raises:
+        ReadingError: no such column, or which one is meant cannot be said.
+    """
+    left = [name for name in table.header if name not in taken]
+    usual = [given] if given else [name for name in _VALUE_COLUMNS if name in left]
+    if usual or len(left) == 1:
+        found = (usual or left)[0]
+        table.column(found)
+        return found
+    msg = f"{table.path}: which column has the values? Say it with --value; got {listed(left)}"
+    raise ReadingError("no_value", msg)
+
+
+class WholeRows:
+    """Finds the rows of a table with a number in every column, and counts the others.
 
     Args:
-        path: of the file.
-        origins: stamp from which the hours of a column are counted, where it is not the first; such
-            a column may have the hours themselves.
+        table: that is read.
+        columns: (c,) names.
+    """
+
+    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+        self._table, self._columns = table, columns
+        self._known = np.zeros(len(columns), dtype=np.int64)
+        self._lacking: dict[str, list[int]] = {name: [] for name in columns}
+        self._count = 0
+
+    def of(self, chunk: Chunk) -> IntArray:
+        """Return which rows (k,) of the next chunk have a number in every column."""
+        present = ~np.isnan(chunk.values)
+        self._known += present.sum(axis=0)
+        whole = present.all(axis=1)
+        self._count += int(whole.sum())
+        lost = np.flatnonzero(~whole)
+        first = present[lost].argmin(axis=1)
+        for column, lines in enumerate(self._lacking.values()):
+            found = lost[first == column][: _LINES - len(lines)]
+            lines += [chunk.lines[row] for row in found.tolist()]
+        return np.flatnonzero(whole)
+
+    def notes(self) -> list[str]:
+        """Return what is said of the rows that are left out, once all are read.
+
+        Raises:
+            ReadingError: there are no rows, or a column has no number.
+        """
+        rows = self._table.rows
+        self._table.check_rows()
+        refuse_empty(str(self._table.path), self._columns, self._known, rows)
+        if self._count == rows:
+            return []
+        where = "; ".join(
+            f"{name} in line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+            + (" …" if len(lines) >= _LINES else "")
+            for name, lines in self._lacking.items()
+            if lines
+        )
+        return [f"{rows - self._count} of {rows} rows lack a number and are left out: {where}"]
+
+
+def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) -> Dataset:
+    """Read the rows of a table in one pass, some at a time; no map is needed.
+
+    Rows without a number in one of the columns are left out, and `notes` says how many and where.
+
+    Args:
+        path: of a CSV file with a header.
+        inputs: (d,) columns; one of time stamps becomes hours since its first.
+        value: column of the outputs; "" = value, reading or speed, or the only other one.
+        how: scale and transform of the outputs, and the like.
+
+    Raises:
+        ConfigError: no inputs, or one of them twice.
+        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
+            learned from, see `Dataset.checked`.
+    """
+    _check_inputs(inputs, value)
+    with open_table(path) as table, closing(MemmapWriter(len(inputs), how.folder)) as store:
+        value = value_column(table, value, set(inputs))
+        columns = (*inputs, value)
+        whole = WholeRows(table, columns)
+        for chunk in table.chunks(columns, inputs, how.origins):
+            found = chunk.values[whole.of(chunk)]
+            found[:, -1] = how.output(found[:, -1], f"{path}: {value}")
+            store.add(found)
+        notes = whole.notes()
+        X, y = store.arrays()
+    times = {name: origin.isoformat() for name, origin in table.origins.items()}
+    notes += [f"{name} is in hours since {origin}" for name, origin in times.items()]
+    recipe = {"kind": "table", "times": times, "scale": how.scale, "transform": how.transform}
+    rows = Dataset(X, y, tuple(inputs), value, str(path), tuple(notes), recipe)
+    return rows.checked(held_out=how.held_out)
+
+
+def _check_inputs(inputs: Sequence[str], value: str) -> None:
+    if not inputs:
+        msg = "--inputs: expected names of columns with commas between them, such as x,y,hours"
+        raise ConfigError(msg)
+    twice = [name for name in inputs if list(inputs).count(name) > 1]
+    if twice or value in inputs:
+        name = twice[0] if twice else value
+        msg = f"--inputs: {name!r} is named twice; each column is one input, or the value"
+        raise ConfigError(msg)
+
+
+def is_wide(path: Path, topology: Topology) -> bool:
+    """Return whether columns of a table have the names of places, and none says the place of a row.
 
     Raises:
         ReadingError: a file that cannot be read.
     """
+    with open_table(path) as table:
+        header = set(table.header)
+    if header.intersection(PLACE_COLUMNS) or {"x", "y"} <= header:
+        return False
+    return bool(header.intersection(topology.names))
 
-    def __init__(self, path: Path, origins: Mapping[str, str] | None = None) -> None:
-        self.path = path
-        self.header: list[str] = []
-        self.origins: dict[str, datetime] = {
-            name: _stamp(text) for name, text in (origins or {}).items()
-        }
-        """Of the columns of times that were met."""
-        self._given = set(self.origins)
-        self._hours_given: set[str] = set()
-        self.rows = 0
-        """Read so far."""
-        self.cells: list[list[str]] = []
-        """All cells of the rows that were yielded last."""
-        self.lacking: dict[str, list[int]] = {}
-        """Lines of the first few rows that lack a number, by the first column that lacks it."""
-        self._piece: tuple[list[list[str]], list[int], int] = ([], [], 0)
-        """What was read last: all rows, which are no empty lines, and the line before them."""
-        self._stream: IO[str] | None = None
-        self._reader: Any = None
 
-    def __enter__(self) -> Table:
-        try:
-            self._stream = self.path.open(newline="", encoding="utf-8-sig")
-            first = self._stream.readline()
-            self._stream.seek(0)
-            mark = max(_DELIMITERS, key=first.count)
-            self._reader = csv.reader(self._stream, delimiter=mark)
-            self.header = [name.strip() for name in next(self._reader, [])]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            self._close()
-            raise self._unreadable(error) from error
-        return self
+def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOptions) -> Dataset:
+    """Read a value of each place at each time, some lines at a time; a cell is a row.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
+    An empty cell is no row, nor is one of a line without a time where that is an input. Columns
+    that are no place are left out. All that is counted, and said in `notes`.
 
-    def chunks(self, columns: Sequence[str]) -> Iterator[FloatArray]:
-        """Yield the numbers of some columns, (m, c) each time, NaN where there is none.
+    Args:
+        path: of a CSV file with a header.
+        topology: the map.
+        inputs: (d,) features of the places, and `HOURS`: column hours as it is, or a column of time
+            stamps (or of seconds, named time), from its first on; () = all features.
+        how: scale and transform of the values, and the like.
 
-        Args:
-            columns: (c,) their names.
-
-        Raises:
-            ReadingError: no such column, a text in it, an infinite number, or a file that cannot
-                be read further.
-        """
-        for name in columns:
-            check_column(self.path, self.header, name)
-        where = [self.header.index(name) for name in columns]
-        size = max(64, _CELLS // max(1, len(self.header)))
-        while True:
-            before = self._reader.line_num
-            self.cells, rows = [], []  # else two pieces would be in memory at once
-            self._piece = ([], [], 0)
-            try:
-                rows = list(islice(self._reader, size))
-            except (OSError, UnicodeDecodeError, csv.Error) as error:
-                raise self._unreadable(error) from error
-            if not rows:
-                return
-            kept = [k for k, row in enumerate(rows) if row]
-            values = np.empty((len(kept), len(columns)))
-            for column, (name, at) in enumerate(zip(columns, where, strict=True)):
-                cells = [rows[k][at] if at < len(rows[k]) else "" for k in kept]
-                try:
-                    values[:, column] = self._numbers(name, cells)
-                except _BadCellError as bad:
-                    line = _line(rows, kept[bad.index], before)
-                    msg = f"{self.path}, line {line}: {name}: {bad}"
-                    raise ReadingError("not_a_number", msg) from None
-            self._note(columns, values, rows, kept, before)
-            self.rows += len(kept)
-            self.cells = [rows[k] for k in kept]
-            self._piece = (rows, kept, before)
-            if kept:
-                yield values
-
-    def line_of(self, index: int) -> int:
-        """Return the line of one of the rows that were yielded last."""
-        rows, kept, before = self._piece
-        return _line(rows, kept[index], before)
-
-    def _numbers(self, name: str, cells: Sequence[str]) -> FloatArray:
-        """Return a column's numbers (m,); fast where all cells are numbers."""
-        if name not in self.origins or name in self._hours_given:
-            try:
-                found = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
-                if not np.isinf(found).any():
-                    return found
-            except ValueError:
-                pass
-        first = next((c for c in cells if c.strip().lower() not in MISSING), "")
-        if name not in self.origins:
-            if not _is_number(first) and _is_stamp(first):
-                self.origins[name] = _stamp(first)
-        elif name in self._given and _is_number(first):
-            self._hours_given.add(name)
-        self._given.discard(name)
-        if name in self.origins and name not in self._hours_given:
-            return self._hours(self.origins[name], cells)
-        return np.array([_number(k, cell) for k, cell in enumerate(cells)])
-
-    def _hours(self, origin: datetime, cells: Sequence[str]) -> FloatArray:
-        found = np.full(len(cells), np.nan)
-        for k, cell in enumerate(cells):
-            if cell.strip().lower() in MISSING:
-                continue
-            try:
-                found[k] = (_stamp(cell) - origin).total_seconds() / 3600.0
-            except (ValueError, OverflowError):
-                what = f"expected a time such as 2024-03-01T06:30:00, got {cell.strip()[:40]!r}"
-                raise _BadCellError(k, what) from None
-        return found
-
-    def _note(
-        self,
-        columns: Sequence[str],
-        values: FloatArray,
-        rows: Sequence[Sequence[str]],
-        kept: Sequence[int],
-        before: int,
-    ) -> None:
-        """Remember where numbers are missing."""
-        if not columns:
-            return
-        missing = np.isnan(values)
-        first = np.where(missing.any(axis=1), missing.argmax(axis=1), -1)
-        for column, name in enumerate(columns):
-            found = np.flatnonzero(first == column)
-            if len(found):
-                lines = self.lacking.setdefault(name, [])
-                room = max(0, _SHOWN - len(lines))
-                lines += [_line(rows, kept[k], before) for k in found[:room].tolist()]
-
-    def where_lacking(self) -> str:
-        """Return in which lines numbers are missing, for a message; "" where none is."""
-        return "; ".join(
-            f"{name} in line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
-            + (" …" if len(lines) >= _SHOWN else "")
-            for name, lines in self.lacking.items()
-        )
-
-    def _unreadable(self, error: Exception) -> ReadingError:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return ReadingError("unreadable", f"{self.path}: cannot be read: {why}")
-
-    def _close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-
-    def refuse_without(self, columns: Sequence[str]) -> None:
-        """Refuse a table without rows.
-
-        Raises:
-            ReadingError: there was none.
-        """
-        if not self.rows:
+    Raises:
+        ConfigError: inputs that the map does not have.
+        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
+            learned from.
+    """
+    names = tuple(inputs) or tuple(topology.feature_names)
+    known = {name: k for k, name in enumerate(topology.feature_names)}
+    for name in names:
+        if name != HOURS and name not in known:
+            choice = (*known, HOURS)
             msg = (
-                f"{self.path}: has a header ({listed(self.header)}) and no rows of "
-                f"{', '.join(columns)}"
+                f"--inputs: places of map {topology.name!r} have {listed(choice)}, not {name!r}."
+                f"{suggest(name, choice)}"
             )
-            raise ReadingError("too_few", msg)
+            raise ConfigError(msg)
+    if len(set(names)) < len(names):
+        msg = f"--inputs: expected each once, got {','.join(names)}"
+        raise ConfigError(msg)
+    places = {name: k for k, name in enumerate(topology.names)}
+    cells = empty = timeless = 0
+    with open_table(path) as table, closing(MemmapWriter(len(names), how.folder)) as store:
+        clock = [_clock(table, places)] if HOURS in names else []
+        columns = [name for name in table.header if name in places and name not in clock]
+        features = topology.features[[places[name] for name in columns]]
+        begin = (how.origins or {}).get(HOURS)
+        origins = dict.fromkeys(clock, begin) if begin is not None else {}
+        for chunk in table.chunks((*columns, *clock), clock, origins):
+            values = chunk.values[~np.isnan(chunk.values[:, -1])] if clock else chunk.values
+            timeless += len(chunk.values) - len(values)
+            read = values[:, : len(columns)]
+            line, place = np.nonzero(~np.isnan(read))
+            cells += read.size
+            empty += read.size - len(line)
+            found = np.empty((len(line), len(names) + 1))
+            for column, name in enumerate(names):
+                if name == HOURS:
+                    unit = 1.0 if clock[0] == HOURS or clock[0] in table.origins else HOUR
+                    found[:, column] = values[line, -1] / unit
+                else:
+                    found[:, column] = features[place, known[name]]
+            found[:, -1] = how.output(read[line, place], str(path))
+            store.add(found)
+        table.check_rows()
+        if clock:
+            refuse_empty(str(path), clock, np.array([table.rows - timeless]), table.rows)
+        X, y = store.arrays()
+    notes = [f"a wide table: {table.rows} times of {len(columns)} places"]
+    if timeless:
+        notes.append(f"{timeless} of {table.rows} lines have no {clock[0]} and are left out")
+    if empty:
+        notes.append(f"{empty} of {cells} cells are empty and are left out")
+    if note := _no_places(table.header, topology):
+        notes.append(note)
+    times: dict[str, str] = {}
+    for origin in table.origins.values():
+        times[HOURS] = origin.isoformat()
+        notes.append(f"{HOURS} are counted since {times[HOURS]}")
+    recipe = {
+        "kind": "map" if HOURS not in names else "wide",
+        "map": topology.name,
+        "times": times,
+        "scale": how.scale,
+        "transform": how.transform,
+    }
+    rows = Dataset(X, y, names, "value", str(path), tuple(notes), recipe)
+    return rows.checked(held_out=how.held_out)
 
 
-class _BadCellError(Exception):
-    """A cell of a column that is no number; the message says what it is."""
+def _no_places(header: Sequence[str], topology: Topology) -> str:
+    """Return what is said about columns that are neither places nor the time; "" = there is none.
 
-    def __init__(self, index: int, what: str) -> None:
-        self.index = index
-        super().__init__(what)
-
-
-def _number(index: int, cell: str) -> float:
-    word = cell.strip()
-    if word.lower() in MISSING:
-        return math.nan
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.inf
-    if math.isinf(number):
-        what = f"expected a finite number or nothing, got {word[:40]!r}"
-        raise _BadCellError(index, what)
-    return number
+    Those that are nearly the name of a place that has no column may be misspelt.
+    """
+    free = [name for name in topology.names if name not in header]
+    places = set(topology.names)
+    clock = next((name for name in _TIMES if name in header), None)
+    other = [name for name in header if name != clock and name not in places]
+    if not other:
+        return ""
+    be, what = ("is", "column is no place") if len(other) == 1 else ("are", "columns are no places")
+    hints = [f" {name}:{hint}" for name in other[:_SEARCHED] if (hint := suggest(name, free))]
+    return (
+        f"{len(other)} {what} of map {topology.name!r} and {be} left out: "
+        f"{listed([name or '(no name)' for name in other])}.{''.join(hints[:_HINTS])}"
+    )
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_stamp(cell: str) -> bool:
-    try:
-        _stamp(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _stamp(text: str) -> datetime:
-    """Return a time; UTC where it does not say. Raises ValueError."""
-    word = text.strip()
-    word = f"{word[:-1]}+00:00" if word[-1:] in "zZ" else word
-    # Python 3.10 knows fractions of three or six digits only, and offsets with a colon only.
-    word = _OFFSET.sub(lambda found: f"{found[1]}:{found[2] or '00'}", word)
-    word = _FRACTION.sub(lambda found: f".{found[1][:6]:<06}", word, count=1)
-    found = datetime.fromisoformat(word)
-    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
-
-
-def _line(rows: Sequence[Sequence[str]], index: int, before: int) -> int:
-    """Return the line of a row: cells in quotes may go over several."""
-    return before + 1 + sum(1 + sum(cell.count("\n") for cell in row) for row in rows[:index])
+def _clock(table: Table, places: Collection[str]) -> str:
+    """Return the column with the times."""
+    for name in _TIMES:
+        if name in table.header and name not in places:
+            return name
+    msg = (
+        f"{table.path}: {HOURS} are asked for, expected a column {' or '.join(_TIMES)}; "
+        f"got {listed(table.header)}"
+    )
+    raise ReadingError("no_column", msg)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.errors import MapError, listed
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.edgedata import is_xml, read_edgedata
 from gp_active_sensing.sim.fields.slots import (
@@ -23,22 +23,24 @@ from gp_active_sensing.sim.fields.slots import (
     slot_in,
     with_ends,
 )
-from gp_active_sensing.sim.fields.wide_table import read_wide
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.util.tables import EPOCH, Table
 
 __all__ = ["table_values"]
 
 logger = logging.getLogger(__name__)
 
 _SHOWN = 5
+_EMPTY = ("",)
+"""The only word for a value that is not there."""
 
 
 @dataclass(frozen=True)
 class _Cells:
     """What a table says: (k,) values of each name, NaN = empty, and the k slots; () = no times."""
 
-    rows: Mapping[str, Sequence[float]]
+    rows: Mapping[str, Sequence[float] | FloatArray]
     slots: tuple[Slot, ...]
     what: str
 
@@ -106,10 +108,9 @@ def _without_gaps(
     missing = [name for name, gap in zip(topology.names, gaps.tolist(), strict=True) if gap]
     if not missing:
         return values
-    shown = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
     where = (
         f"{path}: no value in {cells.what} for {len(missing)} of {topology.n} places of map "
-        f"{topology.name!r}: {shown}"
+        f"{topology.name!r}: {listed(missing, _SHOWN)}"
     )
     if config.fill is None or len(missing) == topology.n:
         msg = f"{where}; give each place a value, or one for all that lack it as field.fill"
@@ -124,8 +125,24 @@ def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
     if is_xml(path):
         msg = f"{path}: field.layout: wide is for CSV tables; XML has its own"
         raise MapError(msg)
-    rows, slots = read_wide(path, config.time_column, topology.names)
-    return _Cells(rows, slots, "a column of its own")
+    clock = config.time_column
+    with Table(path, MapError, missing=_EMPTY) as table:
+        table.column(clock, "; name the one with the times as field.time_column")
+        known = set(table.header) - {clock}
+        names = [name for name in topology.names if name in known]
+        parts, lines = [np.empty((0, len(names) + 1))], list[int]()
+        for chunk in table.chunks((*names, clock), (clock,), {clock: EPOCH}, unit=1.0):
+            parts.append(chunk.values)
+            lines += chunk.lines
+        table.check_rows()
+    values = np.concatenate(parts)
+    times = values[:, -1].tolist()
+    for line, (one, two) in zip(lines, pairwise([-math.inf, *times]), strict=True):
+        if not two > one:  # nor NaN
+            msg = f"{path}, line {line}: expected a time after {one:g} s, got {two:g} s"
+            raise MapError(msg)
+    slots = tuple(Slot(time, time) for time in times)
+    return _Cells(dict(zip(names, values.T, strict=False)), slots, "a column of its own")
 
 
 def _edges(path: Path, config: FieldConfig) -> _Cells:
@@ -142,36 +159,34 @@ def _edges(path: Path, config: FieldConfig) -> _Cells:
 
 
 def _columns(path: Path, config: FieldConfig) -> _Cells:
-    """Read a CSV table."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            table = csv.DictReader(stream)
-            known = list(table.fieldnames or [])
-            columns, slots = _chosen(path, config, known)
-            rows = _rows(table, path, config.id_column, columns)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: cannot be read as a CSV table: {error}"
-        raise MapError(msg) from error
+    """Read a CSV table with a line for each place."""
+    rows: dict[str, FloatArray] = {}
+    with Table(path, MapError, ragged=True, missing=_EMPTY) as table:
+        at = table.column(config.id_column)
+        columns, slots = _chosen(table, config)
+        for values, cells, lines in table.chunks(columns):
+            for row, line, found in zip(cells, lines, values, strict=True):
+                name = row[at].strip()
+                if name in rows:
+                    msg = (
+                        f"{path}, line {line}: place {name!r} has a value already; keep one line "
+                        "for each"
+                    )
+                    raise MapError(msg)
+                rows[name] = found
     names = "column" if len(columns) == 1 else "columns"
     return _Cells(rows, slots, f"{names} {', '.join(map(repr, columns))}")
 
 
-def _chosen(
-    path: Path, config: FieldConfig, known: Sequence[str]
-) -> tuple[list[str], tuple[Slot, ...]]:
+def _chosen(table: Table, config: FieldConfig) -> tuple[list[str], tuple[Slot, ...]]:
     """Return the columns to read and their time slots; () for a single column without a time."""
-    wanted = config.value_columns or (config.value_column,)
+    path, known = table.path, table.header
     columns: list[str] = []
-    for pattern in (config.id_column, *wanted):
+    for pattern in config.value_columns or (config.value_column,):
         found = [pattern] if pattern in known else fnmatch.filter(known, pattern)
         if not found:
-            msg = (
-                f"{path}: expected a column {pattern!r}.{suggest(pattern, known)} "
-                f"It has: {', '.join(known) or 'none'}"
-            )
-            raise MapError(msg)
-        if pattern is not config.id_column:
-            columns += [name for name in found if name not in columns]
+            table.column(pattern)  # says what there is
+        columns += [name for name in found if name not in columns]
     if not config.value_columns:
         return columns, ()
     if config.slots:
@@ -194,30 +209,3 @@ def _chosen(
     slots = tuple(slot for slot, _ in ordered)
     check_slots(slots, f"{path}: field.value_columns")
     return [name for _, name in ordered], slots
-
-
-def _rows(
-    table: csv.DictReader[str], path: Path, id_column: str, columns: Sequence[str]
-) -> dict[str, list[float]]:
-    """Return the values by name; NaN for an empty cell."""
-    rows: dict[str, list[float]] = {}
-    for row in table:
-        name = (row[id_column] or "").strip()
-        where = f"{path}, line {table.line_num} (place {name!r})"
-        if name in rows:
-            msg = f"{where}: the place has a value already; keep one line for each"
-            raise MapError(msg)
-        texts = [(row[column] or "").strip() for column in columns]
-        rows[name] = [_number(text, where) if text else math.nan for text in texts]
-    return rows
-
-
-def _number(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        msg = f"{where}: expected a finite number, got {text!r}"
-        raise MapError(msg)
-    return value

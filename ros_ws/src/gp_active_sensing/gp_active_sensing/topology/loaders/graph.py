@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders.common import KMH, Draft, Drafts
 from gp_active_sensing.topology.loaders.osm_tags import speed_of
-from gp_active_sensing.topology.loaders.values import shown
+from gp_active_sensing.topology.loaders.values import number_of, shown
 from gp_active_sensing.topology.projection import LOCAL, local_system
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
@@ -50,7 +50,7 @@ class GraphReader:
         found = [values.get(key) for key in keys]
         if found == [None, None] and "pos" in values:
             found = list(values["pos"])[:2]
-        x, y = (_number(value) for value in found)
+        x, y = (number_of(value) for value in found)
         if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
             self.drafts.problems.append(
                 f"node {identity!r}: expected finite numbers x and y, got {shown(found[0])} and "
@@ -74,11 +74,11 @@ class GraphReader:
         line = self._line(values.get("geometry"), start, end, where)
         length = self._length(values.get("length"), where)
         limit = self._limit(values)
-        lanes = min(filter(None, map(_number, _each(values.get("lanes")))), default=None)
+        lanes = min(filter(None, map(number_of, _each(values.get("lanes")))), default=None)
         if lanes is not None and str(values.get("oneway")) == "False":
             lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
         others = {
-            key: value if _number(value) is None else _number(value)
+            key: value if number_of(value) is None else number_of(value)
             for key, value in values.items()
             if key not in _USED and key not in _KNOWN and not _missing(value)
         }
@@ -107,7 +107,7 @@ class GraphReader:
     def _length(self, value: Any, where: str) -> float | None:
         if _missing(value):
             return None
-        number = _number(value)
+        number = number_of(value)
         if number == 0.0:  # such edges are joined, see Drafts
             return 0.0
         return self.drafts.number(value if number is None else number, "length", where)
@@ -120,7 +120,7 @@ class GraphReader:
             self.drafts.count("the lowest of several limits was taken")
         if known:
             return min(known)
-        guess = _number(values.get("speed_kph"))
+        guess = number_of(values.get("speed_kph"))
         return guess * KMH if guess else None
 
     def _line(self, value: Any, start: str, end: str, where: str) -> tuple[Point, ...]:
@@ -257,7 +257,7 @@ def _on_a_circle(graph: nx.Graph[Any], name: str, edges: list[Mapping[str, Any]]
     Raises:
         MapError: edges without a length.
     """
-    lengths = [_number(values.get("length")) for values in edges]
+    lengths = [number_of(values.get("length")) for values in edges]
     without = sum(length is None for length in lengths)
     if without:
         msg = (
@@ -320,13 +320,3 @@ def _each(value: Any) -> list[str]:
 
 def _missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value)
-
-
-def _number(value: Any) -> float | None:
-    """Return a number, also of a text; None where it is none."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -7,6 +7,7 @@ or memory.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,13 +47,21 @@ MOST_TURNS = 10_000
 """Segments that end at a junction, times those that begin there."""
 
 
-def check_file(path: Path) -> None:
-    """Refuse what is no file, and would be waited for or read without end. Raises MapError."""
+def check_file(path: Path, most: int = sys.maxsize) -> None:
+    """Refuse what is no file, or has too many bytes, and would be read without end.
+
+    Raises:
+        MapError: naming the file.
+    """
     try:
-        open_file(path).close()
+        with open_file(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror or error}"
         raise MapError(msg) from error
+    if size > most:
+        msg = f"{path}: is too large: expected at most {most >> 20} MiB"
+        raise MapError(msg)
 
 
 def read_text(path: Path) -> str:
@@ -61,17 +70,11 @@ def read_text(path: Path) -> str:
     Raises:
         MapError: no file, no text in UTF-8, or too large.
     """
+    check_file(path, MOST_TEXT)
     try:
-        with open_file(path) as stream:
-            if os.fstat(stream.fileno()).st_size > MOST_TEXT:
-                msg = f"{path}: is too large: expected at most {MOST_TEXT >> 20} MiB"
-                raise MapError(msg)
-            return stream.read().decode("utf-8-sig")
-    except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror or error}"
-        raise MapError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{path}: cannot be read: {error.reason} at byte {error.start}; expected UTF-8"
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read as text in UTF-8: {error}"
         raise MapError(msg) from error
 
 

@@ -9,17 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.loaders.common import KMH, MPH, Draft, Drafts
-from gp_active_sensing.topology.loaders.table_rows import (
-    columns_of,
-    number_of,
-    plain_title,
-    read_table,
-)
-from gp_active_sensing.topology.loaders.values import shown
+from gp_active_sensing.topology.loaders.limits import MOST_TEXT, check_file
+from gp_active_sensing.topology.loaders.values import number_of, shown
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
+from gp_active_sensing.util.tables import Table
 
 __all__ = ["COLUMNS", "load"]
 
@@ -55,6 +51,8 @@ _NODES: Mapping[str, tuple[str, ...]] = {
 }
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no"}
+_GUESSED = ("_guess", "_inferred")
+"""Words in the name of a column whose values nobody measured."""
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
@@ -68,33 +66,33 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
         MapError: with every problem found (the first ten in words), each with its line.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
-    header, rows = read_table(path)
-    reader = _Reader(path, header)
-    for number, row in rows:
-        reader.row(number, row)
+    check_file(path, MOST_TEXT)
+    with Table(path, MapError) as table:
+        reader = _Reader(table)
+        for line, cells in table:
+            reader.row(line, dict(zip(table.header, cells, strict=True)))
     return reader.finish(crs)
 
 
 class _Reader:
     """Collects the rows of a table of edges."""
 
-    def __init__(self, path: Path, header: Sequence[str]) -> None:
-        self.path = path
-        self.drafts = Drafts(path)
-        self._columns = columns_of(header, COLUMNS)
+    def __init__(self, table: Table) -> None:
+        self.path = table.path
+        self.drafts = Drafts(table.path)
+        self._columns = _columns_of(table, COLUMNS)
         missing = [name for name in ("from", "to") if name not in self._columns]
         if missing:
-            hint = suggest(missing[0], header)
             msg = (
-                f"{path}, line 1: expected columns from and to, got {', '.join(header)[:200]}."
-                f"{hint} See the columns in maps/README.md"
+                f"{table.path}, line 1: expected columns from and to, got {listed(table.header)}."
+                f"{suggest(missing[0], table.header)} See the columns in maps/README.md"
             )
             raise MapError(msg)
-        guessed = sorted(title for title in self._columns.values() if plain_title(title) != title)
+        guessed = sorted(title for title in self._columns.values() if _plain(title) != title)
         if guessed:
             self.drafts.notes.append(f"guessed, as the file says: {', '.join(guessed)}")
         used = set(self._columns.values())
-        self._others = [name for name in header if name not in used and name]
+        self._others = [name for name in table.header if name not in used and name]
         self._text = set[str]()
         self._lonlat = False
         self._nodes: dict[str, Point] | None = None
@@ -203,28 +201,18 @@ class _Reader:
         """Return where the nodes are, from the table beside."""
         if self._nodes is None:
             path = _nodes_file(self.path)
-            header, rows = read_table(path)
-            columns = columns_of(header, _NODES)
-            metric = {"x", "y"} <= columns.keys()
-            keys = ("x", "y") if metric else ("lon", "lat")
-            if "node" not in columns or not set(keys) <= columns.keys():
-                msg = (
-                    f"{path}, line 1: expected columns node and x_m, y_m (or lon, lat), "
-                    f"got {', '.join(header)[:200]}"
-                )
-                raise MapError(msg)
-            self._lonlat = not metric
-            self._nodes = {}
-            for number, row in rows:
-                x, y = (number_of((row.get(columns[key]) or "").strip()) for key in keys)
-                node = (row.get(columns["node"]) or "").strip()
-                if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
-                    msg = f"{path}, line {number} (node {node!r}): expected two finite numbers"
+            check_file(path, MOST_TEXT)
+            with Table(path, MapError) as table:
+                columns = _columns_of(table, _NODES)
+                keys = ("x", "y") if {"x", "y"} <= columns.keys() else ("lon", "lat")
+                if not {"node", *keys} <= columns.keys():
+                    msg = (
+                        f"{path}, line 1: expected columns node and x_m, y_m (or lon, lat), "
+                        f"got {listed(table.header)}"
+                    )
                     raise MapError(msg)
-                if node in self._nodes:
-                    msg = f"{path}, line {number}: node {node!r} is there already"
-                    raise MapError(msg)
-                self._nodes[node] = (x, y)
+                self._lonlat = keys == ("lon", "lat")
+                self._nodes = _points(table, columns["node"], [columns[key] for key in keys])
             self.drafts.notes.append(f"edges are straight between the nodes of {path.name}")
         return self._nodes
 
@@ -238,6 +226,46 @@ class _Reader:
             crs or declared or (LOCAL if "wkt_m" in self._columns.values() else ""),
             nothing="expected a line an edge",
         )
+
+
+def _columns_of(table: Table, names: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return what is known -> the title of its column.
+
+    Args:
+        table: with the columns, none of which may have the title of another.
+        names: what is known -> the titles it may have; the first that is there counts. A title may
+            hold a word besides that says that its values are guessed.
+    """
+    for title in filter(None, table.header):
+        table.column(title)
+    by_name = {_plain(title): title for title in table.header} | {t: t for t in table.header}
+    found = {key: next(filter(by_name.get, titles), "") for key, titles in names.items()}
+    return {key: by_name[title] for key, title in found.items() if title}
+
+
+def _plain(title: str) -> str:
+    """Return the title of a column without the words that say it is guessed."""
+    for word in _GUESSED:
+        title = title.replace(word, "")
+    return title
+
+
+def _points(table: Table, name: str, axes: Sequence[str]) -> dict[str, Point]:
+    """Return where the nodes of a table are."""
+    at = table.column(name)
+    found: dict[str, Point] = {}
+    for values, rows, lines in table.chunks(axes):
+        for (x, y), row, line in zip(values.tolist(), rows, lines, strict=True):
+            node = row[at].strip()
+            where = f"{table.path}, line {line} (node {node!r})"
+            if math.isnan(x + y):
+                msg = f"{where}: expected two finite numbers"
+                raise MapError(msg)
+            if node in found:
+                msg = f"{where}: is there already"
+                raise MapError(msg)
+            found[node] = (x, y)
+    return found
 
 
 def _nodes_file(path: Path) -> Path:

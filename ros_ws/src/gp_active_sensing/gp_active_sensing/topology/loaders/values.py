@@ -13,7 +13,7 @@ from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTA
 from gp_active_sensing.topology.loaders.limits import MOST_NUMBER, is_text
 from gp_active_sensing.topology.segments import Point
 
-__all__ = ["RESERVED", "SHOWN_PROBLEMS", "Values", "fail", "is_number", "shown"]
+__all__ = ["RESERVED", "SHOWN_PROBLEMS", "Values", "fail", "is_number", "number_of", "shown"]
 
 SHOWN_PROBLEMS = 10
 """The others are counted."""
@@ -145,6 +145,16 @@ def is_number(value: Any) -> bool:
     if isinstance(value, int) and abs(value) > 1 << 1000:
         return False
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number (NaN is one), also of a text; None where it is none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def shown(value: Any) -> str:

@@ -16,11 +16,11 @@ from gp_active_sensing.commands.main import cli
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.kernels.grammar import sentences
-from gp_active_sensing.learning.data import table as table_module
 from gp_active_sensing.learning.kernel_lines import lengths_of, model_lines, noise_of
 from gp_active_sensing.learning.predict import predict_table
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
+from gp_active_sensing.util import tables as tables_module
 from tests.kernel_models import make_model, rows
 
 
@@ -145,7 +145,7 @@ def test_predictions_come_piece_by_piece(
     X, _ = rows(seed=5, n=150)
     source = table(tmp_path / "ask.csv", "x,y", [f"{x!r},{y!r}" for x, y in X.tolist()])
     for name, cells in (("whole.csv", 200_000), ("pieces.csv", 0)):
-        monkeypatch.setattr(table_module, "_CELLS", cells)
+        monkeypatch.setattr(tables_module, "_CELLS", cells)
         done = call("predict", str(file), str(source), "--out", str(tmp_path / name))
         assert done.exit_code == 0, done.output
     whole, pieces = (
@@ -258,8 +258,8 @@ def test_predictions_at_places(file: Path, tmp_path: Path, model: KernelModel) -
     [
         ("x,why", ["1,2"], "the model's inputs are x, y; there is no column 'y'"),
         ("x,yy", ["1,2"], "there is no column 'y'. Did you mean 'yy'? Got x, yy"),
-        ("x,y", ["1,north"], "line 2: y: expected a finite number or nothing, got 'north'"),
-        ("x,y", [], "has a header (x, y) and no rows of x, y"),
+        ("x,y", ["1,north"], "line 2, column 'y': expected a finite number, or a time such as"),
+        ("x,y", [], "expected rows below the header (x, y), found none"),
     ],
 )
 def test_tables_that_cannot_be_predicted(

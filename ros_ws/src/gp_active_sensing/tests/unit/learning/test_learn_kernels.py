@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import kernel_belief, read_model
-from gp_active_sensing.learning.data.csv_table import read_table
+from gp_active_sensing.learning.data.dataset import ReadOptions
+from gp_active_sensing.learning.data.table import read_table
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 from tests.unit.learning.learn_kernels import QUICK, call, drawn, learned, log, log_of
@@ -37,7 +38,8 @@ def test_from_a_log_to_a_model(log: Path, tmp_path: Path) -> None:
     assert model.settings["recipe"]["kind"] == "table"
     assert model.settings["expressions"] == ["SE", "LIN", "PER"]
     assert model.settings["vbks"]["inducing"] == 8
-    assert model.settings["rows_digest"] == read_table(log, ("x", "hours"), "temp").digest()
+    rows = read_table(log, ("x", "hours"), "temp", ReadOptions())
+    assert model.settings["rows_digest"] == rows.digest()
     # The table has what the model has.
     row = next(line for line in lines if line.startswith(f"{model.names[0]} "))
     assert float(row.split()[1]) == pytest.approx(model.belief.probabilities[0], abs=6e-4)

@@ -59,17 +59,24 @@ def test_gaps_are_filled_from_the_nearest_time(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tme,0,1,2\n0,1,1,1\n", r"expected a column 'time' .*Did you mean 'tme'"),
+        (
+            "tme,0,1,2\n0,1,1,1\n",
+            r"expected a column 'time'\. Did you mean 'tme'.*name .* as field\.time_column",
+        ),
         ("time,0,1\n0,1,1\n", r"no value in a column of its own for 1 of 3 places .*: 2;"),
-        ("time,0,1,2,2\n0,1,1,1,1\n", r"column '2' comes more than once"),
-        ("time,0,1,2\n", r"expected a line for each time below the first, found none"),
+        ("time,0,1,2,2\n0,1,1,1,1\n", r"2 columns have the name '2'"),
+        ("time,0,1,2\n", r"expected rows below the header \(time, 0, 1, 2\), found none"),
         ("", r"expected a column 'time'"),
         ("time,0,1,2\n0,1,1\n", r"line 2: expected 4 cells as in line 1, got 3"),
-        ("time,0,1,2\n0,1,1,1\n0,1,1,1\n", r"times that increase, got 0 s and then 0 s"),
-        ("time,0,1,2\nnoon,1,1,1\n", r"line 2: expected a time in seconds or a date"),
-        ("time,0,1,2\n0,1,x,1\n", r"line 2 \(place '1'\): expected a finite number, got 'x'"),
-        ("time,0,1,2\n0,1,inf,1\n", r"expected a finite number, got 'inf'"),
-        ("time,0,1,2\nnan,1,1,1\n", r"line 2: expected a time, got 'nan'"),
+        ("time,0,1,2\n0,1,1,1\n0,1,1,1\n", r"line 3: expected a time after 0 s, got 0 s"),
+        ("time,0,1,2\n0,1,1,1\n,1,1,1\n", r"line 3: expected a time after 0 s, got nan s"),
+        ("time,0,1,2\nnoon,1,1,1\n", r"line 2, column 'time': expected .* or a time such as"),
+        (
+            "time,0,1,2\n0,1,x,1\n",
+            r"line 2, column '1': expected a finite number or nothing, got 'x'",
+        ),
+        ("time,0,1,2\n0,1,inf,1\n", r"expected a finite number or nothing, got 'inf'"),
+        ("time,0,1,2\nnan,1,1,1\n", r"line 2, column 'time': expected a finite .*, got 'nan'"),
     ],
 )
 def test_tables_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:

@@ -182,7 +182,7 @@ def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) 
         load_rows(RowRequest(timeless, map_file="town", inputs=("hours",)))
     assert len(load_rows(RowRequest(timeless, map_file="town"))) == 8
     bad = table(tmp_path, ",".join(town.names[:3]), ["1,2,x"])
-    with pytest.raises(ReadingError, match=r"line 2: .* expected a finite number or nothing"):
+    with pytest.raises(ReadingError, match=r"line 2, column .*: expected a finite number"):
         load_rows(RowRequest(bad, map_file="town"))
 
 

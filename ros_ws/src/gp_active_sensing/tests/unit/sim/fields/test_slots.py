@@ -126,7 +126,7 @@ def test_a_place_without_any_value(tmp_path: Path, caplog: pytest.LogCaptureFixt
         (TABLE, {"value_columns": ("v_[0-9]*",), "slots": (1.0, 2.0)}, "for each of 3 columns"),
         (TABLE.replace("v_10_20", "v_5_20"), {}, "do not overlap, got 0 to 10 s and then 5 to 20"),
         (TABLE.replace("v_10_20", "v_20_10"), {}, "has no length"),
-        (TABLE.replace("30,50", "thirty,50"), {}, "line 3 .*finite number, got 'thirty'"),
+        (TABLE.replace("30,50", "thirty,50"), {}, "line 3, column 'v_10_20': .*got 'thirty'"),
     ],
 )
 def test_tables_that_cannot_be_used(

@@ -39,6 +39,14 @@ def test_reads_rows_and_columns(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_other_marks_between_cells(tmp_path: Path, mark: str) -> None:
+    lines = [
+        line.replace(",", mark) for line in ("id,from,to,from_x,from_y,to_x,to_y", "1,a,b,0,0,9,0")
+    ]
+    assert load(tmp_path, *lines).segments[0].line == ((0.0, 0.0), (9.0, 0.0))
+
+
 def test_columns_left_out_are_said(tmp_path: Path) -> None:
     road_map = load(tmp_path, HEAD, ROWS[0].replace(",bc,", ",,"))
     assert road_map.name == "town_edges"
@@ -98,12 +106,12 @@ def test_lines_in_degrees(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([""], "line 1: expected titles of columns with commas between, got"),
-        (["id;from;to", "1;a;b"], "line 1: expected titles of columns with commas between"),
+        ([""], "line 1: expected columns from and to, got none"),
+        (["id from to", "1 a b"], "line 1: expected columns from and to, got id from to"),
         (["id,fro,to", "1,a,b"], "line 1: expected columns from and to, got id, fro, to"),
-        (["id,from,to,to", "1,a,b,c"], "column 'to' is there twice"),
+        (["id,from,to,to", "1,a,b,c"], "2 columns have the name 'to'; rename all but one"),
         ([HEAD], "has no segments; expected a line an edge"),
-        ([HEAD, "ab,a,b"], "line 2: expected 13 cells, as there are titles, got 3"),
+        ([HEAD, "ab,a,b"], "line 2: expected 13 cells as in line 1, got 3"),
         ([HEAD, ROWS[0][:-5]], "line 2: unexpected end of data; is the file cut short?"),
         (
             [HEAD, ROWS[0].replace("101.5", "long")],
@@ -140,7 +148,7 @@ def test_broken_tables(tmp_path: Path, lines: list[str], message: str) -> None:
         ("node,x_m\na,0\n", "nodes.csv, line 1: expected columns node and x_m, y_m"),
         ("node,x_m,y_m\na,0,0\n", r"line 2 \(id '1'\): to: no node 'b' in the table beside"),
         ("node,x_m,y_m\na,0,nan\nb,1,1\n", r"nodes.csv, line 2 \(node 'a'\): expected two finite"),
-        ("node,x_m,y_m\na,0,0\na,1,1\n", "nodes.csv, line 3: node 'a' is there already"),
+        ("node,x_m,y_m\na,0,0\na,1,1\n", r"nodes.csv, line 3 \(node 'a'\): is there already"),
     ],
 )
 def test_broken_tables_of_nodes(tmp_path: Path, nodes: str, message: str) -> None:

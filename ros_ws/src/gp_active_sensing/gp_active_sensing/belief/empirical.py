@@ -1,21 +1,22 @@
-"""Earlier readings of every place at many times: their mean and covariance."""
+"""Mean and covariance from earlier readings of every place at many times, given as a matrix."""
 
 from __future__ import annotations
 
-import csv
 import logging
-import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gp_active_sensing.belief.covariance import HyperParameters
 from gp_active_sensing.belief.transform import IDENTITY, Transform
-from gp_active_sensing.errors import ConfigError, ReadingError, suggest
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
+from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.tables import Table
 
-__all__ = ["History", "empirical", "read_history"]
+__all__ = ["GivenCovariance", "History", "empirical", "read_history"]
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +24,11 @@ MOST = 10_000
 """Places beyond which a matrix of them all does not fit into a usual memory."""
 _FEWEST = 3
 """Times at which a place must have been read."""
-_MISSING = frozenset({"", "nan", "na", "null"})
 _SHOWN = 5
 _LEAST = 1e-9
 """Least eigenvalue of the correlation that is left, where places miss readings."""
+_ROUNDING = 1e-9
+"""Asymmetry, and negative eigenvalue, that is put down to rounding, as a share of the largest."""
 
 
 @dataclass(frozen=True)
@@ -56,29 +58,27 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
     Raises:
         ConfigError: a table that cannot be used; the message says the line.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            table = csv.reader(stream)
-            head = [cell.strip() for cell in next(table, [])]
-            columns = _columns(path, head, places)
-            rows = []
-            for row in table:
-                if not any(cell.strip() for cell in row):
-                    continue
-                where = f"{path}, line {table.line_num}"
-                if len(row) != len(head):
-                    msg = f"{where}: expected {len(head)} cells as in line 1, got {len(row)}"
-                    raise ConfigError(msg)
-                rows.append(
-                    [
-                        _number(row[column], transform, f"{where} (place {name!r})")
-                        for name, column in zip(places, columns, strict=True)
-                    ]
-                )
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: cannot be read as a CSV table: {error}"
-        raise ConfigError(msg) from error
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(places))
+    parts = [np.empty((0, len(places)))]
+    with Table(path, ConfigError) as table:
+        known = set(table.header)
+        lacking = [name for name in places if name not in known]
+        if lacking:
+            msg = (
+                f"{path}: expected a column for every place of the map, none for {len(lacking)} of "
+                f"{len(places)} ({listed(lacking, _SHOWN)}).{suggest(lacking[0], table.header)} It "
+                f"has: {listed(table.header, _SHOWN)}"
+            )
+            raise ConfigError(msg)
+        for values, _, lines in table.chunks(places):
+            if transform is not IDENTITY:
+                for row, column in np.argwhere(~np.isnan(values)).tolist():
+                    try:
+                        values[row, column] = transform.forward(values[row, column], None)[0]
+                    except ReadingError as error:
+                        msg = f"{path}, line {lines[row]}, column {places[column]!r}: {error}"
+                        raise ConfigError(msg) from error
+            parts.append(values)
+    return np.concatenate(parts)
 
 
 def empirical(values: FloatArray, places: Sequence[str], shrinkage: float | None = None) -> History:
@@ -126,7 +126,7 @@ def empirical(values: FloatArray, places: Sequence[str], shrinkage: float | None
         logger.warning(
             "history: %d places never changed (%s); they get the least variance of the others",
             len(still),
-            _few(still),
+            listed(still, _SHOWN),
         )
         variance[~varies] = variance[varies].min()
     scale = np.sqrt(variance)
@@ -166,42 +166,69 @@ def _positive(r: FloatArray) -> FloatArray:
     return np.asarray(raised * np.outer(scale, scale))
 
 
-def _columns(path: Path, head: Sequence[str], places: Sequence[str]) -> list[int]:
-    where = {name: i for i, name in enumerate(head)}
-    lacking = [name for name in places if name not in where]
-    if lacking:
-        hint = suggest(lacking[0], head)
-        msg = (
-            f"{path}: expected a column for every place of the map, none for {len(lacking)} of "
-            f"{len(places)} ({_few(lacking)}).{hint} It has: {_few(head) or 'none'}"
-        )
-        raise ConfigError(msg)
-    wanted = set(places)
-    twice = sorted({name for name in head if name in wanted and head.count(name) > 1})
-    if twice:
-        msg = f"{path}: column {twice[0]!r} comes more than once; keep one for each place"
-        raise ConfigError(msg)
-    return [where[name] for name in places]
+class GivenCovariance:
+    """``(σ_s² / s²) K`` of a matrix K whose mean variance is s².
 
+    Candidates differ in signal and noise only; they have no length-scale, for which 1 stands.
 
-def _number(text: str, transform: Transform, where: str) -> float:
-    word = text.strip()
-    if word.lower() in _MISSING:
-        return math.nan
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        msg = f"{where}: expected a finite number or nothing, got {word!r}"
-        raise ConfigError(msg)
-    try:
-        return transform.forward(value, None)[0]
-    except ReadingError as error:
-        msg = f"{where}: {error}"
-        raise ConfigError(msg) from error
+    Args:
+        matrix: (n, n) K, symmetric and positive semidefinite.
+        hyperparameters: the candidates; `signal_std` is the root mean square of the standard
+            deviations over the places.
 
+    Raises:
+        ValueError: no candidate, or a matrix that is no covariance.
+    """
 
-def _few(names: Sequence[str]) -> str:
-    rest = ", …" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + rest
+    def __init__(self, matrix: FloatArray, hyperparameters: Sequence[HyperParameters]) -> None:
+        K = np.array(matrix, dtype=np.float64)
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size:
+            msg = f"expected a covariance (n, n) of at least one place, got shape {K.shape}"
+            raise ValueError(msg)
+        if not np.isfinite(K).all():
+            msg = "expected a covariance of finite numbers"
+            raise ValueError(msg)
+        if not hyperparameters:
+            msg = "expected at least one hyper-parameter vector, got none"
+            raise ValueError(msg)
+        largest = float(np.abs(K).max())
+        if not largest > 0.0:
+            msg = "expected a covariance with a variance above 0 somewhere"
+            raise ValueError(msg)
+        if float(np.abs(K - K.T).max()) > _ROUNDING * largest:
+            msg = "expected a symmetric covariance"
+            raise ValueError(msg)
+        least = float(np.linalg.eigvalsh(K)[0])
+        if least < -_ROUNDING * largest * len(K):
+            msg = f"expected a covariance without negative eigenvalues, got {least:g}"
+            raise ValueError(msg)
+        K = 0.5 * (K + K.T)
+        self._unit = K / float(np.diagonal(K).mean())
+        self._hyperparameters = tuple(hyperparameters)
+        self._signal = np.array([h.signal_std**2 for h in hyperparameters])
+
+    @property
+    def n(self) -> int:
+        """Number of locations."""
+        return len(self._unit)
+
+    @property
+    def hyperparameters(self) -> tuple[HyperParameters, ...]:
+        """(L,) the candidates Λ."""
+        return self._hyperparameters
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (L, r, c) covariance of the latent field."""
+        block = self._unit[np.ix_(rows, columns)]
+        return np.asarray(self._signal[:, None, None] * block)
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
+
+    def only(self, which: Sequence[int]) -> GivenCovariance:
+        """Return the same under some of the candidates only."""
+        other = copy(self)
+        other._signal = self._signal[list(which)]
+        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        return other

@@ -17,7 +17,7 @@ from gp_active_sensing.belief import (
     PriorMean,
     belief_on,
 )
-from gp_active_sensing.belief.history import empirical, read_history
+from gp_active_sensing.belief.empirical import empirical, read_history
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
@@ -135,9 +135,9 @@ def test_too_few_times_name_the_place() -> None:
     [
         ("time,a,b\n0,1,2\n", r"none for 1 of 3 \(c\)\. It has: time, a, b"),
         ("x,y\n0,1\n", r"none for 3 of 3 \(a, b, c\)\. It has: x, y"),
-        ("a,b,c,a\n1,2,3,4\n", "column 'a' comes more than once"),
+        ("a,b,c,a\n1,2,3,4\n", "2 columns have the name 'a'"),
         ("a,b,c\n1,2\n", "line 2: expected 3 cells as in line 1, got 2"),
-        ("a,b,c\n1,two,3\n", r"line 2 \(place 'b'\): expected a finite number .* got 'two'"),
+        ("a,b,c\n1,two,3\n", "line 2, column 'b': expected a finite number .* got 'two'"),
         ("a,b,c\n1,inf,3\n", "got 'inf'"),
         ("", "It has: none"),
         ("a,b,c\n", "at least 3 values of every place, got 0 of 'a'"),

@@ -1,0 +1,287 @@
+"""Read CSV tables: a header, columns by name, numbers in chunks; errors name the file and line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime, timezone
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.errors import ActiveSensingError, listed, suggest
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.files import open_file
+
+__all__ = ["EPOCH", "HOUR", "MISSING", "Chunk", "Table", "stamp"]
+
+MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+"""Words, in any case, for a value that is not there."""
+HOUR = 3600.0
+"""[s]"""
+EPOCH = "1970-01-01T00:00:00Z"
+
+_CELLS = 50_000
+"""Cells of a chunk, of all columns of the file."""
+_LONGEST = 1 << 22
+"""Longest cell [characters]; a line of 100 000 points fits."""
+_FIRST = 1 << 16
+"""Characters of the first line that are looked at for the delimiter."""
+_DELIMITERS = ",;\t"
+_STAMP = "such as 2024-03-01T06:30:00Z"
+_FRACTION = re.compile(r"\.(\d+)")
+_OFFSET = re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d):?(\d\d)?$")
+
+
+class Chunk(NamedTuple):
+    """Some rows of a table.
+
+    Args:
+        values: (m, c) numbers of the columns that were asked for; NaN = missing.
+        rows: (m,) all cells of each row, as text.
+        lines: (m,) number of the line in which each row begins.
+    """
+
+    values: FloatArray
+    rows: list[list[str]]
+    lines: list[int]
+
+
+class Table:
+    """A CSV file with a header, opened by ``with Table(path, MapError) as table:``.
+
+    Cells are divided by commas, semicolons or tabs, whichever the first line has most of. Rows are
+    read as they are asked for, by iteration or in chunks, so memory does not grow with the file.
+
+    Args:
+        path: of the file, in UTF-8 with or without a byte order mark.
+        error: makes the exception that is raised from its message.
+        ragged: a row may have too few or too many cells: it is filled up with empty ones, or cut
+            off. Otherwise such a row is an error, and one of empty cells is left out.
+        missing: words, in lower case, for a value that is not there.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        error: Callable[[str], ActiveSensingError],
+        *,
+        ragged: bool = False,
+        missing: Collection[str] = MISSING,
+    ) -> None:
+        self.path = path
+        self.header: list[str] = []
+        self.origins: dict[str, datetime] = {}
+        """Columns of times -> the moment from which they are counted."""
+        self.rows = 0
+        """Read so far."""
+        self._error, self._ragged, self._missing = error, ragged, missing
+        self._stamped: dict[str, bool] = {}
+        self._places: dict[str, list[int]] = {}
+        self._reader: Any = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Table:
+        csv.field_size_limit(_LONGEST)
+        with self._stack, self._reading():
+            text = io.TextIOWrapper(open_file(self.path), encoding="utf-8-sig", newline="")
+            stream = self._stack.enter_context(text)
+            first = stream.readline(_FIRST)
+            stream.seek(0)
+            delimiter = max(_DELIMITERS, key=first.count)
+            self._reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            self.header = [name.strip() for name in next(self._reader, [])]
+            self._stack = self._stack.pop_all()  # stays open
+        for at, name in enumerate(self.header):
+            self._places.setdefault(name, []).append(at)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that follow, each with the line in which it begins.
+
+        Raises:
+            ActiveSensingError: of the class given: a row of another length, a quote that is not
+                closed, or a file that cannot be read further.
+        """
+        width, ragged = len(self.header), self._ragged
+        end = self._reader.line_num
+        with self._reading():
+            for cells in self._reader:
+                line, end = end + 1, self._reader.line_num  # a cell in quotes may go over several
+                fits = len(cells) == width
+                if not (fits and ragged) and not any(map(str.strip, cells)):
+                    continue
+                if not (fits or ragged):
+                    where = f"{self.path}, line {line}"
+                    msg = f"{where}: expected {width} cells as in line 1, got {len(cells)}"
+                    raise self._error(msg)
+                self.rows += 1
+                yield line, cells if fits else [*cells[:width], *[""] * (width - len(cells))]
+
+    def column(self, name: str, hint: str = "") -> int:
+        """Return where a column is.
+
+        Args:
+            name: in the header.
+            hint: what to do where there is none.
+
+        Raises:
+            ActiveSensingError: of the class given: no such column, or several.
+        """
+        found = self._places.get(name, [])
+        if not found:
+            msg = (
+                f"{self.path}: expected a column {name!r}.{suggest(name, self.header)} It has: "
+                f"{listed(self.header)}{hint}"
+            )
+            raise self._error(msg)
+        if len(found) > 1:
+            msg = f"{self.path}: {len(found)} columns have the name {name!r}; rename all but one"
+            raise self._error(msg)
+        return found[0]
+
+    def chunks(
+        self,
+        columns: Sequence[str],
+        times: Collection[str] = (),
+        origins: Mapping[str, str] | None = None,
+        unit: float = HOUR,
+    ) -> Iterator[Chunk]:
+        """Yield the rows that follow, with the numbers of some columns.
+
+        Args:
+            columns: (c,) their names.
+            times: those of them that may have time stamps (ISO 8601; UTC where it does not say). A
+                column whose first value is one is counted from that, see `origins`.
+            origins: stamps from which such columns are counted, where it is not the first one.
+            unit: in which they are counted [s].
+
+        Raises:
+            ActiveSensingError: of the class given: no such column, a cell that is no finite number,
+                or what iteration raises.
+        """
+        at = [self.column(name) for name in columns]
+        self.origins |= {k: stamp(v) for k, v in (origins or {}).items() if k in times}
+        found = iter(self)
+        while piece := list(islice(found, max(64, _CELLS // max(1, len(self.header))))):
+            lines, rows = [line for line, _ in piece], [row for _, row in piece]
+            values = np.empty((len(rows), len(columns)))
+            for k, name in enumerate(columns):
+                cells = list(map(itemgetter(at[k]), rows))
+                if name not in times:
+                    values[:, k] = self._numbers(name, cells, lines, "a finite number or nothing")
+                elif self._has_stamps(name, cells):
+                    read = _since(self.origins[name], unit)
+                    values[:, k] = self._each(name, cells, lines, read, f"a time {_STAMP}")
+                else:
+                    what = f"a finite number, or a time {_STAMP}"
+                    values[:, k] = self._numbers(name, cells, lines, what)
+            yield Chunk(values, rows, lines)
+
+    def check_rows(self) -> None:
+        """Refuse a table that had no rows."""
+        if not self.rows:
+            msg = f"{self.path}: expected rows below the header ({listed(self.header)}), found none"
+            raise self._error(msg)
+
+    def _has_stamps(self, name: str, cells: Sequence[str]) -> bool:
+        """Return whether the first value of a column, in these cells or before, is a time stamp."""
+        if name not in self._stamped:
+            first = next((c for c in cells if c.strip().lower() not in self._missing), None)
+            if first is None:
+                return False
+            begin = _moment(first)
+            self._stamped[name] = begin is not None
+            if begin is not None:
+                self.origins.setdefault(name, begin)
+        return self._stamped[name]
+
+    def _numbers(
+        self, name: str, cells: Sequence[str], lines: Sequence[int], what: str
+    ) -> FloatArray:
+        """Return the numbers of a column (m,); fast where all cells are numbers."""
+        gaps = cells.count("")
+        words = [cell or "nan" for cell in cells] if gaps else cells
+        with suppress(ValueError):
+            found = np.fromiter(map(float, words), dtype=np.float64, count=len(words))
+            named = "nan" in self._missing or np.isnan(found).sum() == gaps
+            if named and not np.isinf(found).any():
+                return found
+        return self._each(name, cells, lines, _finite, what)
+
+    def _each(
+        self,
+        name: str,
+        cells: Sequence[str],
+        lines: Sequence[int],
+        read: Callable[[str], float],
+        what: str,
+    ) -> FloatArray:
+        found = [math.nan] * len(cells)
+        for k, word in enumerate(map(str.strip, cells)):
+            if word.lower() in self._missing:
+                continue
+            try:
+                found[k] = read(word)
+            except (ValueError, OverflowError):
+                where = f"{self.path}, line {lines[k]}, column {name!r}"
+                msg = f"{where}: expected {what}, got {word[:40]!r}"
+                raise self._error(msg) from None
+        return np.array(found)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Say what is wrong with the file itself."""
+        try:
+            yield
+        except OSError as error:
+            msg = f"{self.path}: cannot be read: {error.strerror or error}"
+            raise self._error(msg) from error
+        except UnicodeDecodeError as error:
+            msg = f"{self.path}: cannot be read: {error.reason}; expected text in UTF-8"
+            raise self._error(msg) from error
+        except csv.Error as error:
+            msg = f"{self.path}, line {self._reader.line_num}: {error}; is the file cut short?"
+            raise self._error(msg) from error
+
+
+def stamp(text: str) -> datetime:
+    """Return a time; UTC where it does not say. Raises ValueError."""
+    word = text.strip()
+    word = f"{word[:-1]}+00:00" if word[-1:] in "zZ" else word
+    # Python 3.10 knows fractions of three or six digits only, and offsets with a colon only.
+    word = _OFFSET.sub(lambda found: f"{found[1]}:{found[2] or '00'}", word)
+    word = _FRACTION.sub(lambda found: f".{found[1][:6]:<06}", word, count=1)
+    found = datetime.fromisoformat(word)
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a time, None where the text is a number or anything else."""
+    with suppress(ValueError):
+        float(text)
+        return None
+    with suppress(ValueError):
+        return stamp(text)
+    return None
+
+
+def _since(origin: datetime, unit: float) -> Callable[[str], float]:
+    return lambda word: (stamp(word) - origin).total_seconds() / unit
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
