@@ -37,7 +37,6 @@ from std_srvs.srv import Trigger  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
 from gp_active_sensing.ros import qos  # noqa: E402
-from gp_active_sensing.ros.launches import launch_spec  # noqa: E402
 from gp_active_sensing.ros.publishers import TOPICS  # noqa: E402
 from gp_active_sensing.ros.runner import make_group  # noqa: E402
 from gp_active_sensing.ros.waypoints import PROBE_TOPICS  # noqa: E402
@@ -136,7 +135,7 @@ def listen(view: View) -> Heard:
             client.call_async(Trigger.Request())
         return heard.stage >= view.stage and heard.under_way
 
-    make_group(launch_spec("traffic_sim"), view.launch, on_line=lambda name, line: None).run(tick)
+    make_group("traffic_sim", view.launch, on_line=lambda name, line: None).run(tick)
     node.destroy_node()
     rclpy.shutdown()
     return heard

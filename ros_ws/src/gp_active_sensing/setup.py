@@ -164,7 +164,6 @@ setup(
             f"active_sensing = {NAME}.ros.active_sensing_node:main",
             f"simulator = {NAME}.ros.simulator_node:main",
             f"bag_player = {NAME}.ros.bag_player_node:main",
-            f"bag_recorder = {NAME}.ros.bag_recorder_node:main",
         ]
     },
 )

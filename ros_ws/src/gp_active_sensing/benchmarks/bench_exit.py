@@ -20,7 +20,7 @@ from common import Section, quantiles
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
 TIMES = int(os.environ.get("GPAS_EXIT_TIMES", "20"))
-STATES = os.environ.get("GPAS_EXIT_STATES", "idle planning driving recording probes").split()
+STATES = os.environ.get("GPAS_EXIT_STATES", "idle planning driving probes").split()
 PATIENCE = 120.0
 """How long a node may take to come to what it should be doing, and to end [s]."""
 GRID = (
@@ -31,14 +31,14 @@ GRID = (
 LONG = ("policy.name:=bal", "policy.horizon:=6", "policy.alpha:=0.0", "limit.seconds:=100.0")
 """Decisions that take much longer than anybody waits."""
 PROBES = "probes:=[" + ",".join(f"probe_{i}" for i in range(120)) + "]"
+NODE = "gp_active_sensing.ros.active_sensing_node"
 WORDS = {
-    "idle": ("active_sensing", (*GRID, "mission.begin:=false"), "active; the mission is idle"),
-    "planning": ("active_sensing", (*GRID, *LONG, "plan_ahead:=false"), "the mission begins"),
-    "driving": ("active_sensing", (*GRID, "policy.name:=ie"), "stage 1: next"),
-    "recording": ("bag_recorder", (), "recording /pose"),
-    "probes": ("active_sensing", (*GRID, PROBES, "policy.name:=ie"), "the mission begins"),
+    "idle": ((*GRID, "mission.begin:=false"), "active; the mission is idle"),
+    "planning": ((*GRID, *LONG, "plan_ahead:=false"), "the mission begins"),
+    "driving": ((*GRID, "policy.name:=ie"), "stage 1: next"),
+    "probes": ((*GRID, PROBES, "policy.name:=ie"), "the mission begins"),
 }
-"""Of each state: the node, its parameters, and what it says when it is there."""
+"""Of each state: the parameters, and what the node says when it is there."""
 
 
 @contextmanager
@@ -86,22 +86,17 @@ def until(condition: Callable[[], Any], what: str) -> None:
 
 def one(state: str, folder: Path, environment: dict[str, str]) -> tuple[float, int]:
     """Return how long a node took to end [s], and its exit code."""
-    name, parameters, said = WORDS[state]
-    given = [*parameters]
-    if name == "active_sensing":
-        given.append(f"run_dir:={folder / 'run'}")
-    else:
-        given.append(f"bag:={folder / 'bag'}")
-    words = [word for text in given for word in ("-p", text)]
+    parameters, said = WORDS[state]
+    words = [word for text in (*parameters, f"run_dir:={folder / 'run'}") for word in ("-p", text)]
     log = folder / "log"
     with log.open("w") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"gp_active_sensing.ros.{name}_node", "--ros-args", *words],
+            [sys.executable, "-m", NODE, "--ros-args", *words],
             env=environment, stdout=stream, stderr=stream,
         )  # fmt: skip
         try:
             until(lambda: said in log.read_text() or process.poll() is not None, said)
-            time.sleep(2.0)  # a plan is under way, poses are being recorded
+            time.sleep(2.0)  # a plan is under way
             began = time.monotonic()
             process.send_signal(signal.SIGINT)
             process.wait(PATIENCE)
@@ -121,8 +116,8 @@ def run() -> Section:
         "python benchmarks/run.py exit",
         f"Real processes, {TIMES} times each: the node `active_sensing` on a grid of 400 places "
         "(with run_dir) while it is idle, while it plans a decision of 100 s (bal, N'=6), while "
-        "its probe drives, and with 120 probes, of which one sends poses; the node `bag_recorder` "
-        "while it records poses. Time from SIGINT to the end of the process. Load average of the "
+        "its probe drives, and with 120 probes, of which one sends poses. Time from SIGINT to the "
+        "end of the process. Load average of the "
         f"machine at the beginning: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
         ("state", "median [s]", "99 % [s]", "longest [s]", "exit codes"),
     )

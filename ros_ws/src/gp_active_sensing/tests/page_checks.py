@@ -14,9 +14,9 @@ __all__ = ["GIVEN", "check_arguments", "check_parameters", "overlaid"]
 
 def check_arguments(use: str, arguments: list[str]) -> None:
     """Compare arguments of a launch with those that it has."""
-    from gp_active_sensing.ros.launches import launch_spec
+    from gp_active_sensing.ros.runner import read_launch
 
-    known = {argument.name: argument for argument in launch_spec(use).arguments}
+    known = {argument.name: argument for argument in read_launch(use).arguments}
     for word in arguments:
         name, _, value = word.partition(":=")
         assert name in known, f"{name} is no argument of {use}: {sorted(known)}"

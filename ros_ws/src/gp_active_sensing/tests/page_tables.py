@@ -7,23 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.commands.reference import key_table
-from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
-from gp_active_sensing.ros.launches import launch_spec
 from gp_active_sensing.ros.launching import Argument
-from gp_active_sensing.ros.node_configs import BagPlayerConfig, BagRecorderConfig, SimulatorConfig
+from gp_active_sensing.ros.node_configs import NODES
+from gp_active_sensing.ros.runner import read_launch
 from tests.pages import REPOSITORY
 
 __all__ = ["NODES", "PAGE", "SECTIONS", "generated", "parts", "written_anew"]
 
 PAGE = REPOSITORY / "docs" / "ros.md"
-NODES = {
-    "active_sensing": ActiveSensingConfig,
-    "simulator": SimulatorConfig,
-    "bag_player": BagPlayerConfig,
-    "bag_recorder": BagRecorderConfig,
-}
 SECTIONS = {"policy": policies.factory(DEFAULT_POLICY["name"])}
 _PART = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -33,21 +26,14 @@ def generated(what: str) -> str:
     kind, name = what.split()
     if kind == "parameters":
         return f"\n{key_table(NODES[name], sections=SECTIONS)}\n\n"
-    spec = launch_spec(name)
-    switches = {argument.name for argument in spec.arguments if argument.kind is bool}
-    nodes = ", ".join(
-        _node(node.name, node.only_if, "true" if node.only_if in switches else "…")
-        for node in spec.nodes
-    )
-    rows = "\n".join(_row(argument) for argument in spec.arguments)
+    launch = read_launch(name)
+    given = {argument.name: "bag" for argument in launch.arguments if argument.required}
+    nodes = ", ".join(f"`{process.name}`" for process in launch.resolve(given))
+    rows = "\n".join(_row(argument) for argument in launch.arguments)
     return (
-        f"\n`{name}.launch.py`: {spec.help}. It starts {nodes}.\n\n"
+        f"\n`{name}.launch.py`: {launch.help}. It starts {nodes}.\n\n"
         f"| argument | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}\n\n"
     )
-
-
-def _node(name: str, only_if: str, value: str) -> str:
-    return f"`{name}`" + (f" (with `{only_if}:={value}`)" if only_if else "")
 
 
 def _row(argument: Argument) -> str:

@@ -100,7 +100,6 @@ def run_with_ros(
     Returns:
         0 finished, 1 failed or took too long, 128 + n after signal n.
     """
-    from gp_active_sensing.ros.launches import launch_spec
     from gp_active_sensing.ros.runner import make_group
 
     logs = run_dir.with_name(f"{run_dir.name}.{LOGS}")  # until the run directory is complete
@@ -120,7 +119,7 @@ def run_with_ros(
         given["budget"] = str(scenario.budget.readings)
     output = _NodeOutput(logs / "nodes.log", say)
     group = make_group(
-        launch_spec("traffic_sim"),
+        "traffic_sim",
         given,
         environment=_environment(os.environ, logs),
         on_line=output,

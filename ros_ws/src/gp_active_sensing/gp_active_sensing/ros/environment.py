@@ -36,7 +36,7 @@ REQUIRED = (
 )
 """Python packages the nodes import."""
 
-_PROGRAMS = ("active_sensing", "simulator", "bag_player", "bag_recorder")
+_PROGRAMS = ("active_sensing", "simulator", "bag_player")
 _SEARCH_PATHS = ("AMENT_PREFIX_PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 

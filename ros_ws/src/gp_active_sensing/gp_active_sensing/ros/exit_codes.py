@@ -7,6 +7,7 @@ lifecycle manager). `REFUSED` would be the same the next time; anything else is 
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 __all__ = ["FAILED", "REFUSED", "crashed", "ended_in_order", "said"]
 
@@ -23,15 +24,16 @@ def crashed(code: int) -> bool:
     return code not in (0, REFUSED)
 
 
-def ended_in_order(code: int, *, asked: bool) -> bool:
+def ended_in_order(code: int, *, asked: bool, more: Sequence[int] = ()) -> bool:
     """Return whether an end is none that somebody has to look at.
 
     Args:
         code: exit code, minus n after signal n.
         asked: the process had been asked to end. It may then die of the signal, where that comes
             before it listens to signals.
+        more: codes with which this process ends when asked.
     """
-    return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
+    return code == 0 or (asked and code in {*more, *(c for s in _ASKED for c in (-s, 128 + s))})
 
 
 def said(code: int) -> str:

@@ -1,13 +1,16 @@
-"""Configuration of the nodes beside `active_sensing`: simulator, bag player and recorder."""
+"""Configuration of the nodes, and which node each parameter belongs to."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 from gp_active_sensing.config import param
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.ros.descriptors import leaves_of
 
-__all__ = ["BagPlayerConfig", "BagRecorderConfig", "SimulatorConfig"]
+__all__ = ["NODES", "BagPlayerConfig", "SimulatorConfig", "owner_of"]
 
 
 @dataclass(frozen=True)
@@ -97,27 +100,27 @@ class BagPlayerConfig:
     )
 
 
-@dataclass(frozen=True)
-class BagRecorderConfig:
-    """Parameters of the node ``bag_recorder``."""
+NODES: dict[str, type] = {
+    "active_sensing": ActiveSensingConfig,
+    "simulator": SimulatorConfig,
+    "bag_player": BagPlayerConfig,
+}
+"""The dataclass of each node's parameters."""
 
-    bag: str = param(help="new folder to record to (rosbag2, MCAP)")
-    topics: tuple[str, ...] = param(
-        (), help="topics to record; empty = those of `node`, or all but /rosout and the like"
-    )
-    node: str = param(
-        "", help="name of a node: whatever it publishes and subscribes is recorded, but /clock"
-    )
-    compress: bool = param(True, help="pack what is written with zstd")
-    flush: float = param(
-        1.0,
-        help="how often what came is handed to the system: a kill loses no more",
-        unit="s",
-        above=0.0,
-    )
-    memory: float = param(
-        64.0,
-        help="most that waits to be written; what comes then is lost and counted",
-        unit="MB",
-        above=0.0,
-    )
+
+def owner_of(key: str, *, besides: type) -> str:
+    """Return the node that a parameter belongs to, "" when none of ours has it.
+
+    Args:
+        key: dotted name. All below ``policy.`` are those of `active_sensing`.
+        besides: the parameters of the node that asks, which does not have this one.
+    """
+    others = {name: root for name, root in NODES.items() if root is not besides}
+    if key.startswith("policy.") and "active_sensing" in others:
+        return "active_sensing"
+    return next((name for name, root in others.items() if key in _names(root)), "")
+
+
+@functools.cache
+def _names(root: type) -> frozenset[str]:
+    return frozenset(leaf.name for leaf in leaves_of(root, {"policy": None}))

@@ -29,7 +29,7 @@ from rclpy.parameter import Parameter
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.ros.descriptors import Leaf, leaves_of
-from gp_active_sensing.ros.owners import owner_of
+from gp_active_sensing.ros.node_configs import owner_of
 
 __all__ = ["ParameterTree"]
 

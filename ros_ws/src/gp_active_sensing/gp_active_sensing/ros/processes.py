@@ -18,22 +18,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.ros.exit_codes import ended_in_order, said
-from gp_active_sensing.types import Clock
 
 __all__ = ["ProcessGroup", "Program"]
 
 logger = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _PR_SET_PDEATHSIG = 1
+# Looked up before any fork: a child must not import.
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,14 @@ class Program:
         command: program and arguments.
         required: its end, for whatever reason, ends the group.
         again: says of an exit code (minus n after signal n) whether the program is started again.
+        when_asked: more exit codes of an end in order that was asked for.
     """
 
     name: str
     command: tuple[str, ...]
     required: bool = True
     again: Callable[[int], bool] | None = None
+    when_asked: tuple[int, ...] = ()
 
 
 class ProcessGroup:
@@ -64,7 +65,11 @@ class ProcessGroup:
         grace: how long children may take to end after SIGINT [s].
         patience: and then after SIGTERM [s].
         rest: before a program is started again [s].
-        clock: monotonic seconds.
+
+    Attributes:
+        children: by name, the process that was started last.
+        failures: exit codes of those that failed.
+        killed: those that did not end when asked.
     """
 
     def __init__(
@@ -76,23 +81,20 @@ class ProcessGroup:
         grace: float = 20.0,
         patience: float = 5.0,
         rest: float = 2.0,
-        clock: Clock = time.monotonic,
     ) -> None:
         self.programs = tuple(programs)
-        self.waits = (grace, patience)
-        self.killed: list[str] = []
-        self.failures: dict[str, int] = {}
         self.children: dict[str, subprocess.Popen[bytes]] = {}
-        self._environment = None if environment is None else dict(environment)
-        self._on_line = on_line if on_line is not None else _write_line
-        self._clock = clock
+        self.failures: dict[str, int] = {}
+        self.killed: list[str] = []
+        self._environment = environment
+        self._on_line = _write_line if on_line is None else on_line
+        self._steps = ((signal.SIGINT, grace), (signal.SIGTERM, patience), (signal.SIGKILL, 5.0))
+        self._rest = rest
         self._lock = threading.Lock()
         self._readers: list[threading.Thread] = []
-        self._rest = rest
         self._again_at: dict[str, float] = {}
         """When a program that has ended is started again."""
         self._signals: list[int] = []
-        self._muted = False
 
     def run(self, tick: Callable[[], bool] | None = None) -> int:
         """Run until a required child ends, a signal comes or `tick` says so; end all children.
@@ -108,7 +110,8 @@ class ProcessGroup:
         """
         with self._catching_signals():
             try:
-                self._start()
+                for program in self.programs:
+                    self._start(program)
                 while not self._signals and not self._ended():
                     if tick is not None and tick():
                         break
@@ -119,38 +122,25 @@ class ProcessGroup:
             return 128 + self._signals[0]
         return 1 if self.failures or self.killed else 0
 
-    def _start(self) -> None:
-        for program in self.programs:
-            try:
-                self._start_one(program)
-            except RunError:
-                self._read_output(self.children)
-                raise
-        # After all children, which are so forked while there is one thread.
-        self._read_output(self.children)
-
-    def _start_one(self, program: Program) -> None:
+    def _start(self, program: Program) -> None:
         try:
-            self.children[program.name] = subprocess.Popen(
+            child = subprocess.Popen(
                 program.command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=self._environment,
                 start_new_session=True,
-                # Safe: it only makes two calls, and imports nothing.
+                # Safe beside threads: it only makes two calls, and imports nothing.
                 preexec_fn=functools.partial(_prepare_child, os.getpid()),  # noqa: PLW1509
             )
         except (OSError, subprocess.SubprocessError) as error:
             msg = f"{program.name}: cannot start {program.command[0]!r}: {error}"
             raise RunError(msg) from error
-
-    def _read_output(self, names: Iterable[str]) -> None:
-        for name in names:
-            child = self.children[name]
-            reader = threading.Thread(target=self._forward, args=(name, child), daemon=True)
-            reader.start()
-            self._readers.append(reader)
+        self.children[program.name] = child
+        reader = threading.Thread(target=self._forward, args=(program.name, child), daemon=True)
+        reader.start()
+        self._readers.append(reader)
 
     def _forward(self, name: str, child: subprocess.Popen[bytes]) -> None:
         assert child.stdout is not None
@@ -161,9 +151,7 @@ class ProcessGroup:
                     with self._lock:
                         self._on_line(name, text)
                 except Exception as error:  # go on reading: a full pipe would stop the child
-                    if not self._muted:
-                        self._muted = True
-                        logger.error("output is lost from here on: %r", error)
+                    logger.error("a line of %s is lost: %r", name, error)
 
     def _ended(self) -> bool:
         """Return whether a required child, or every child, has ended; note a failure."""
@@ -175,7 +163,7 @@ class ProcessGroup:
                 self.failures[program.name] = code
                 logger.error("%s ended with %s; ending the others", program.name, said(code))
             return True
-        return not self._again_at and all(c.poll() is not None for c in self.children.values())
+        return not self._again_at and not self._alive()
 
     def _starts_again(self, program: Program, code: int) -> bool:
         """Start a child that has ended once more, when it is to be and has rested."""
@@ -183,46 +171,38 @@ class ProcessGroup:
             return False
         name = program.name
         if name not in self._again_at:
-            self._again_at[name] = self._clock() + self._rest
+            self._again_at[name] = time.monotonic() + self._rest
             logger.error("%s ended with %s; started again in %g s", name, said(code), self._rest)
-        elif self._clock() >= self._again_at[name]:
+        elif time.monotonic() >= self._again_at[name]:
             del self._again_at[name]
-            self._start_one(program)
-            self._read_output([name])
+            self._start(program)
         return True
 
     def _end_all(self) -> None:
         """End every child that still runs: ask, insist, kill; each further signal goes on."""
         seen = len(self._signals)
-        for step, wait in zip(_STEPS, (*self.waits, 5.0), strict=True):
-            alive = self._alive()
-            if not alive:
-                break
-            for name in alive:
+        for step, wait in self._steps:
+            for name in self._alive():
                 if step == signal.SIGKILL:
                     self.killed.append(name)
                     logger.error("%s did not end when asked and was killed", name)
                 self.children[name].send_signal(step)
-            deadline = self._clock() + wait
-            while self._alive() and self._clock() < deadline:
-                if len(self._signals) > seen:
-                    seen = len(self._signals)
-                    break
+            deadline = time.monotonic() + wait
+            while self._alive() and time.monotonic() < deadline and len(self._signals) == seen:
                 time.sleep(0.02)
-        self._note_bad_ends()
-        for reader in self._readers:
-            # A grandchild may hold the pipe open; its output is no longer ours.
-            reader.join(timeout=2.0)
-
-    def _note_bad_ends(self) -> None:
-        """A child that was asked to end may die of the signal, but not fail."""
+            seen = len(self._signals)
+        more = {program.name: program.when_asked for program in self.programs}
         for name, child in self.children.items():
             code = child.poll()
             if code is None or name in self.failures or name in self.killed:
                 continue
-            if not ended_in_order(code, asked=True):
+            # A child that was asked to end may die of the signal, but not fail.
+            if not ended_in_order(code, asked=True, more=more[name]):
                 self.failures[name] = code
                 logger.error("%s ended with %s", name, said(code))
+        for reader in self._readers:
+            # A grandchild may hold the pipe open; its output is no longer ours.
+            reader.join(timeout=2.0)
 
     def _alive(self) -> list[str]:
         return [name for name, child in self.children.items() if child.poll() is None]
@@ -230,12 +210,9 @@ class ProcessGroup:
     @contextlib.contextmanager
     def _catching_signals(self) -> Iterator[None]:
         """Note signals instead of dying of them, so that the children are ended first."""
-
-        def note(number: int, _frame: FrameType | None) -> None:
-            self._signals.append(number)
-
         before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
+            note = lambda number, _frame: self._signals.append(number)  # noqa: E731
             before = {number: signal.signal(number, note) for number in _SIGNALS}
         try:
             yield
@@ -245,27 +222,13 @@ class ProcessGroup:
 
 
 def _prepare_child(parent: int) -> None:
-    """Between fork and exec: hear SIGINT no matter who started us, and end with the parent."""
+    """Between fork and exec: hear signals no matter who started us, and end with the parent."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     if _PRCTL is not None:
-        _PRCTL(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:  # it died before the line above
             os._exit(0)
-
-
-def _find_prctl() -> Callable[[int, int], Any] | None:
-    """Look it up before any fork: a child must not import."""
-    if sys.platform != "linux":
-        return None
-    try:
-        prctl: Callable[[int, int], Any] = ctypes.CDLL(None).prctl
-    except (OSError, AttributeError):
-        return None
-    return prctl
-
-
-_PRCTL = _find_prctl()
 
 
 def _write_line(name: str, line: str) -> None:

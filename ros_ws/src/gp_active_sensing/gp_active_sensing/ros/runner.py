@@ -1,43 +1,193 @@
-"""Start the nodes of a launch without ``ros2 launch``, which an installation by pip lacks.
+"""Start the nodes of a launch file without ``ros2 launch``, which an installation by pip lacks.
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
 same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``, marks their
-output with their names and ends them together.
+output with their names and ends them together. It reads the same launch files: there they import
+stand-ins for ``launch`` and ``launch_ros``, which keep what is said of the processes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import os
+import runpy
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from gp_active_sensing.errors import ActiveSensingError, ConfigError
+from gp_active_sensing.errors import (
+    ActiveSensingError,
+    ConfigError,
+    MissingDependencyError,
+    UnknownNameError,
+    suggest,
+)
 from gp_active_sensing.ros.environment import require_ros
 from gp_active_sensing.ros.exit_codes import FAILED, REFUSED, crashed
-from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
 from gp_active_sensing.ros.launching import (
     END_SECONDS,
     KILL_SECONDS,
     RESPAWN_SECONDS,
-    LaunchSpec,
+    Argument,
     node_environment,
-    resolve,
+    parse,
 )
 from gp_active_sensing.ros.processes import ProcessGroup, Program
+from gp_active_sensing.util.resources import find_resource, list_resources
 
-__all__ = ["child_environment", "exit_code", "main", "make_group", "parse_arguments"]
+__all__ = [
+    "Launch",
+    "Process",
+    "child_environment",
+    "exit_code",
+    "launch_names",
+    "main",
+    "make_group",
+    "parse_arguments",
+    "read_launch",
+]
 
 _GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
+_SUFFIX = ".launch.py"
 _USAGE = """\
 Usage: python -m gp_active_sensing.ros.runner LAUNCH [NAME:=VALUE …] [--show-args]
 
-Starts the nodes of a launch and ends them together; Ctrl-C ends all.
+Starts the nodes of a launch file and ends them together; Ctrl-C ends all.
 
-Launches:
-{launches}
+Launch files:
 """
+
+
+class Process(SimpleNamespace):
+    """Stands for ``Node`` and ``ExecuteProcess``: their keywords are its attributes."""
+
+    def command(self) -> tuple[str, ...]:
+        """Return the command that starts it, without ``ros2`` for a node.
+
+        Raises:
+            MissingDependencyError: a program of another package that is not on the path.
+        """
+        if hasattr(self, "cmd"):
+            return tuple(self.cmd)
+        if self.package == "gp_active_sensing":
+            start = [sys.executable, "-m", f"gp_active_sensing.ros.{self.executable}_node"]
+        elif program := shutil.which(self.executable):
+            start = [program]
+        else:
+            msg = (
+                f"{self.executable} is not on the PATH: install the package {self.package} of "
+                "ROS 2 and source its setup file, or leave it out"
+            )
+            raise MissingDependencyError(msg)
+        ros = ["-r", f"__node:={self.name}"]
+        for topic, other in getattr(self, "remappings", ()):
+            ros += ["-r", f"{topic}:={other}"]
+        for given in self.parameters:
+            if isinstance(given, str):
+                ros += ["--params-file", given]
+            else:
+                # JSON is YAML: quoted text stays text, whatever it looks like.
+                for name, value in given.items():
+                    ros += ["-p", f"{name}:={json.dumps(value)}"]
+        return (*start, *getattr(self, "arguments", ()), "--ros-args", *ros)
+
+
+_STAND_INS: dict[str, dict[str, Any]] = {
+    "launch": {"LaunchContext": SimpleNamespace, "LaunchDescription": list},
+    "launch.actions": {
+        "DeclareLaunchArgument": SimpleNamespace,
+        "ExecuteProcess": Process,
+        "OpaqueFunction": SimpleNamespace,
+    },
+    "launch_ros": {},
+    "launch_ros.actions": {"Node": Process},
+    "launch_ros.parameter_descriptions": {"ParameterValue": lambda value, value_type: value},
+}
+
+
+@contextlib.contextmanager
+def _stand_ins() -> Iterator[None]:
+    """Make the stand-ins what ``import launch`` finds."""
+    before = {name: sys.modules.get(name) for name in _STAND_INS}
+    for name, members in _STAND_INS.items():
+        sys.modules[name] = module = ModuleType(name)
+        vars(module).update(members)
+    try:
+        yield
+    finally:
+        for name, module_before in before.items():
+            del sys.modules[name]
+            if module_before is not None:
+                sys.modules[name] = module_before
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch file.
+
+    Args:
+        name: of the file, without ``.launch.py``.
+        help: what it is for.
+        arguments: what may be given.
+        start: returns the processes, given a context with the texts of the arguments.
+    """
+
+    name: str
+    help: str
+    arguments: tuple[Argument, ...]
+    start: Callable[[Any], list[Process]]
+
+    def resolve(self, given: Mapping[str, str]) -> list[Process]:
+        """Decide what is started.
+
+        Args:
+            given: argument -> text; arguments that are missing take their defaults.
+
+        Raises:
+            ConfigError: with every argument that is unknown or has a wrong value; or with
+                everything in the parameter file that ROS cannot read.
+            ActiveSensingError: something that is needed is missing.
+        """
+        known = {argument.name: argument for argument in self.arguments}
+        problems = [
+            f"{name}: unknown argument.{suggest(name, known)} Known: {', '.join(known)}"
+            for name in given
+            if name not in known
+        ]
+        try:
+            parse(self.arguments, given)
+        except ConfigError as error:
+            problems.extend(error.problems)
+        if problems:
+            raise ConfigError(problems, source=f"launch {self.name}")
+        with _stand_ins():
+            return self.start(SimpleNamespace(launch_configurations=given))
+
+
+def launch_names() -> tuple[str, ...]:
+    """Return the names of the launch files."""
+    names = list_resources("launch")
+    return tuple(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+
+
+def read_launch(name: str) -> Launch:
+    """Return a launch file by its name.
+
+    Raises:
+        UnknownNameError: no such launch file; the message has the nearest match.
+    """
+    known = launch_names()
+    if name not in known:
+        msg = f"unknown launch {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
+        raise UnknownNameError(msg)
+    with _stand_ins():
+        found = runpy.run_path(str(find_resource("launch", f"{name}{_SUFFIX}")))
+    return Launch(name, found["__doc__"].rstrip("."), found["ARGUMENTS"], found["start"])
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -65,45 +215,49 @@ def parse_arguments(words: Sequence[str]) -> dict[str, str]:
 
 
 def make_group(
-    spec: LaunchSpec,
+    name: str,
     given: Mapping[str, str],
     *,
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str, str], None] | None = None,
-    **options: Any,
 ) -> ProcessGroup:
-    """Return the processes of a launch, not yet started.
+    """Return the processes of a launch file, not yet started.
 
     Args:
-        spec: the launch.
+        name: the launch file.
         given: its arguments as text.
         environment: variables to start from; None = this process's.
-        on_line: gets (node, line) of the nodes' output.
-        options: further ones of `ProcessGroup`.
+        on_line: gets (process, line) of the output.
 
     Raises:
-        ConfigError: unknown or wrong arguments.
-        ActiveSensingError: something the launch needs is missing.
+        ActiveSensingError: unknown or wrong arguments, or something that is needed is missing.
     """
-    runs = resolve(spec, given)
     programs = [
-        Program(run.spec.name, run.command(), run.spec.required, crashed if run.respawn else None)
-        for run in runs
+        Program(
+            run.name,
+            run.command(),
+            required=run.on_exit.required,
+            again=crashed if run.respawn else None,
+            when_asked=run.on_exit.when_asked,
+        )
+        for run in read_launch(name).resolve(given)
     ]
-    waits = {"grace": END_SECONDS, "patience": KILL_SECONDS, "rest": RESPAWN_SECONDS}
-    options = {**waits, **options}
-    base = os.environ if environment is None else environment
-    return ProcessGroup(programs, environment=child_environment(base), on_line=on_line, **options)
+    return ProcessGroup(
+        programs,
+        environment=child_environment(os.environ if environment is None else environment),
+        on_line=on_line,
+        grace=END_SECONDS,
+        patience=KILL_SECONDS,
+        rest=RESPAWN_SECONDS,
+    )
 
 
-def show_arguments(spec: LaunchSpec) -> str:
-    """Describe a launch and its arguments."""
-    lines = [f"{spec.name}: {spec.help}", "", "Arguments, as name:=value:"]
-    for argument in spec.arguments:
-        if argument.required:
-            default = "required"
-        else:
-            default = f"default: {argument.default}" if argument.default else "optional"
+def show_arguments(launch: Launch) -> str:
+    """Describe a launch file and its arguments."""
+    lines = [f"{launch.name}: {launch.help}", "", "Arguments, as name:=value:"]
+    for argument in launch.arguments:
+        default = f"default: {argument.default}" if argument.default else "optional"
+        default = "required" if argument.required else default
         lines.append(f"  {argument.name}: {argument.help} ({default})")
         if argument.choices:
             lines.append(f"      one of: {', '.join(argument.choices)}")
@@ -118,19 +272,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)
-    usage = _USAGE.format(
-        launches="\n".join(f"  {spec.name:12} {spec.help}" for spec in LAUNCHES.values())
-    )
     if not words or words[0] in {"-h", "--help"}:
-        sys.stdout.write(usage)
-        return 0 if words else 2
+        rows = (f"  {name:12} {read_launch(name).help}\n" for name in launch_names())
+        sys.stdout.write(_USAGE + "".join(rows))
+        return 0 if words else REFUSED
     try:
-        spec = launch_spec(words[0])
         if "--show-args" in words or "-s" in words:
-            sys.stdout.write(show_arguments(spec))
+            sys.stdout.write(show_arguments(read_launch(words[0])))
             return 0
-        given = parse_arguments(words[1:])
-        group = make_group(spec, given)
+        group = make_group(words[0], parse_arguments(words[1:]))
         require_ros()
     except ActiveSensingError as error:
         sys.stderr.write(f"{error}\n")

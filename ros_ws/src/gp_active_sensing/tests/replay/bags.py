@@ -14,7 +14,7 @@ from rosbags.interfaces import (
     QosReliability,
     QosTime,
 )
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
@@ -51,14 +51,27 @@ def write_bag(
     storage: str = "mcap",
     latched: tuple[str, ...] = (),
     extra_types: dict[str, Any] | None = None,
+    chunk: int = 0,
 ) -> Path:
-    """Write (topic, stamp in ns, message) to a new bag, in the order given."""
+    """Write (topic, stamp in ns, message) to a new bag, in the order given.
+
+    Args:
+        path: the folder.
+        messages: what it holds.
+        storage: mcap or sqlite3.
+        latched: topics whose publisher keeps messages for late subscribers.
+        extra_types: definitions of types that are not standard.
+        chunk: messages in a chunk of MCAP, which are packed with zstd; 0 = large ones, not packed.
+    """
     store = get_typestore(Stores.ROS2_JAZZY)
     if extra_types:
         store.register(extra_types)
-    with Writer(path, version=9, storage_plugin=STORAGES[storage]) as writer:
+    writer = Writer(path, version=9, storage_plugin=STORAGES[storage])
+    if chunk:
+        writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    with writer:
         connections: dict[str, Any] = {}
-        for topic, stamp_ns, content in messages:
+        for count, (topic, stamp_ns, content) in enumerate(messages, start=1):
             kind = content.__msgtype__
             if topic not in connections:
                 qos = [LATCHED] if topic in latched else []
@@ -66,4 +79,6 @@ def write_bag(
                     topic, kind, typestore=store, offered_qos_profiles=qos
                 )
             writer.write(connections[topic], stamp_ns, store.serialize_cdr(content, kind))
+            if chunk and count % chunk == 0:
+                writer.storage.close_chunk()  # type: ignore[union-attr]
     return path

@@ -19,8 +19,7 @@ from gp_active_sensing.errors import ActiveSensingError, ReplayError
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.replay.writing import BagWriter
-from tests.replay.bags import STORE, write_bag
+from tests.replay.bags import write_bag
 from tests.replay.missions import Recorder, odometry, temperature
 
 START = 1_700_000_000_000_000_000
@@ -50,22 +49,9 @@ def drive(count: int = 250) -> list[tuple[str, int, Any]]:
     return found
 
 
-def packed(path: Path) -> Path:
-    """Write the drive as our recorder does: small chunks, packed."""
-    with BagWriter(path, fields=lambda name: {}) as writer:
-        for topic, kind in (("/pose", "nav_msgs/msg/Odometry"),
-                            ("/reading", "sensor_msgs/msg/Temperature")):  # fmt: skip
-            writer.add(topic, kind)
-        for i, (topic, stamp, content) in enumerate(drive()):
-            writer.write(topic, stamp, bytes(STORE.serialize_cdr(content, content.__msgtype__)))
-            if i % 20 == 19:
-                writer.flush()
-    return path
-
-
 BAGS: dict[str, Callable[[Path], Path]] = {
     "mcap": lambda path: write_bag(path, drive()),
-    "packed": packed,
+    "packed": lambda path: write_bag(path, drive(), chunk=20),
     "sqlite3": lambda path: write_bag(path, drive(), storage="sqlite3"),
 }
 
@@ -165,7 +151,7 @@ def test_a_recorder_that_was_killed_leaves_what_it_had_flushed(tmp_path: Path, n
 
 
 def test_what_is_known_to_be_lost_is_counted(tmp_path: Path) -> None:
-    bag = packed(tmp_path / "bag")
+    bag = BAGS["packed"](tmp_path / "bag")
     file = storage_of(bag)
     data = bytearray(file.read_bytes())
     chunks = [match.end() for match in re.finditer(b"zstd", bytes(data))]

@@ -10,11 +10,26 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from gp_active_sensing.ros.launching import PACKAGE
+from gp_active_sensing.ros.runner import Process, read_launch
 from tests.waiting import LIMIT
 
-__all__ = ["REASON", "launched", "node_pids", "ros2", "runner"]
+__all__ = ["REASON", "launched", "node_pids", "parameters", "processes", "ros2", "runner"]
+
+
+PACKAGE = "gp_active_sensing"
+
+
+def processes(launch: str, **given: str) -> dict[str, Process]:
+    """Return by name the processes that a launch file starts, given arguments."""
+    return {process.name: process for process in read_launch(launch).resolve(given)}
+
+
+def parameters(process: Process) -> dict[str, Any]:
+    """Return the parameters of a node that are in no file."""
+    given = [part for part in process.parameters if isinstance(part, dict)]
+    return {name: value for part in given for name, value in part.items()}
 
 
 def _why_not() -> str:

@@ -21,6 +21,7 @@ from tests.page_tables import PAGE
 from tests.ros.conftest import wait_until
 from tests.ros.launched import REASON, launched, node_pids, ros2, runner
 from tests.ros.probe import write_scenario
+from tests.ros.ros2_bag import ros2_bag  # noqa: F401  a fixture
 from tests.waiting import LIMIT
 
 Command = Callable[..., list[str]]
@@ -41,6 +42,7 @@ def test_what_codes_mean() -> None:
         assert ended_in_order(code, asked=True)
         assert not ended_in_order(code, asked=False)
     assert not ended_in_order(-signal.SIGKILL, asked=True)
+    assert [ended_in_order(7, asked=asked, more=(7,)) for asked in (True, False)] == [True, False]
     assert (said(2), said(-9), said(-99)) == ("exit code 2", "signal SIGKILL", "signal 99")
 
 
@@ -90,7 +92,6 @@ def test_what_the_codes_of_several_nodes_make(
         ("active_sensing", ["--params-file", "{file}"], "line 3: map.obstacles: "),
         ("simulator", ["-p", "scenario:=nowhere"], "nowhere"),
         ("bag_player", ["-p", "bag:=nowhere"], "nowhere: not found"),
-        ("bag_recorder", ["-p", "bag:={folder}"], "cannot be made"),
     ],
 )
 def test_a_node_that_cannot_use_what_it_was_given(
@@ -134,6 +135,7 @@ def test_a_node_that_is_killed_makes_the_launch_fail(
 
 
 @pytest.mark.ros
+@pytest.mark.usefixtures("ros2_bag")
 @pytest.mark.parametrize("command", HERE)
 def test_a_launch_that_is_interrupted_ends_in_order(tmp_path: Path, command: Command) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", budget=6)
@@ -141,7 +143,7 @@ def test_a_launch_that_is_interrupted_ends_in_order(tmp_path: Path, command: Com
     words = (f"scenario:={scenario}", f"run_dir:={run}", f"record:={tmp_path / 'bag'}")
     with launched(log, *command("traffic_sim", *words)) as process:
         wait_until(lambda: "the mission begins" in log.read_text(), "the node at work")
-        wait_until((tmp_path / "bag").exists, "the recorder at work")
+        wait_until(lambda: "recording /" in log.read_text(), "the recorder at work")
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT) == 0, log.read_text()
     assert (run / "summary.json").exists(), log.read_text()
@@ -162,19 +164,27 @@ def test_a_configuration_that_is_refused(tmp_path: Path, command: Command) -> No
 
 
 @pytest.mark.ros
+@pytest.mark.usefixtures("ros2_bag")
 @pytest.mark.parametrize("command", HERE)
-def test_a_mission_is_recorded_with_the_shipped_file_of_a_probe(
-    tmp_path: Path, command: Command
-) -> None:
-    """Its keys under /** are those of active_sensing, not of the recorder."""
+def test_a_recording_that_was_interrupted_is_whole(tmp_path: Path, command: Command) -> None:
     log, bag, run = tmp_path / "log", tmp_path / "bag", tmp_path / "run"
     words = ("map:=town", f"record:={bag}", f"run_dir:={run}")
     with launched(log, *command("probe", *words)) as process:
         wait_until(lambda: "recording /" in log.read_text(), "the recorder at work")
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT) == 0, log.read_text()
-    assert "unknown parameter" not in log.read_text()
     assert (bag / "metadata.yaml").exists()
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("command", HERE)
+def test_where_nothing_can_be_recorded_nothing_starts(tmp_path: Path, command: Command) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "bag").mkdir()
+    with launched(log, *command("probe", "map:=town", f"record:={tmp_path / 'bag'}")) as process:
+        assert process.wait(LIMIT) == (FAILED if command is ros2 else REFUSED), log.read_text()
+    assert re.search("record: (needs the command `ros2 bag`|.* exists)", log.read_text())
+    assert "process started with pid" not in log.read_text()
 
 
 @pytest.mark.ros

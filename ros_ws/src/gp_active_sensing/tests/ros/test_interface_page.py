@@ -17,7 +17,6 @@ from rclpy.qos import QoSProfile
 from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
 from gp_active_sensing.ros.bag_player_node import BagPlayer
-from gp_active_sensing.ros.bag_recorder_node import BagRecorder
 from gp_active_sensing.ros.descriptors import READ_ONLY
 from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode
@@ -232,27 +231,6 @@ def test_bag_player(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found == {name: row for name, row in written(text, "out").items() if name == "/clock"}
     assert made(node.subscriptions) == written(text, "in")
     assert parameters_of(node) == parameters_in(text)
-
-
-def test_bag_recorder(ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-    given = ["--ros-args", "-p", f"bag:={tmp_path / 'bag'}", "-p", "topics:=[note]"]
-    node = ros.add(BagRecorder(cli_args=given))
-    text = section("## bag_recorder")
-    assert made(node.publishers) == written(text, "out")
-    assert made(node.subscriptions) == {}
-    assert parameters_of(node) == parameters_in(text)
-    heard: dict[str, str] = {}
-
-    def listen(message: DiagnosticArray) -> None:
-        for status in message.status:
-            heard.update({item.key: item.value for item in status.values})
-
-    ros.node().create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
-    wait_until(lambda: heard, "how the recorder is")
-    (row,) = (row for row in rows(text) if row[0] == "`bag_recorder: recording`")
-    told = {name for name in names_in(row[2]) if not name.endswith("…")}
-    assert set(heard) == told - {"queue_full", "not_written"}
 
 
 def test_the_class_s_own_words_agree() -> None:

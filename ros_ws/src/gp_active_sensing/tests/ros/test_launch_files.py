@@ -1,12 +1,15 @@
-"""Every launch file, executed against a stand-in: all it names must exist."""
+"""Every launch file, read as the runner reads it: all it names must exist."""
 
 from __future__ import annotations
 
-import ast
+import dataclasses
 import importlib
 import re
+import runpy
 import signal
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,24 +19,45 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.planning import policies
+from gp_active_sensing.ros import runner
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
-from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
-from gp_active_sensing.ros.launching import (
-    END_SECONDS,
-    KILL_SECONDS,
-    PACKAGE,
-    RESPAWN_SECONDS,
-    resolve,
-)
-from gp_active_sensing.ros.owners import NODES
+from gp_active_sensing.ros.launching import ARGUMENTS, END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
+from gp_active_sensing.ros.node_configs import NODES
+from gp_active_sensing.ros.runner import Launch, Process, launch_names, read_launch
 from gp_active_sensing.util.resources import find_resource, list_resources
-from tests.ros import fake_launch
+from tests.ros.launched import PACKAGE, parameters, processes
+from tests.ros.ros2_bag import ros2_bag  # noqa: F401  a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
-LAUNCH_FILES = sorted((ROOT / "launch").glob("*.launch.py"))
 NEEDED = {"replay": {"bag": "some_bag"}}
 OF_ALL_NODES = {"use_sim_time"}
+OF_BOTH = {
+    *("name", "output", "additional_env", "sigterm_timeout", "sigkill_timeout"),
+    *("respawn", "respawn_delay", "on_exit"),
+}
+OF_NODES = {"package", "executable", "parameters", "remappings", "arguments"}
+"""Keywords of ``Node`` and ``ExecuteProcess`` that are known to exist."""
+PARAMETER_FILES = [n for n in list_resources("config") if n.endswith(".yaml")]
+
+
+@dataclasses.dataclass
+class Shutdown:
+    reason: str = ""
+
+
+@pytest.fixture(autouse=True)
+def shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand for the one action of ``launch`` that follows the end of a process."""
+    for name in ("launch", "launch.actions"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    vars(sys.modules["launch.actions"])["Shutdown"] = Shutdown
+
+
+def ended(process: Process, code: int, *, asked: bool = False) -> list[Any]:
+    """Return what follows when a process ends with an exit code, minus n after signal n."""
+    context = SimpleNamespace(is_shutdown=asked)
+    return process.on_exit(SimpleNamespace(returncode=code), context) or []
 
 
 def parameters_of(executable: str) -> set[str]:
@@ -62,181 +86,174 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(params=LAUNCH_FILES, ids=lambda path: path.name)
-def launch_file(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
-    fake_launch.install(monkeypatch)
-    assert isinstance(request.param, Path)
-    return request.param
+@pytest.fixture(params=launch_names())
+def launch(request: pytest.FixtureRequest) -> Launch:
+    return read_launch(request.param)
 
 
-def name_of(launch_file: Path) -> str:
-    return launch_file.name.removesuffix(".launch.py")
+def started(launch: Launch, **given: str) -> list[Process]:
+    return launch.resolve({**NEEDED.get(launch.name, {}), **given})
 
 
-def with_everything(description: fake_launch.LaunchDescription) -> dict[str, str]:
+def with_everything(launch: Launch, folder: Path) -> dict[str, str]:
     """Give every argument a value, so that every parameter and topic is named."""
     given: dict[str, str] = {}
-    for name, argument in fake_launch.declared(description).items():
-        if argument.default_value:
-            given[name] = argument.default_value
-        elif argument.choices:
-            given[name] = next(choice for choice in argument.choices if choice)
-        else:
-            given[name] = "1"
-    return {**given, "rviz": "true"}
+    for argument in launch.arguments:
+        first = argument.choices[0] if argument.choices else "1"
+        given[argument.name] = argument.default or first
+    own = {"rviz": "true", "record": str(folder / "bag")}
+    return given | {name: value for name, value in own.items() if name in given}
 
 
-def test_there_is_one_file_for_each_launch() -> None:
-    assert {name_of(path) for path in LAUNCH_FILES} == set(LAUNCHES)
-    assert {"probe", "traffic_sim", "replay"} <= set(LAUNCHES)
+def test_there_are_three_launch_files_without_a_trace_of_the_stand_ins() -> None:
+    assert set(launch_names()) == {"probe", "traffic_sim", "replay"}
+    before = {name: sys.modules.get(name) for name in runner._STAND_INS}
+    assert processes("probe")
+    assert {name: sys.modules.get(name) for name in runner._STAND_INS} == before
 
 
-def test_launch_files_are_thin(launch_file: Path) -> None:
-    text = launch_file.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 30
-    imported = {n.module for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ImportFrom)}
-    assert imported <= {
-        "launch",
-        "gp_active_sensing.ros.launch_description",
-        "gp_active_sensing.ros.launches",
-    }
-
-
-def test_every_executable_parameter_and_file_exists(launch_file: Path) -> None:
-    description = fake_launch.describe(launch_file)
-    nodes = fake_launch.run(description, **with_everything(description))
+@pytest.mark.usefixtures("ros2_bag")
+def test_every_executable_parameter_and_file_exists(launch: Launch, tmp_path: Path) -> None:
     scripts = entry_points()
-    assert nodes
-    for node in nodes:
-        assert node.output == "screen"
-        assert node.name
-        for argument in node.arguments:
-            assert argument.startswith("-") or Path(argument).is_file()
-        if node.package != PACKAGE:
-            assert (node.package, node.executable) == ("rviz2", "rviz2")
-            assert not node.ended(0)
-            assert set(node.parameters) <= OF_ALL_NODES
+    for process in launch.resolve(with_everything(launch, tmp_path)):
+        if process.name == "recorder":
+            assert set(vars(process)) == {*OF_BOTH, "cmd"}
             continue
-        assert node.executable in scripts
-        module, function = scripts[node.executable].split(":")
+        assert OF_BOTH <= set(vars(process)) <= OF_BOTH | OF_NODES
+        assert process.output == "screen"
+        for argument in getattr(process, "arguments", ()):
+            assert argument.startswith("-") or Path(argument).is_file()
+        if process.package != PACKAGE:
+            assert (process.package, process.executable) == ("rviz2", "rviz2")
+            assert not ended(process, 0)
+            assert set(parameters(process)) <= OF_ALL_NODES
+            continue
+        assert process.executable in scripts
+        module, function = scripts[process.executable].split(":")
         assert callable(getattr(importlib.import_module(module), function))
-        assert set(node.parameters) - OF_ALL_NODES <= parameters_of(node.executable)
-        assert node.parameter_files
-        assert all(Path(file).is_file() for file in node.parameter_files)
-        ends_all = any(isinstance(action, fake_launch.Shutdown) for action in node.ended(0))
-        assert ends_all is (node.executable != "bag_recorder")
-        profile = node.additional_env.get("FASTRTPS_DEFAULT_PROFILES_FILE")
+        assert set(parameters(process)) - OF_ALL_NODES <= parameters_of(process.executable)
+        (file,) = (part for part in process.parameters if isinstance(part, str))
+        assert Path(file).is_file()
+        assert isinstance(ended(process, 0)[0], Shutdown)
+        profile = process.additional_env.get("FASTRTPS_DEFAULT_PROFILES_FILE")
         assert profile is None or Path(profile).is_file()
 
 
-def test_arguments_are_declared_as_the_runner_knows_them(launch_file: Path) -> None:
-    spec = launch_spec(name_of(launch_file))
-    arguments = fake_launch.declared(fake_launch.describe(launch_file))
-    assert list(arguments) == [argument.name for argument in spec.arguments]
-    for argument in spec.arguments:
-        found = arguments[argument.name]
-        assert found.default_value == (None if argument.required else argument.default)
-        assert set(found.choices or ()) - {""} == set(argument.choices)
+def test_every_argument_of_a_launch_is_used(launch: Launch, tmp_path: Path) -> None:
+    """One that is not would be listed and do nothing."""
+    text = find_resource("launch", f"{launch.name}.launch.py").read_text("utf-8")
+    inside = {"params_file", "record", "rviz", *runner_constants()}
+    for argument in launch.arguments:
+        assert argument.name in inside or text.count(f'"{argument.name}"') >= 2, argument.name
 
 
-def test_policies_to_choose_from_are_those_of_the_registry(launch_file: Path) -> None:
-    policy = fake_launch.declared(fake_launch.describe(launch_file))["policy"]
-    assert set(policy.choices or ()) - {""} == set(policies.names())
+def runner_constants() -> set[str]:
+    """Return the arguments that launch files use by the names of several."""
+    from gp_active_sensing.ros import launching
+
+    return {*launching.SENSOR, *launching.VIEWS}
 
 
-def test_the_launch_and_the_runner_start_the_same(launch_file: Path) -> None:
-    description = fake_launch.describe(launch_file)
-    given = with_everything(description)
-    nodes = fake_launch.run(description, **given)
-    runs = resolve(launch_spec(name_of(launch_file)), given)
-    assert [node.name for node in nodes] == [run.spec.name for run in runs]
-    for node, run in zip(nodes, runs, strict=True):
-        assert node.parameters == run.parameters
-        assert node.remappings == run.remappings
+def test_ros2_launch_declares_the_arguments_that_the_runner_knows(launch: Launch) -> None:
+    path = find_resource("launch", f"{launch.name}.launch.py")
+    with runner._stand_ins():
+        description = runpy.run_path(str(path))["generate_launch_description"]()
+    *declared, start = description
+    assert callable(start.function)
+    assert [found.name for found in declared] == [argument.name for argument in launch.arguments]
+    for found, argument in zip(declared, launch.arguments, strict=True):
+        assert found.description == argument.help == ARGUMENTS[argument.name].help
+        assert hasattr(found, "default_value") is not argument.required
+        if not argument.required:
+            assert found.default_value == argument.default
+            # As in launch: a default outside of the choices is an error.
+            assert found.default_value in getattr(found, "choices", [argument.default])
+        assert set(getattr(found, "choices", ())) - {""} == set(argument.choices)
 
 
-def test_a_node_that_crashes_is_started_again_where_that_is_wanted(launch_file: Path) -> None:
-    description = fake_launch.describe(launch_file)
-    if "respawn" not in fake_launch.declared(description):
-        assert name_of(launch_file) == "replay"
+def test_policies_to_choose_from_are_those_of_the_registry(launch: Launch) -> None:
+    (policy,) = (argument for argument in launch.arguments if argument.name == "policy")
+    assert set(policy.choices) == set(policies.names())
+
+
+def test_a_node_that_crashes_is_started_again_where_that_is_wanted(launch: Launch) -> None:
+    if launch.name == "replay":
+        assert "respawn" not in {argument.name for argument in launch.arguments}
         return
     for word, again in (("true", True), ("false", False)):
-        nodes = {node.name: node for node in fake_launch.run(description, respawn=word)}
+        nodes = {node.name: node for node in started(launch, respawn=word)}
         node = nodes["active_sensing"]
         assert {n.name for n in nodes.values() if n.respawn} == ({node.name} if again else set())
         assert node.respawn_delay == RESPAWN_SECONDS
         if again:
-            assert not node.ended(-9), "killed"
-            assert not node.ended(FAILED), "a defect"
-        assert node.ended(0), "it was asked to end"
+            assert not ended(node, -9), "killed"
+            assert not ended(node, FAILED), "a defect"
+        assert ended(node, 0), "it was asked to end"
         with pytest.raises(RunError, match="ended with exit code 2"):
-            node.ended(REFUSED)  # and would again
+            ended(node, REFUSED)  # and would again
         with pytest.raises(RunError, match="ended with signal SIGKILL"):
-            node.ended(-9, asked=True)
+            ended(node, -9, asked=True)
 
 
-def test_a_node_that_failed_makes_the_launch_fail(launch_file: Path) -> None:
+def test_a_node_that_failed_makes_the_launch_fail(launch: Launch) -> None:
     """An exception is what makes ``ros2 launch`` end with 1."""
-    given = NEEDED.get(name_of(launch_file), {})
-    names = [n.name for n in fake_launch.run(fake_launch.describe(launch_file), **given)]
     for code, words in ((-9, "signal SIGKILL"), (1, "exit code 1"), (2, "exit code 2")):
-        for number, name in enumerate(names):
-            node = fake_launch.run(fake_launch.describe(launch_file), **given)[number]
+        for number, name in enumerate(node.name for node in started(launch)):
+            node = started(launch)[number]
             with pytest.raises(RunError, match=f"{name} ended with {words}"):
-                node.ended(code)
-            assert node.ended(0, asked=True), "it is said once"
+                ended(node, code)
+            assert ended(node, 0, asked=True), "it is said once"
     for code in (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT):
-        assert fake_launch.run(fake_launch.describe(launch_file), **given)[0].ended(
-            code, asked=True
-        ), "as it was asked to, before it listens to signals or after"
+        assert ended(started(launch)[0], code, asked=True), "as asked, before it hears or after"
     with pytest.raises(RunError):
-        fake_launch.run(fake_launch.describe(launch_file), **given)[0].ended(-signal.SIGINT)
+        ended(started(launch)[0], -signal.SIGINT)
 
 
-def test_what_is_not_required_fails_with_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_launch.install(monkeypatch)
-    description = fake_launch.describe(ROOT / "launch" / "probe.launch.py")
-    sensing, recorder = fake_launch.run(description, record="a_bag")
-    assert not recorder.ended(REFUSED), "the mission goes on"
-    with pytest.raises(RunError, match="bag_recorder ended with exit code 2"):
-        sensing.ended(0)
-    assert sensing.timeouts == (END_SECONDS, KILL_SECONDS)
+@pytest.mark.usefixtures("ros2_bag")
+def test_what_is_not_required_fails_with_the_launch(tmp_path: Path) -> None:
+    recorder, sensing = processes("probe", record=str(tmp_path / "bag")).values()
+    assert not ended(recorder, FAILED), "the mission goes on"
+    with pytest.raises(RunError, match="recorder ended with exit code 1"):
+        ended(sensing, 0)
+    assert (sensing.sigterm_timeout, sensing.sigkill_timeout) == (
+        f"{END_SECONDS:g}",
+        f"{KILL_SECONDS:g}",
+    )
+    recorder, sensing = processes("probe", record=str(tmp_path / "bag")).values()
+    assert not ended(recorder, signal.SIGINT, asked=True), "as `ros2` ends"
+    assert ended(sensing, 0, asked=True)
 
 
 def test_a_parameter_file_that_ros_cannot_read_starts_nothing(
-    launch_file: Path, tmp_path: Path
+    launch: Launch, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("/**:\n  ros__parameters:\n    map: {obstacles: [[0, 0], [5, 5]]}\n")
-    description = fake_launch.describe(launch_file)
-    given = NEEDED.get(name_of(launch_file), {})
     with pytest.raises(ConfigError) as error:
-        fake_launch.run(description, **given, params_file=str(path))
+        started(launch, params_file=str(path))
     assert f"{path}: line 3: map.obstacles: " in str(error.value)
     assert 'obstacles: "[[0, 0], [5, 5]]"' in str(error.value)
 
 
-def test_a_launch_with_defaults_sets_nothing_that_was_not_asked_for(launch_file: Path) -> None:
-    name = name_of(launch_file)
-    nodes = fake_launch.run(fake_launch.describe(launch_file), **NEEDED.get(name, {}))
-    assert "rviz2" not in {node.name for node in nodes}
-    sensing = next(node for node in nodes if node.name == "active_sensing")
-    assert "policy.name" not in sensing.parameters
-    assert "budget.readings" not in sensing.parameters
-    assert sensing.parameters["use_sim_time"] is (name != "probe")
+def test_a_launch_with_defaults_sets_nothing_that_was_not_asked_for(launch: Launch) -> None:
+    nodes = {node.name: node for node in started(launch)}
+    assert not {"rviz2", "recorder"} & set(nodes)
+    sensing = parameters(nodes["active_sensing"])
+    assert "policy.name" not in sensing
+    assert "budget.readings" not in sensing
+    assert sensing["use_sim_time"] is (launch.name != "probe")
 
 
-@pytest.mark.parametrize("name", [n for n in list_resources("config") if n.endswith(".yaml")])
+@pytest.mark.parametrize("name", PARAMETER_FILES)
 def test_every_key_of_a_parameter_file_is_a_parameter_with_its_unit(name: str) -> None:
     path = find_resource("config", name)
     text = path.read_text(encoding="utf-8")
     nodes = yaml.safe_load(text)
     users = {
-        node.name
-        for spec in LAUNCHES.values()
-        for node in spec.nodes
-        for argument in spec.arguments
-        if argument.name == "params_file" and argument.default == name and node.package == PACKAGE
+        process.name
+        for launch in map(read_launch, launch_names())
+        for process in started(launch)
+        if launch.arguments[-1].default == name
     }
     assert users
     for key, content in nodes.items():
@@ -265,7 +282,7 @@ def test_the_discovery_profile_is_xml_with_what_makes_discovery_quick() -> None:
     assert count == "50"
 
 
-@pytest.mark.parametrize("name", [n for n in list_resources("config") if n.endswith(".yaml")])
+@pytest.mark.parametrize("name", PARAMETER_FILES)
 def test_rcl_itself_reads_every_parameter_file(name: str) -> None:
     """Its YAML is older than Python's: a bare y is a truth value, and lists have one type."""
     path = find_resource("config", name)

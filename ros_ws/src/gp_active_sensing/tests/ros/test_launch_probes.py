@@ -5,31 +5,32 @@ from __future__ import annotations
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.ros.launches import launch_spec
-from gp_active_sensing.ros.launching import NodeRun, resolve
+from gp_active_sensing.ros.runner import Process
+from tests.ros.launched import parameters
+from tests.ros.launched import processes as nodes
 
 
-def nodes(launch: str, **given: str) -> dict[str, NodeRun]:
-    return {run.spec.name: run for run in resolve(launch_spec(launch), given)}
+def remappings(process: Process) -> dict[str, str]:
+    return dict(process.remappings)
 
 
 def test_a_number_names_the_probes_of_both_nodes() -> None:
     runs = nodes("traffic_sim", probes="2")
     for name in ("simulator", "active_sensing"):
-        assert runs[name].parameters["probes"] == ["probe_1", "probe_2"]
+        assert parameters(runs[name])["probes"] == ["probe_1", "probe_2"]
     assert 'probes:=["probe_1", "probe_2"]' in runs["simulator"].command()
 
 
 def test_without_it_there_is_one_without_a_namespace() -> None:
     for launch in ("traffic_sim", "probe"):
-        assert all("probes" not in run.parameters for run in nodes(launch).values())
+        assert all("probes" not in parameters(run) for run in nodes(launch).values())
 
 
 def test_topics_are_remapped_inside_each_namespace() -> None:
     given = {"pose_topic": "odom", "waypoint_topic": "goal_pose"}
-    alone = nodes("probe", **given)["active_sensing"].remappings
+    alone = remappings(nodes("probe", **given)["active_sensing"])
     assert alone["pose"] == "odom"
-    found = nodes("probe", probes="a,b", **given)["active_sensing"].remappings
+    found = remappings(nodes("probe", probes="a,b", **given)["active_sensing"])
     assert found == {
         "a/pose": "a/odom",
         "a/next_waypoint": "a/goal_pose",
@@ -50,13 +51,13 @@ VIEWS = {
 @pytest.mark.parametrize("launch", ["probe", "traffic_sim", "replay"])
 def test_what_is_looked_at_may_have_another_name(launch: str) -> None:
     needed = {"bag": "some"} if launch == "replay" else {}
-    plain = nodes(launch, **needed)["active_sensing"].remappings
+    plain = remappings(nodes(launch, **needed)["active_sensing"])
     assert not set(VIEWS.values()) & set(plain), "private unless asked for"
     given = {argument: f"/show/{topic[2:]}" for argument, topic in VIEWS.items()}
     found = nodes(launch, rviz="true", **needed, **given)
-    seen = {topic: found["active_sensing"].remappings[topic] for topic in VIEWS.values()}
+    seen = {topic: remappings(found["active_sensing"])[topic] for topic in VIEWS.values()}
     assert seen == {topic: f"/show/{topic[2:]}" for topic in VIEWS.values()}
-    shown = {topic: found["rviz2"].remappings[f"active_sensing/{topic[2:]}"] for topic in seen}
+    shown = {topic: remappings(found["rviz2"])[f"active_sensing/{topic[2:]}"] for topic in seen}
     shown.pop("~/length_scale_belief")
     assert shown.items() <= seen.items(), "RViz looks where the node publishes"
 
@@ -64,21 +65,20 @@ def test_what_is_looked_at_may_have_another_name(launch: str) -> None:
 def test_plans_of_several_probes_are_below_the_node_or_in_each_namespace() -> None:
     for other, first in (("~/way", "~/a/way"), ("way", "a/way")):
         found = nodes("probe", probes="a,b", plan_topic=other, map_topic="/shown")
-        remappings = found["active_sensing"].remappings
-        assert remappings == {
+        assert remappings(found["active_sensing"]) == {
             "~/a/plan": first,
             "~/b/plan": first.replace("a/", "b/"),
             "~/map": "/shown",
         }
     alone = nodes("probe", plan_topic="~/way", rviz="true")
-    assert alone["active_sensing"].remappings == {"~/plan": "~/way"}
-    assert alone["rviz2"].remappings == {"active_sensing/plan": "active_sensing/way"}
+    assert remappings(alone["active_sensing"]) == {"~/plan": "~/way"}
+    assert remappings(alone["rviz2"]) == {"active_sensing/plan": "active_sensing/way"}
 
 
 def test_there_is_one_expert_for_all() -> None:
     for probes in ("", "a,b"):
         given = {"query_topic": "/stations/query", "answer_topic": "expert/answer"}
-        found = nodes("probe", probes=probes, **given)["active_sensing"].remappings
+        found = remappings(nodes("probe", probes=probes, **given)["active_sensing"])
         assert found["expert/query"] == "/stations/query"
         assert "expert/answer" not in found
 
@@ -87,7 +87,7 @@ def test_one_topic_for_several_probes_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"/odom: several probes cannot share a topic; .*a/odom"):
         nodes("probe", probes="a,b", pose_topic="/odom")
     one = nodes("probe", probes="a", pose_topic="/odom")["active_sensing"]
-    assert one.remappings["a/pose"] == "/odom"
+    assert remappings(one)["a/pose"] == "/odom"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.launches import launch_spec
-from gp_active_sensing.ros.launching import resolve
 from tests.ros.conftest import Ros, wait_active, wait_until
+from tests.ros.launched import processes
 from tests.ros.probe import GRID, Probe, sensing
 
 pytestmark = pytest.mark.ros
@@ -54,9 +53,8 @@ def test_the_names_that_a_launch_gives_are_those_of_the_topics(ros: Ros) -> None
     for probes, plan in (("", "/show/plan"), ("a,b", "/b/way")):
         if probes:
             given["plan_topic"] = "way"
-        runs = resolve(launch_spec("probe"), {**given, "probes": probes})
-        (run,) = (run for run in runs if run.spec.name == "active_sensing")
-        words = [w for names in run.remappings.items() for w in ("-r", "{}:={}".format(*names))]
+        run = processes("probe", **given, probes=probes)["active_sensing"]
+        words = [w for names in run.remappings for w in ("-r", "{}:={}".format(*names))]
         more = ("-p", f"probes:=[{probes}]") if probes else ()
         grid = [word for text in GRID for word in ("-p", text)]
         node = ros.add(ActiveSensingNode(cli_args=["--ros-args", *grid, *more, *words]))

@@ -242,21 +242,6 @@ def assert_words(where: str, text: str) -> None:
     assert not NOT_WORDS.search(plain), f"{where}: {text!r}"
 
 
-def test_the_recorder_speaks_in_words_too(
-    ros: Ros, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
-    from gp_active_sensing.ros.bag_recorder_node import BagRecorder
-
-    heard: list[Any] = []
-    ros.node().create_subscription(DiagnosticArray, "/diagnostics", heard.append, 10)
-    ros.add(BagRecorder(cli_args=["--ros-args", "-p", f"bag:={tmp_path / 'bag'}"]))
-    wait_until(lambda: heard, "how the recorder is")
-    for status in heard[0].status:
-        for item in status.values:
-            assert_words(item.key, item.value)
-
-
 def test_a_mission_of_which_not_all_could_be_written_is_not_called_kept(
     ros: Ros,
     capfd: pytest.CaptureFixture[str],

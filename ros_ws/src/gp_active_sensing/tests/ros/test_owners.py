@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.owners import NODES, owner_of
+from gp_active_sensing.ros.node_configs import NODES, owner_of
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.ros.conftest import Ros
@@ -86,7 +86,7 @@ def test_no_node_dies_of_a_shipped_file(
 @pytest.mark.parametrize(
     ("name", "key", "said"),
     [
-        ("bag_recorder", "compres", "compres: unknown parameter. Did you mean 'compress'?"),
+        ("bag_player", "salvag", "salvag: unknown parameter. Did you mean 'salvage'?"),
         ("active_sensing", "plan_ahed", "Did you mean 'plan_ahead'?"),
         ("active_sensing", "budget.reedings", "Did you mean 'budget.readings'?"),
         ("simulator", "reading.feild", "Did you mean 'reading.field'?"),
@@ -101,7 +101,7 @@ def test_a_key_that_is_nearly_one_of_ours_is_refused(
 @pytest.mark.parametrize(
     ("name", "key", "said"),
     [
-        ("bag_recorder", "map.features", "map.features: belongs to the node active_sensing, not"),
+        ("bag_player", "map.features", "map.features: belongs to the node active_sensing, not"),
         ("active_sensing", "speed_factor", "speed_factor: belongs to the node simulator, not"),
         ("simulator", "wheel_radius", "wheel_radius: unknown parameter."),
         ("bag_player", "loop", "loop: unknown parameter."),
@@ -131,11 +131,11 @@ def test_what_is_given_for_one_node_and_unknown_is_said(
 
 
 def test_whose_a_parameter_is() -> None:
-    recorder = NODES["bag_recorder"]
-    assert owner_of("map.features", besides=recorder) == "active_sensing"
-    assert owner_of("policy.anything", besides=recorder) == "active_sensing"
-    assert owner_of("speed_factor", besides=recorder) == "simulator"
-    assert owner_of("compress", besides=recorder) == ""
+    player = NODES["bag_player"]
+    assert owner_of("map.features", besides=player) == "active_sensing"
+    assert owner_of("policy.anything", besides=player) == "active_sensing"
+    assert owner_of("speed_factor", besides=player) == "simulator"
+    assert owner_of("salvage", besides=player) == ""
     assert owner_of("policy.anything", besides=NODES["active_sensing"]) == ""
     for name in NODES:
         for key in keys_of(name):

@@ -1,7 +1,6 @@
 """The launch files under the real ``ros2 launch``, where it is installed.
 
-An installation by pip has none: there the stand-in (`test_launch_files`) and our own runner
-(`test_runner_command`) take its place.
+An installation by pip has none: there our own runner reads them (`test_launch_files`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.ros.launches import LAUNCHES
+from gp_active_sensing.ros.runner import launch_names, read_launch
 from tests.ros.conftest import wait_until
 from tests.ros.launched import REASON, launched, node_pids, ros2
 from tests.ros.probe import write_scenario
@@ -28,7 +27,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", LAUNCHES)
+@pytest.mark.parametrize("name", launch_names())
 def test_show_args_describes_every_argument(name: str) -> None:
     shown = subprocess.run(
         ros2(name, "--show-args"),
@@ -38,7 +37,7 @@ def test_show_args_describes_every_argument(name: str) -> None:
         check=True,
     ).stdout
     words = " ".join(shown.split())
-    for argument in LAUNCHES[name].arguments:
+    for argument in read_launch(name).arguments:
         assert f"'{argument.name}':" in shown
         assert " ".join(argument.help.split()) in words
 

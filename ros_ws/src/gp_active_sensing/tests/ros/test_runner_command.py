@@ -14,17 +14,22 @@ from gp_active_sensing.errors import (
     ResourceError,
     UnknownNameError,
 )
-from gp_active_sensing.ros.launches import LAUNCHES, launch_spec
-from gp_active_sensing.ros.launching import Argument, LaunchSpec, NodeSpec, Use, resolve
-from gp_active_sensing.ros.runner import child_environment, main, make_group, parse_arguments
+from gp_active_sensing.ros.runner import (
+    child_environment,
+    launch_names,
+    main,
+    make_group,
+    parse_arguments,
+    read_launch,
+)
 from gp_active_sensing.util.resources import find_resource
+from tests.ros.launched import parameters, processes
 
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 
 
 def command_of(launch: str, node: str, **given: str) -> list[str]:
-    runs = resolve(launch_spec(launch), given)
-    return list(next(run for run in runs if run.spec.name == node).command())
+    return list(processes(launch, **given)[node].command())
 
 
 def options(command: list[str], flag: str) -> dict[str, str]:
@@ -80,10 +85,7 @@ def test_replay_waits_for_the_subscriber_of_its_topics() -> None:
 
 def test_all_wrong_arguments_are_said_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        resolve(
-            launch_spec("traffic_sim"),
-            {"polcy": "bal", "policy": "ball", "budget": "many", "rviz": "perhaps"},
-        )
+        processes("traffic_sim", polcy="bal", policy="ball", budget="many", rviz="perhaps")
     text = str(caught.value)
     assert "launch traffic_sim: 4 problems" in text
     assert "polcy: unknown argument. Did you mean 'policy'?" in text
@@ -95,14 +97,14 @@ def test_all_wrong_arguments_are_said_at_once() -> None:
 
 def test_a_required_argument_and_an_unknown_launch_are_explained() -> None:
     with pytest.raises(ConfigError, match="bag: is required"):
-        resolve(launch_spec("replay"), {})
+        processes("replay")
     with pytest.raises(UnknownNameError, match=r"'prob'\. Did you mean 'probe'\?"):
-        launch_spec("prob")
+        read_launch("prob")
 
 
 def test_a_parameter_file_that_is_not_there() -> None:
     with pytest.raises(ResourceError, match=r"no file 'mine\.yaml'"):
-        resolve(launch_spec("probe"), {"params_file": "mine.yaml"})
+        processes("probe", params_file="mine.yaml")
 
 
 def test_a_parameter_file_of_the_user_s_own(
@@ -117,7 +119,7 @@ def test_a_parameter_file_of_the_user_s_own(
 def test_a_viewer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingDependencyError, match="rviz2 is not on the PATH"):
-        make_group(launch_spec("probe"), {"rviz": "true"})
+        make_group("probe", {"rviz": "true"})
 
 
 def test_a_viewer_is_started_with_our_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +159,11 @@ def test_the_discovery_profile_is_set_unless_the_user_has_one() -> None:
     assert "FASTRTPS_DEFAULT_PROFILES_FILE" not in other
 
 
-@pytest.mark.parametrize("name", sorted(LAUNCHES))
+@pytest.mark.parametrize("name", launch_names())
 def test_show_args_lists_every_argument(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--show-args"]) == 0
     text = capsys.readouterr().out
-    for argument in launch_spec(name).arguments:
+    for argument in read_launch(name).arguments:
         assert f"  {argument.name}: {argument.help}" in text
     assert ".py" not in text, "of what ships, only what can be given"
 
@@ -178,18 +180,8 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_empty_argument_leaves_the_matter_to_the_file() -> None:
-    spec = LaunchSpec(
-        "x",
-        "x",
-        (Argument("a", "a", "1", int), Argument("b", "b")),
-        (
-            NodeSpec(
-                "n", "n", parameters={"p": Use("a"), "q": Use("b")}, remappings={"t": Use("b")}
-            ),
-        ),
-    )
-    (run,) = resolve(spec, {"a": ""})
-    assert run.parameters == {}
-    assert run.remappings == {}
-    (run,) = resolve(spec, {})
-    assert run.parameters == {"p": 1}
+    given = processes("traffic_sim")
+    assert parameters(given["simulator"])["scenario"] == "town"
+    empty = processes("traffic_sim", scenario="", exit_at_end="", map_topic="")["active_sensing"]
+    assert parameters(empty) == {"use_sim_time": True}
+    assert empty.remappings == []

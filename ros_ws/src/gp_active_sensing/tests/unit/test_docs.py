@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from gp_active_sensing.commands import main as cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import policies
-from gp_active_sensing.ros.launches import LAUNCHES
+from gp_active_sensing.ros.runner import launch_names
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import MapConfig, build_topology
 from tests import page_tables
@@ -191,7 +191,7 @@ def test_the_grid_of_the_shipped_parameters_is_one() -> None:
 
 def test_generated_parts_are_current() -> None:
     text = page_tables.PAGE.read_text("utf-8")
-    assert {f"launch {name}" for name in LAUNCHES} <= set(page_tables.parts(text))
+    assert {f"launch {name}" for name in launch_names()} <= set(page_tables.parts(text))
     assert {f"parameters {name}" for name in page_tables.NODES} <= set(page_tables.parts(text))
     told = "docs/ros.md is stale; in the package's folder: python -m tests.page_tables"
     assert text == page_tables.written_anew(text), told

@@ -9,7 +9,6 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.messages.field_path import FieldPath
 from gp_active_sensing.replay.types import BagTypes
-from gp_active_sensing.replay.writing import definition_of
 
 
 @pytest.fixture(name="types")
@@ -52,13 +51,3 @@ def test_what_is_not_there_is_said_with_the_nearest(types: BagTypes) -> None:
         types.fields("sensor_msgs/msg/Temperatur")
     with pytest.raises(MissingDependencyError, match="neither the bag nor the standard messages"):
         types.fields("other_msgs/msg/Thing")
-
-
-def test_a_definition_is_written_from_the_fields_and_read_again(types: BagTypes) -> None:
-    text = definition_of("our_msgs/msg/Sounding", types.fields, known={})
-    found = get_types_from_msg(text, "our_msgs/msg/Sounding")
-    store = get_typestore(Stores.ROS2_JAZZY)
-    store.register(found)
-    again = BagTypes(store)
-    for name in ("our_msgs/msg/Sounding", "our_msgs/msg/Part"):
-        assert again.fields(name) == types.fields(name)
