@@ -9,18 +9,17 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from gp_active_sensing.ros.launching import (
-    SENSOR,
     SENSOR_PARAMETERS,
     SENSOR_TOPICS,
     VIEW_TOPICS,
-    VIEWS,
     Given,
     arguments,
 )
 
 ARGUMENTS = arguments(
-    *("map", "policy", "budget", "plan_ahead", *SENSOR),
-    *("waypoint_topic", "query_topic", "answer_topic", *VIEWS),
+    *("map", "policy", "budget", "plan_ahead"),
+    *(*SENSOR_TOPICS.values(), *SENSOR_PARAMETERS.values(), "waypoint_topic"),
+    *("query_topic", "answer_topic", *VIEW_TOPICS.values(), "plan_topic"),
     *("probes", "navigate", "run_dir", "respawn", "record", "use_sim_time", "rviz"),
     params_file="probe.yaml",
 )

@@ -9,18 +9,17 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from gp_active_sensing.ros.launching import (
-    SENSOR,
     SENSOR_PARAMETERS,
     SENSOR_TOPICS,
     VIEW_TOPICS,
-    VIEWS,
     Given,
     arguments,
 )
 
 ARGUMENTS = arguments(
-    *("bag", "rate", "scenario", "map", "decisions", "policy", "budget", *SENSOR, *VIEWS),
-    *("salvage", "run_dir", "rviz"),
+    *("bag", "rate", "scenario", "map", "decisions", "policy", "budget"),
+    *(*SENSOR_TOPICS.values(), *SENSOR_PARAMETERS.values()),
+    *(*VIEW_TOPICS.values(), "plan_topic", "salvage", "run_dir", "rviz"),
     params_file="replay.yaml",
 )
 

@@ -8,10 +8,11 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from gp_active_sensing.ros.launching import VIEW_TOPICS, VIEWS, Given, arguments
+from gp_active_sensing.ros.launching import VIEW_TOPICS, Given, arguments
 
 ARGUMENTS = arguments(
-    *("scenario", "policy", "budget", "plan_ahead", "seed", "speed_factor", *VIEWS),
+    *("scenario", "policy", "budget", "plan_ahead", "seed", "speed_factor"),
+    *(*VIEW_TOPICS.values(), "plan_topic"),
     *("probes", "run_dir", "respawn", "record", "exit_at_end", "rviz"),
     params_file="traffic_sim.yaml",
 )

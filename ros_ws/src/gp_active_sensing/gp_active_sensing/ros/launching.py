@@ -24,34 +24,23 @@ from gp_active_sensing.mission.names import numbered, probe_topic
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.exit_codes import crashed, ended_in_order, said
 from gp_active_sensing.ros.parameter_files import check_parameter_file
+from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing.util.threads import THREAD_VARIABLES
 
 __all__ = [
     "ARGUMENTS",
-    "END_SECONDS",
-    "KILL_SECONDS",
-    "RESPAWN_SECONDS",
-    "SENSOR",
     "SENSOR_PARAMETERS",
     "SENSOR_TOPICS",
-    "VIEWS",
     "VIEW_TOPICS",
     "Argument",
     "Given",
     "OnExit",
     "arguments",
     "node_environment",
-    "parse",
 ]
 
 _PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
-RESPAWN_SECONDS = 2.0
-"""Delay before a node is started again [s]."""
-END_SECONDS = 20.0
-"""A node's time from SIGINT to SIGTERM, for its last records and its report [s]."""
-KILL_SECONDS = 5.0
-"""A node's time from SIGTERM to SIGKILL [s]."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +177,6 @@ SENSOR_PARAMETERS = {
     "pose.type": "pose_type",
 }
 """Parameter -> argument with its value."""
-SENSOR = (*SENSOR_TOPICS.values(), *SENSOR_PARAMETERS.values())
 VIEW_TOPICS = {
     "~/map": "map_topic",
     "~/field": "field_topic",
@@ -196,31 +184,12 @@ VIEW_TOPICS = {
     "~/length_scale_belief": "belief_topic",
 }
 """Topics that several probes have one of, as `SENSOR_TOPICS`; each probe has its own plan."""
-VIEWS = (*VIEW_TOPICS.values(), "plan_topic")
 
 
 def arguments(*names: str, **defaults: str) -> tuple[Argument, ...]:
     """Return arguments by their names, those with another default at the end."""
     others = (dataclasses.replace(ARGUMENTS[name], default=d) for name, d in defaults.items())
     return (*(ARGUMENTS[name] for name in names), *others)
-
-
-def parse(known: Iterable[Argument], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of arguments; those not given take their defaults.
-
-    Raises:
-        ConfigError: with every wrong value.
-    """
-    values: dict[str, Any] = {}
-    problems: list[str] = []
-    for argument in known:
-        try:
-            values[argument.name] = argument.parse(texts.get(argument.name, argument.default))
-        except ConfigError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise ConfigError(problems, source="launch")
-    return values
 
 
 class Given:
@@ -236,9 +205,18 @@ class Given:
     """
 
     def __init__(self, known: Iterable[Argument], texts: Mapping[str, str]) -> None:
-        self._values = parse(known, texts)
+        self._values: dict[str, Any] = {}
         self._failures: list[str] = []
         self._files: list[str] = []
+        problems: list[str] = []
+        for argument in known:
+            try:
+                text = texts.get(argument.name, argument.default)
+                self._values[argument.name] = argument.parse(text)
+            except ConfigError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise ConfigError(problems, source="launch")
         if self._values["params_file"]:
             file = find_resource("config", self._values["params_file"]).absolute()
             check_parameter_file(file)

@@ -23,12 +23,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.ros.exit_codes import ended_in_order, said
+from gp_active_sensing.ros.exit_codes import crashed, ended_in_order, said
 
-__all__ = ["ProcessGroup", "Program"]
+__all__ = ["END_SECONDS", "KILL_SECONDS", "RESPAWN_SECONDS", "ProcessGroup", "Program"]
 
 logger = logging.getLogger(__name__)
 
+END_SECONDS = 20.0
+"""A child's time from SIGINT to SIGTERM, for its last records and its report [s]."""
+KILL_SECONDS = 5.0
+"""A child's time from SIGTERM to SIGKILL [s]."""
+RESPAWN_SECONDS = 2.0
+"""Delay before a child is started again [s]."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 # Looked up before any fork: a child must not import.
@@ -43,14 +49,14 @@ class Program:
         name: what its lines of output are marked with.
         command: program and arguments.
         required: its end, for whatever reason, ends the group.
-        again: says of an exit code (minus n after signal n) whether the program is started again.
+        respawn: it is started again when it was killed or crashed.
         when_asked: more exit codes of an end in order that was asked for.
     """
 
     name: str
     command: tuple[str, ...]
     required: bool = True
-    again: Callable[[int], bool] | None = None
+    respawn: bool = False
     when_asked: tuple[int, ...] = ()
 
 
@@ -62,9 +68,7 @@ class ProcessGroup:
         environment: of every child; None = this process's.
         on_line: called with (name, line) for each line of output, from several threads, one at a
             time.
-        grace: how long children may take to end after SIGINT [s].
-        patience: and then after SIGTERM [s].
-        rest: before a program is started again [s].
+        grace, patience, rest: instead of `END_SECONDS`, `KILL_SECONDS`, `RESPAWN_SECONDS` [s].
 
     Attributes:
         children: by name, the process that was started last.
@@ -78,9 +82,9 @@ class ProcessGroup:
         *,
         environment: Mapping[str, str] | None = None,
         on_line: Callable[[str, str], None] | None = None,
-        grace: float = 20.0,
-        patience: float = 5.0,
-        rest: float = 2.0,
+        grace: float = END_SECONDS,
+        patience: float = KILL_SECONDS,
+        rest: float = RESPAWN_SECONDS,
     ) -> None:
         self.programs = tuple(programs)
         self.children: dict[str, subprocess.Popen[bytes]] = {}
@@ -166,8 +170,8 @@ class ProcessGroup:
         return not self._again_at and not self._alive()
 
     def _starts_again(self, program: Program, code: int) -> bool:
-        """Start a child that has ended once more, when it is to be and has rested."""
-        if program.again is None or not program.again(code):
+        """Start a child that has crashed once more, when it is to be and has rested."""
+        if not program.respawn or not crashed(code):
             return False
         name = program.name
         if name not in self._again_at:

@@ -28,15 +28,8 @@ from gp_active_sensing.errors import (
     suggest,
 )
 from gp_active_sensing.ros.environment import require_ros
-from gp_active_sensing.ros.exit_codes import FAILED, REFUSED, crashed
-from gp_active_sensing.ros.launching import (
-    END_SECONDS,
-    KILL_SECONDS,
-    RESPAWN_SECONDS,
-    Argument,
-    node_environment,
-    parse,
-)
+from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
+from gp_active_sensing.ros.launching import Argument, node_environment
 from gp_active_sensing.ros.processes import ProcessGroup, Program
 from gp_active_sensing.util.resources import find_resource, list_resources
 
@@ -128,14 +121,7 @@ def _stand_ins() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch file.
-
-    Args:
-        name: of the file, without ``.launch.py``.
-        help: what it is for.
-        arguments: what may be given.
-        start: returns the processes, given a context with the texts of the arguments.
-    """
+    """A launch file: `start` returns its processes, given a context with the arguments' texts."""
 
     name: str
     help: str
@@ -160,13 +146,15 @@ class Launch:
             if name not in known
         ]
         try:
-            parse(self.arguments, given)
+            with _stand_ins():
+                found = self.start(SimpleNamespace(launch_configurations=given))
         except ConfigError as error:
+            if not problems:
+                raise
             problems.extend(error.problems)
         if problems:
-            raise ConfigError(problems, source=f"launch {self.name}")
-        with _stand_ins():
-            return self.start(SimpleNamespace(launch_configurations=given))
+            raise ConfigError(problems, source="launch")
+        return found
 
 
 def launch_names() -> tuple[str, ...]:
@@ -233,23 +221,12 @@ def make_group(
         ActiveSensingError: unknown or wrong arguments, or something that is needed is missing.
     """
     programs = [
-        Program(
-            run.name,
-            run.command(),
-            required=run.on_exit.required,
-            again=crashed if run.respawn else None,
-            when_asked=run.on_exit.when_asked,
-        )
+        Program(run.name, run.command(), end.required, end.respawn, end.when_asked)
         for run in read_launch(name).resolve(given)
+        for end in [run.on_exit]
     ]
-    return ProcessGroup(
-        programs,
-        environment=child_environment(os.environ if environment is None else environment),
-        on_line=on_line,
-        grace=END_SECONDS,
-        patience=KILL_SECONDS,
-        rest=RESPAWN_SECONDS,
-    )
+    base = os.environ if environment is None else environment
+    return ProcessGroup(programs, environment=child_environment(base), on_line=on_line)
 
 
 def show_arguments(launch: Launch) -> str:

@@ -22,8 +22,14 @@ from gp_active_sensing.planning import policies
 from gp_active_sensing.ros import runner
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
-from gp_active_sensing.ros.launching import ARGUMENTS, END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
+from gp_active_sensing.ros.launching import (
+    ARGUMENTS,
+    SENSOR_PARAMETERS,
+    SENSOR_TOPICS,
+    VIEW_TOPICS,
+)
 from gp_active_sensing.ros.node_configs import NODES
+from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 from gp_active_sensing.ros.runner import Launch, Process, launch_names, read_launch
 from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.ros.launched import PACKAGE, parameters, processes
@@ -142,16 +148,15 @@ def test_every_executable_parameter_and_file_exists(launch: Launch, tmp_path: Pa
 def test_every_argument_of_a_launch_is_used(launch: Launch, tmp_path: Path) -> None:
     """One that is not would be listed and do nothing."""
     text = find_resource("launch", f"{launch.name}.launch.py").read_text("utf-8")
-    inside = {"params_file", "record", "rviz", *runner_constants()}
+    several = (SENSOR_TOPICS, SENSOR_PARAMETERS, VIEW_TOPICS)
+    inside = {
+        "params_file",
+        "record",
+        "rviz",
+        *(name for map_ in several for name in map_.values()),
+    }
     for argument in launch.arguments:
         assert argument.name in inside or text.count(f'"{argument.name}"') >= 2, argument.name
-
-
-def runner_constants() -> set[str]:
-    """Return the arguments that launch files use by the names of several."""
-    from gp_active_sensing.ros import launching
-
-    return {*launching.SENSOR, *launching.VIEWS}
 
 
 def test_ros2_launch_declares_the_arguments_that_the_runner_knows(launch: Launch) -> None:

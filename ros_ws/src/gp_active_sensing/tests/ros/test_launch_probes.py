@@ -95,5 +95,5 @@ def test_one_topic_for_several_probes_is_refused() -> None:
     [("0", "cannot be a namespace"), ("a,a", "comes more than once"), ("a;b", "cannot be")],
 )
 def test_what_cannot_be_a_name_is_refused(text: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=rf"launch traffic_sim: probes: .*{problem}"):
+    with pytest.raises(ConfigError, match=rf"launch: probes: .*{problem}"):
         nodes("traffic_sim", probes=text)

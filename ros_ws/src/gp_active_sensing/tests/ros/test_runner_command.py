@@ -87,7 +87,7 @@ def test_all_wrong_arguments_are_said_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         processes("traffic_sim", polcy="bal", policy="ball", budget="many", rviz="perhaps")
     text = str(caught.value)
-    assert "launch traffic_sim: 4 problems" in text
+    assert "launch: 4 problems" in text
     assert "polcy: unknown argument. Did you mean 'policy'?" in text
     assert "policy: expected one of" in text
     assert "Did you mean 'bal'?" in text

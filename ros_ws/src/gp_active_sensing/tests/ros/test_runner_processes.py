@@ -172,7 +172,7 @@ def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_don
         os.kill(os.getpid(), 9)
     """
     lines = Lines()
-    worker = dataclasses.replace(program("worker", code), again=lambda code: code not in (0, 1))
+    worker = dataclasses.replace(program("worker", code), respawn=True)
     group = ProcessGroup([worker, program("other", up_in(up))], on_line=lines, rest=0.1)
     assert group.run() == 0
     assert [line for name, line in lines.seen if name == "worker"] == ["run 0", "run 1", "run 2"]
@@ -183,11 +183,11 @@ def test_a_child_that_crashes_is_started_again_and_ends_the_group_when_it_is_don
 def test_a_child_that_refuses_to_work_is_not_started_again(tmp_path: Path) -> None:
     up = tmp_path / "up"
     refusing = dataclasses.replace(
-        program("worker", after(up) + "raise SystemExit(1)"), again=lambda code: code not in (0, 1)
+        program("worker", after(up) + "raise SystemExit(2)"), respawn=True
     )
     group = ProcessGroup([refusing, program("other", up_in(up))], rest=0.1)
     assert group.run() == 1
-    assert group.failures == {"worker": 1}
+    assert group.failures == {"worker": 2}
 
 
 def test_a_group_that_is_ended_while_a_child_rests_ends(
@@ -195,7 +195,7 @@ def test_a_group_that_is_ended_while_a_child_rests_ends(
 ) -> None:
     marks = tmp_path / "marks"
     code = f"open({str(marks)!r}, 'a').write('x'); import os; os.kill(os.getpid(), 9)"
-    killed = dataclasses.replace(program("worker", code), again=lambda code: True)
+    killed = dataclasses.replace(program("worker", code), respawn=True)
     group = ProcessGroup([killed, program("other", SLEEPER)], rest=1000.0)
     ticks = 0
 
