@@ -10,15 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.common import Draft, Drafts
 from gp_active_sensing.topology.loaders.osm_tags import directions, drivable, lanes_of, limit_of
-from gp_active_sensing.topology.loaders.osm_turns import Restriction, apply_restrictions
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
+from gp_active_sensing.topology.turns import successors_of
 
 __all__ = ["load"]
 
@@ -27,6 +28,15 @@ class _Way(NamedTuple):
     id: int
     nodes: tuple[int, ...]
     tags: dict[str, str]
+
+
+class _Restriction(NamedTuple):
+    """A turn from one way to another at a node: forbidden, or the only one allowed."""
+
+    first: int
+    via: int
+    second: int
+    only: bool
 
 
 _KEPT = re.compile(
@@ -54,7 +64,7 @@ def load(path: Path) -> RoadMap:
         LONLAT,
         nothing="expected ways with highway=residential, primary or the like that cars may use",
     )
-    return apply_restrictions(road_map, restrictions)
+    return _with_restrictions(road_map, restrictions)
 
 
 def _osmium() -> Any:
@@ -102,7 +112,7 @@ def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
     }
 
 
-def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[Restriction]:
+def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[_Restriction]:
     """Yield the turns that are forbidden, or the only ones allowed, at a node."""
     reader = osmium.FileProcessor(str(path), osmium.osm.RELATION).with_filter(
         osmium.filter.TagFilter(("type", "restriction"))
@@ -117,7 +127,7 @@ def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[Restricti
             members.get(key, 0) for key in (("from", "w"), ("via", "n"), ("to", "w"))
         )
         if first in ways and second in ways and via:
-            yield Restriction(first, via, second, only=kind.startswith("only_"))
+            yield _Restriction(first, via, second, only=kind.startswith("only_"))
 
 
 def _junctions(ways: Sequence[_Way]) -> set[int]:
@@ -173,3 +183,44 @@ def _stretches(
             stretch = [node]
     if len(stretch) > 1:
         yield stretch
+
+
+def _with_restrictions(road_map: RoadMap, listed: Sequence[_Restriction]) -> RoadMap:
+    """Return the map with successors listed where a restriction speaks.
+
+    The other successors of such a segment are those it has by default, with U-turns at dead ends
+    and where nothing else is allowed.
+    """
+    if not listed:
+        return road_map
+    segments = road_map.segments
+    by_end: dict[tuple[str, str], list[int]] = {}
+    for i, segment in enumerate(segments):
+        by_end.setdefault((_way(segment.id), segment.end), []).append(i)
+    every = successors_of(segments, "always")
+    allowed: dict[int, list[int]] = {}
+    applied = 0
+    for first, via, second, only in listed:
+        arriving = by_end.get((str(first), str(via)), [])
+        applied += bool(arriving)
+        for i in arriving:
+            out = allowed.get(i, every[i])
+            allowed[i] = [b for b in out if (_way(segments[b].id) == str(second)) == only]
+    usual = successors_of(segments, "dead_ends")
+    changed = {
+        i: [b for b in out if b in usual[i]] or [b for b in out if b not in usual[i]]
+        for i, out in allowed.items()
+    }
+    new = tuple(
+        replace(segment, successors=tuple(segments[b].id for b in changed[i]))
+        if i in changed
+        else segment
+        for i, segment in enumerate(segments)
+    )
+    note = f"{applied} turn restriction(s) applied"
+    return replace(road_map, segments=new, notes=(*road_map.notes, note))
+
+
+def _way(identity: str) -> str:
+    """Return the way that a segment is a part of."""
+    return identity.removeprefix("-").rpartition(".")[0]
