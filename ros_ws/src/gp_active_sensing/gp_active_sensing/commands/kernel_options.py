@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning.data.sources import RowRequest
+    from gp_active_sensing.learning.data.request import RowRequest
 
 __all__ = [
     "KERNEL_OPTIONS",
@@ -52,7 +52,7 @@ class KernelOptions:
 
     def asked(self, data: str, **said: Any) -> RowRequest:
         """Return what the data are: these options, and those that `learn` always has."""
-        from gp_active_sensing.learning.data.sources import RowRequest
+        from gp_active_sensing.learning.data.request import RowRequest
 
         return RowRequest(
             data,

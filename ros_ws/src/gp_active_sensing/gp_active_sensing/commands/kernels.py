@@ -19,7 +19,7 @@ from gp_active_sensing.commands.kernel_options import KernelOptions
 if TYPE_CHECKING:
     from gp_active_sensing.kernel_model import KernelModel
     from gp_active_sensing.learning.checkpoint_directory import CheckpointDirectory
-    from gp_active_sensing.learning.data.sources import RowRequest
+    from gp_active_sensing.learning.data.request import RowRequest
     from gp_active_sensing.learning.kernel_selection import VbksConfig
     from gp_active_sensing.learning.two_stages import TwoStageSettings
 

@@ -130,18 +130,13 @@ def learn(
     CSV file without a map, with --inputs, and one with a column for each place of a map.
     """
     options = KernelOptions(**kernel_words)
+    said: dict[str, Any] = {
+        **{"value": value, "place": place, "scale": scale, "snap": snap},
+        **{"scenario": scenario, "map_file": map_file, "overrides": overrides},
+    }
     if options.kernels is not None or options.earlier is not None:
         _refuse(_LENGTHS_ONLY, "is for length-scales; with --kernels the kernel has its own")
-        asked = options.asked(
-            data,
-            value=value,
-            place=place,
-            scale=scale,
-            snap=snap,
-            scenario=scenario,
-            map_file=map_file,
-            overrides=overrides,
-        )
+        asked = options.asked(data, **said)
         given = click.get_current_context().get_parameter_source("scale")
         learn_kernels(
             asked,
@@ -155,7 +150,7 @@ def learn(
     _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
     from gp_active_sensing.config import to_mapping
     from gp_active_sensing.errors import ConfigError
-    from gp_active_sensing.learning import belief_section, load_readings, section_text
+    from gp_active_sensing.learning import RowRequest, belief_section, load_readings, section_text
     from gp_active_sensing.learning import learn as search
     from gp_active_sensing.learning.data.bag import is_bag
     from gp_active_sensing.util.files import write_whole
@@ -166,16 +161,7 @@ def learn(
             "leaves of it, or kernels, with --kernels"
         )
         raise ConfigError(msg)
-    job = load_readings(
-        data,
-        scenario=scenario,
-        map_file=map_file,
-        overrides=overrides,
-        place=place,
-        value=value,
-        scale=scale,
-        snap=snap,
-    )
+    job = load_readings(RowRequest(data, **said))
     for note in job.readings.notes:
         click.echo(f"note: {note}", err=True)
     estimate = search(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         read_run,
         read_scenario,
     )
-    from gp_active_sensing.learning.data.request import DataRequest, load_readings
+    from gp_active_sensing.learning.data.request import DataRequest, RowRequest, load_readings
     from gp_active_sensing.learning.export_config import belief_section, section_text
     from gp_active_sensing.learning.fit import Estimate, learn
 
@@ -26,6 +26,7 @@ __all__ = [
     "Dataset",
     "Estimate",
     "PriorReadings",
+    "RowRequest",
     "belief_section",
     "learn",
     "load_readings",
@@ -44,6 +45,7 @@ __getattr__, __dir__ = lazy_names(
         ),
         "data.request": (
             "DataRequest",
+            "RowRequest",
             "load_readings",
         ),
         "data.readings": (

@@ -11,7 +11,8 @@ from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.data.bag import is_bag
 from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.learning.data.readings import SNAP
-from gp_active_sensing.learning.data.sources import RowRequest, is_table, transform_said
+from gp_active_sensing.learning.data.request import RowRequest
+from gp_active_sensing.learning.data.sources import is_table, transform_said
 from gp_active_sensing.learning.data.times import check_stamps
 
 __all__ = ["as_before", "asked_as_before", "asked_of"]

@@ -23,11 +23,60 @@ from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.util.yaml_files import apply_overrides
 
-__all__ = ["DataRequest", "found_map", "load_readings"]
+__all__ = ["DataRequest", "RowRequest", "found_map", "load_readings"]
 
 
 ON_ROADS, ON_FEATURES = "graph_matern", "matern32"
 """Kernel that is learned where none is given."""
+
+
+@dataclass(frozen=True)
+class RowRequest:
+    """What a user said about the data.
+
+    Args:
+        data: a CSV file, a run directory, a scenario or a bag.
+        inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
+        value: column with the values.
+        place: column with the names of places.
+        scale: factor on the values.
+        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
+        usual_snap: where it is not said: that of a model.
+        scenario, map_file: whose map.
+        overrides: ``a.b=value``.
+        reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
+        transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
+        held_out: nothing is learned from the rows, see `Dataset.checked`.
+    """
+
+    data: str
+    inputs: tuple[str, ...] = ()
+    value: str = ""
+    place: str = ""
+    scale: float = 1.0
+    snap: float | None = None
+    usual_snap: float = SNAP
+    scenario: str | None = None
+    map_file: str | None = None
+    overrides: tuple[str, ...] = ()
+    reading_topic: str = ""
+    reading_type: str = ""
+    reading_field: str = ""
+    pose_topic: str = ""
+    pose_type: str = ""
+    transform: str | None = None
+    held_out: bool = False
+
+    @property
+    def of_map(self) -> bool:
+        """Whether a map is named."""
+        return self.scenario is not None or self.map_file is not None
+
+    @property
+    def of_bag(self) -> dict[str, str]:
+        """What is said that only a bag has."""
+        names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
+        return {name: text for name in names if (text := getattr(self, name))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,61 +94,42 @@ class DataRequest:
     readings: PriorReadings
 
 
-def load_readings(
-    data: str,
-    *,
-    scenario: str | None = None,
-    map_file: str | None = None,
-    overrides: Sequence[str] = (),
-    place: str = "",
-    value: str = "",
-    scale: float = 1.0,
-    snap: float | None = None,
-    usual_snap: float = SNAP,
-    held_out: bool = False,
-) -> DataRequest:
-    """Find what is asked for.
+def load_readings(asked: RowRequest) -> DataRequest:
+    """Find what is asked for: map, configuration and readings of places.
 
     Args:
-        data: a CSV file, a run directory, or a scenario.
-        scenario: for a CSV file: whose map and belief.
-        map_file: for a CSV file: a road map instead.
-        overrides: ``a.b=value``, of the scenario, or of the sections `map` and `belief`.
-        place: column with the names of places, see `read_csv`.
-        value: column with the values.
-        scale: factor on the values.
-        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
-        usual_snap: where it is not said.
-        held_out: nothing is learned from the readings, see `PriorReadings`.
+        asked: a CSV file, a run directory, or a scenario. Without a scenario, its overrides are of
+            the sections `map` and `belief`.
 
     Raises:
         ActiveSensingError: something that cannot be found or used.
     """
-    path = Path(data)
-    table = path.suffix.lower() in (".csv", ".tsv", ".txt") or (scenario or map_file) is not None
+    data, path = asked.data, Path(asked.data)
+    table = path.suffix.lower() in (".csv", ".tsv", ".txt") or asked.of_map
     if path.is_dir() or not table:
-        if scenario is not None or map_file is not None:
+        if asked.of_map:
             msg = f"{data} has a map of its own; --scenario and --map are for a CSV file"
             raise ConfigError(msg)
-        _refuse_of_table(data, place, value, scale, snap)
+        _refuse_of_table(asked)
         if path.is_dir():
-            return _of_run(path, overrides, held_out=held_out)
-        return _of_scenario(data, overrides)
-    config, topology = found_map(data, scenario=scenario, map_file=map_file, overrides=overrides)
-    return _job(
-        config,
+            run = RunDirectory.open(path).config
+            config, topology = _sections(run, asked.overrides, path)
+            return _job(config, topology, read_run(path, topology, held_out=asked.held_out))
+        scenario = load_scenario(data, overrides=asked.overrides)
+        topology = build_topology(scenario.map)
+        return _job(scenario.belief, topology, read_scenario(scenario, topology))
+    config, topology = found_map(asked)
+    readings = read_csv(
+        path,
         topology,
-        read_csv(
-            path,
-            topology,
-            place=place,
-            value=value,
-            scale=scale,
-            snap=snap,
-            usual_snap=usual_snap,
-            held_out=held_out,
-        ),
+        place=asked.place,
+        value=asked.value,
+        scale=asked.scale,
+        snap=asked.snap,
+        usual_snap=asked.usual_snap,
+        held_out=asked.held_out,
     )
+    return _job(config, topology, readings)
 
 
 def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> DataRequest:
@@ -118,49 +148,37 @@ def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> D
     return DataRequest(config, topology, readings)
 
 
-def found_map(
-    data: str,
-    *,
-    scenario: str | None = None,
-    map_file: str | None = None,
-    overrides: Sequence[str] = (),
-) -> tuple[BeliefConfig, Topology]:
+def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
     """Return the belief's configuration and the map that a CSV file's places are of.
 
     Raises:
         ConfigError: both, or none of `scenario` and `map_file`, or something that cannot be used.
     """
-    if (scenario is None) == (map_file is None):
-        msg = f"{data}: say whose map its places are of, with --scenario or with --map, not both"
+    if (asked.scenario is None) == (asked.map_file is None):
+        msg = (
+            f"{asked.data}: say whose map its places are of, with --scenario or with --map, not "
+            "both"
+        )
         raise ConfigError(msg)
-    if scenario is not None:
-        whole = load_scenario(scenario, overrides=overrides)
+    if asked.scenario is not None:
+        whole = load_scenario(asked.scenario, overrides=asked.overrides)
         return whole.belief, build_topology(whole.map)
-    return _sections({"map": {"kind": "roads", "file": map_file}, "belief": {}}, overrides)
+    roads = {"map": {"kind": "roads", "file": asked.map_file}, "belief": {}}
+    return _sections(roads, asked.overrides)
 
 
-def _refuse_of_table(data: str, place: str, value: str, scale: float, snap: float | None) -> None:
+def _refuse_of_table(asked: RowRequest) -> None:
     """Refuse what is said about a table where there is none: it would not be used."""
-    if scale != 1.0:
+    data = asked.data
+    if asked.scale != 1.0:
         msg = (
             f"--scale is for a table or a bag: the readings of {data} have their unit; leave it out"
         )
         raise ConfigError(msg)
-    said = {"place": bool(place), "value": bool(value), "snap": snap is not None}
-    for option in (option for option, given in said.items() if given):
-        msg = f"--{option} is for a table, and {data} is a scenario or a run: leave it out"
-        raise ConfigError(msg)
-
-
-def _of_scenario(name: str, overrides: Sequence[str]) -> DataRequest:
-    whole = load_scenario(name, overrides=overrides)
-    topology = build_topology(whole.map)
-    return _job(whole.belief, topology, read_scenario(whole, topology))
-
-
-def _of_run(path: Path, overrides: Sequence[str], *, held_out: bool) -> DataRequest:
-    config, topology = _sections(RunDirectory.open(path).config, overrides, path)
-    return _job(config, topology, read_run(path, topology, held_out=held_out))
+    for option in ("place", "value", "snap"):
+        if getattr(asked, option) not in ("", None):
+            msg = f"--{option} is for a table, and {data} is a scenario or a run: leave it out"
+            raise ConfigError(msg)
 
 
 def _sections(

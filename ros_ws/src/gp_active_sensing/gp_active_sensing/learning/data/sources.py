@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,62 +12,22 @@ from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.learning.data.bag import is_bag, read_bag
 from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, transformed
-from gp_active_sensing.learning.data.readings import SNAP
-from gp_active_sensing.learning.data.request import DataRequest, found_map, load_readings
+from gp_active_sensing.learning.data.request import (
+    DataRequest,
+    RowRequest,
+    found_map,
+    load_readings,
+)
 from gp_active_sensing.learning.data.table import is_wide, read_table, read_wide
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.util.yaml_files import apply_overrides
 
-__all__ = ["RowRequest", "is_table", "load_rows", "map_rows", "transform_said"]
+__all__ = ["is_table", "load_rows", "map_rows", "transform_said"]
 
 _TABLES = (".csv", ".tsv", ".txt")
 _SCENARIOS = (".yaml", ".yml")
 _TRANSFORM = "belief.transform"
-
-
-@dataclass(frozen=True)
-class RowRequest:
-    """What a user said about the data.
-
-    Args:
-        data: a CSV file, a run directory, a scenario or a bag.
-        inputs: columns of a table, or x, y, hours of a bag; () = the features of a map.
-        value: column with the values.
-        place: column with the names of places.
-        scale: factor on the values.
-        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
-        usual_snap: where it is not said: that of a model.
-        scenario, map_file: whose map.
-        overrides: ``a.b=value``.
-        reading_topic, reading_type, reading_field, pose_topic, pose_type: of a bag.
-        transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
-        held_out: nothing is learned from the rows, see `Dataset.checked`.
-    """
-
-    data: str
-    inputs: tuple[str, ...] = ()
-    value: str = ""
-    place: str = ""
-    scale: float = 1.0
-    snap: float | None = None
-    usual_snap: float = SNAP
-    scenario: str | None = None
-    map_file: str | None = None
-    overrides: tuple[str, ...] = ()
-    reading_topic: str = ""
-    reading_type: str = ""
-    reading_field: str = ""
-    pose_topic: str = ""
-    pose_type: str = ""
-    transform: str | None = None
-    held_out: bool = False
-
-    @property
-    def of_bag(self) -> dict[str, str]:
-        """What is said that only a bag has."""
-        names = ("reading_topic", "reading_type", "reading_field", "pose_topic", "pose_type")
-        return {name: text for name in names if (text := getattr(self, name))}
 
 
 def load_rows(
@@ -88,9 +48,8 @@ def load_rows(
     """
     path = Path(asked.data)
     how = ReadOptions(asked.scale, "identity", folder, origins, asked.held_out)
-    named = asked.scenario is not None or asked.map_file is not None
     table = is_table(asked.data)
-    if asked.inputs and named and (is_bag(asked.data) or not table):
+    if asked.inputs and asked.of_map and (is_bag(asked.data) or not table):
         msg = (
             "--inputs names the inputs themselves, --scenario and --map a map whose features they "
             "are: give one or the other"
@@ -102,7 +61,7 @@ def load_rows(
         option = next(iter(asked.of_bag)).replace("_", "-")
         msg = f"--{option} is for a bag, and {asked.data} is none"
         raise ConfigError(msg)
-    if asked.inputs and not named:
+    if asked.inputs and not asked.of_map:
         if not table:
             msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
             raise ConfigError(msg)
@@ -110,19 +69,14 @@ def load_rows(
         said = asked.transform or transform_said(asked.overrides, alone=True)
         how = replace(how, transform=said or how.transform)
         return read_table(path, asked.inputs, asked.value, how)
-    if path.suffix.lower() in _TABLES and not named:
+    if path.suffix.lower() in _TABLES and not asked.of_map:
         msg = (
             f"{asked.data}: say which columns are the inputs, such as --inputs x,y,hours, or whose "
             "map the places are of, with --scenario or --map"
         )
         raise ConfigError(msg)
-    if named and table and not asked.place:
-        config, topology = found_map(
-            asked.data,
-            scenario=asked.scenario,
-            map_file=asked.map_file,
-            overrides=asked.overrides,
-        )
+    if asked.of_map and table and not asked.place:
+        config, topology = found_map(asked)
         if is_wide(path, topology):
             one = f"a table with a row for each reading; {path} has a column for each place"
             _refuse(asked, ("value", "snap"), f"{one}: leave it out")
@@ -135,20 +89,9 @@ def load_rows(
             "are: give one or the other; both are for a table with a column for each place"
         )
         raise ConfigError(msg)
-    job = load_readings(
-        asked.data,
-        scenario=asked.scenario,
-        map_file=asked.map_file,
-        overrides=asked.overrides,
-        place=asked.place,
-        value=asked.value,
-        scale=asked.scale,
-        snap=asked.snap,
-        usual_snap=asked.usual_snap,
-        held_out=asked.held_out,
-    )
+    job = load_readings(asked)
     rows = map_rows(job, asked.value or "value", asked.transform)
-    given = path.is_dir() or named
+    given = path.is_dir() or asked.of_map
     scenario = asked.scenario or ("" if given else asked.data)
     return replace(rows, recipe={**rows.recipe, "scale": asked.scale, "scenario": scenario})
 
@@ -261,7 +204,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
         run = Path(inside) / "run"
         # As the node would have taken it in: every reading at its place on the map.
         replay_bag(asked.data, run, given, belief_only=True)
-        job = load_readings(str(run), held_out=asked.held_out)
+        job = load_readings(RowRequest(str(run), held_out=asked.held_out))
         rows = map_rows(job, transform=asked.transform)
     source = f"bag {asked.data} on map {rows.recipe['map']!r}"
     return replace(rows, source=source, recipe={**rows.recipe, "scale": asked.scale})

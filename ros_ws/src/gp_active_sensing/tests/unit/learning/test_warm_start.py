@@ -11,7 +11,8 @@ import pytest
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.data.dataset import Dataset
-from gp_active_sensing.learning.data.sources import RowRequest, load_rows
+from gp_active_sensing.learning.data.request import RowRequest
+from gp_active_sensing.learning.data.sources import load_rows
 from gp_active_sensing.learning.warm_start import as_before, asked_as_before, asked_of
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError
-from gp_active_sensing.learning import load_readings, read_csv, read_scenario
+from gp_active_sensing.learning import RowRequest, load_readings, read_csv, read_scenario
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology, make_grid
 
@@ -155,7 +155,7 @@ def test_a_scenario_s_own_field() -> None:
 def test_a_run(tmp_path: Path) -> None:
     scenario = load_scenario("line", overrides=["budget.readings=12", "policy={name: random}"])
     run_scenario(scenario, tmp_path / "run")
-    job = load_readings(str(tmp_path / "run"))
+    job = load_readings(RowRequest(str(tmp_path / "run")))
     assert len(np.unique(job.readings.places)) == 12
     assert job.config == scenario.belief
     assert job.readings.notes == ()
@@ -166,7 +166,7 @@ def test_a_run(tmp_path: Path) -> None:
     for event in events:  # as before the lines were numbered
         del event["n"], event["crc"]
     journal.write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
-    again = load_readings(str(tmp_path / "run")).readings
+    again = load_readings(RowRequest(str(tmp_path / "run"))).readings
     assert len(again.places) == len(job.readings.places)
     (note,) = again.notes
     assert note.startswith("1 of ")
@@ -186,14 +186,16 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     town = build_topology(load_scenario("town").map)
     lines = "".join(f"{name},{k % 7}\n" for k, name in enumerate(town.names[:20]))
     path = str(table(tmp_path, f"id,value\n{lines}"))
-    job = load_readings(path, scenario="town", overrides=["belief.kernel=graph_matern"])
+    job = load_readings(
+        RowRequest(path, scenario="town", overrides=("belief.kernel=graph_matern",))
+    )
     assert (job.config.kernel, len(job.readings.places)) == ("graph_matern", 20)
-    job = load_readings(path, map_file="town", overrides=["map.features=[relational]"])
+    job = load_readings(RowRequest(path, map_file="town", overrides=("map.features=[relational]",)))
     assert (job.config.kernel, job.topology.feature_names[0]) == ("matern32", "mds_1")
-    assert load_readings("town").topology.n == town.n
+    assert load_readings(RowRequest("town")).topology.n == town.n
     with pytest.raises(ConfigError, match="say whose map its places are of"):
-        load_readings(path)
+        load_readings(RowRequest(path))
     with pytest.raises(ConfigError, match="not both"):
-        load_readings(path, scenario="town", map_file="town")
+        load_readings(RowRequest(path, scenario="town", map_file="town"))
     with pytest.raises(ConfigError, match="field: unknown section"):
-        load_readings(path, map_file="town", overrides=["field.mean=3"])
+        load_readings(RowRequest(path, map_file="town", overrides=("field.mean=3",)))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError, ReplayError
-from gp_active_sensing.learning.data.sources import RowRequest, load_rows
+from gp_active_sensing.learning.data.request import RowRequest
+from gp_active_sensing.learning.data.sources import load_rows
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
 
