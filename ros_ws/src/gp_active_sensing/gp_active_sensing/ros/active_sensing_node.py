@@ -25,12 +25,11 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
-from gp_active_sensing.ros.fleet_services import FleetServices
 from gp_active_sensing.ros.journal_topic import JournalTopic
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.publishers import Publishers
-from gp_active_sensing.ros.services import Services
+from gp_active_sensing.ros.services import FleetServices, Services
 from gp_active_sensing.ros.spin import run_node
 from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker

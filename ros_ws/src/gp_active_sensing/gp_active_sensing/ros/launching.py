@@ -261,11 +261,8 @@ class Given:
         names = {topic: self[argument] or topic for topic, argument in topics.items()}
         if each:
             names = _for_each(each, names)
-        return [
-            (_private(topic, of), _private(other, of))
-            for topic, other in names.items()
-            if other != topic
-        ]
+        found = [(topic, other) for topic, other in names.items() if other != topic]
+        return [(_private(topic, of), _private(other, of)) for topic, other in found]
 
     def process(self, name: str, **on_exit: Any) -> dict[str, Any]:
         """Return the keywords that ``Node`` and ``ExecuteProcess`` share; see `OnExit`."""

@@ -116,9 +116,7 @@ class ProcessGroup:
             try:
                 for program in self.programs:
                     self._start(program)
-                while not self._signals and not self._ended():
-                    if tick is not None and tick():
-                        break
+                while not (self._signals or self._ended() or (tick is not None and tick())):
                     time.sleep(0.05)
             finally:
                 self._end_all()
