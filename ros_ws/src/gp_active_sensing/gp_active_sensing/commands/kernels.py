@@ -104,13 +104,12 @@ def _learn(
     from gp_active_sensing.errors import MissingDependencyError
     from gp_active_sensing.kernel_model import write_model
     from gp_active_sensing.learning.data.sources import load_rows
-    from gp_active_sensing.learning.data.times import origins_of
     from gp_active_sensing.learning.kernel_show import show_learning
     from gp_active_sensing.learning.two_stages import learn_model
     from gp_active_sensing.learning.warm_start import as_before
 
     config, expressions, earlier = what
-    rows = load_rows(asked, place.rows, origins_of(earlier))
+    rows = load_rows(asked, place.rows, earlier.time_origins if earlier else None)
     if earlier is not None:
         rows = as_before(rows, earlier)
     try:  # before the first word

@@ -187,7 +187,7 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
     from gp_active_sensing.errors import ConfigError
     from gp_active_sensing.kernel_model import read_model
     from gp_active_sensing.learning.data.sources import load_rows
-    from gp_active_sensing.learning.data.times import check_stamps, origins_of
+    from gp_active_sensing.learning.data.table import check_stamps
     from gp_active_sensing.learning.warm_start import asked_of
     from gp_active_sensing.report.kernel_page import write_kernel_page
 
@@ -204,7 +204,7 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
     found = read_model(file)
     asked = asked_of(found, data, given)
     with tempfile.TemporaryDirectory() as folder:
-        rows = load_rows(asked, Path(folder), origins_of(found))
+        rows = load_rows(asked, Path(folder), found.time_origins)
         if set(rows.input_names) != set(found.input_names):
             msg = (
                 f"the model's inputs are {', '.join(found.input_names)}, those of {data} "

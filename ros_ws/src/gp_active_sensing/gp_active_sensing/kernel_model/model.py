@@ -103,6 +103,16 @@ class KernelModel:
         """Number of inputs, d."""
         return len(self.input_names)
 
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """How its rows were read; empty where it was not learned from files."""
+        return dict(self.settings.get("recipe") or {})
+
+    @property
+    def time_origins(self) -> dict[str, str]:
+        """Time stamps from which its hours are counted, by input."""
+        return {str(k): str(stamp) for k, stamp in (self.recipe.get("times") or {}).items()}
+
     def predict(
         self,
         X: FloatArray,

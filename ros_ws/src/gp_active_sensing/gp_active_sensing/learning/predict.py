@@ -14,8 +14,7 @@ import numpy as np
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.learning.data.table import PLACE_COLUMNS, open_table
-from gp_active_sensing.learning.data.times import check_stamps, origins_of
+from gp_active_sensing.learning.data.table import PLACE_COLUMNS, check_stamps, open_table
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, making_whole
@@ -118,10 +117,10 @@ def _of_columns(model: KernelModel, table: Table) -> Iterator[tuple[list[list[st
             f"{table.path}: the model's inputs are {listed(model.input_names)}; there is no column "
             f"{lacking[0]!r}.{hint} Got {listed(table.header)}"
         )
-        if (model.settings.get("recipe") or {}).get("kind") == "map":
+        if model.recipe.get("kind") == "map":
             msg += ". Of places of a map: say which with --map or --scenario"
         raise ReadingError("no_column", msg)
-    for X, rows, _ in table.chunks(model.input_names, model.input_names, origins_of(model)):
+    for X, rows, _ in table.chunks(model.input_names, model.input_names, model.time_origins):
         _stamp_notes(model, table)
         yield rows, X
 

@@ -13,7 +13,7 @@ from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.learning.data.readings import SNAP
 from gp_active_sensing.learning.data.request import RowRequest
 from gp_active_sensing.learning.data.sources import is_table, transform_said
-from gp_active_sensing.learning.data.times import check_stamps
+from gp_active_sensing.learning.data.table import check_stamps
 
 __all__ = ["as_before", "asked_as_before", "asked_of"]
 
@@ -39,7 +39,7 @@ def asked_as_before(asked: RowRequest, earlier: KernelModel, *, scale_given: boo
     Raises:
         ConfigError: another transform, scale or output than the model's.
     """
-    recipe = _recipe(earlier)
+    recipe = earlier.recipe
     transform = _transform(earlier)
     said = transform_said(asked.overrides)
     if said is not None and said != transform:
@@ -73,7 +73,7 @@ def as_before(rows: Dataset, earlier: KernelModel) -> Dataset:
         ConfigError: they are of another kind, or another quantity.
         ReadingError: time stamps where there were numbers.
     """
-    recipe = _recipe(earlier)
+    recipe = earlier.recipe
     kind = recipe.get("kind")
     if kind not in (None, rows.recipe.get("kind")):
         is_now = _KINDS.get(str(rows.recipe.get("kind")), "something else")
@@ -100,7 +100,7 @@ def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowReque
         data: a CSV file, a run directory, a scenario or a bag.
         said: fields of `RowRequest` that the user gave.
     """
-    recipe = _recipe(model)
+    recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
     kind = recipe.get("kind")
     of_map = "scenario" in said or "map_file" in said
@@ -117,18 +117,13 @@ def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowReque
     return replace(asked, **said)
 
 
-def _recipe(model: KernelModel) -> dict[str, Any]:
-    """Return how the rows of a model were read."""
-    return dict(model.settings.get("recipe") or {})
-
-
 def _snap(model: KernelModel) -> float:
     """Return how far from their places positions were; older models do not say."""
-    return float(_recipe(model).get("snap", SNAP))
+    return float(model.recipe.get("snap", SNAP))
 
 
 def _transform(model: KernelModel) -> str:
-    return str(model.settings.get("transform") or _recipe(model).get("transform") or "identity")
+    return str(model.settings.get("transform") or model.recipe.get("transform") or "identity")
 
 
 def _differs(what: str, before: str, now: str) -> ConfigError:

@@ -74,14 +74,14 @@ def test_every_policy_goes_to_the_same_places_on_two_processors() -> None:
 
 
 FIELD = """
-from gp_active_sensing.sim.fields.truth import _Root
+from gp_active_sensing.sim.fields.truth import _symmetric_root
 
 x = numpy.arange(14.0)
 square = (x[:, None] - x) ** 2
 square = square[:, None, :, None] + square[None, :, None, :]
 white = numpy.random.default_rng(0).standard_normal(14 * 14)
 said = [
-    _Root(numpy.exp(-0.5 * square.reshape(14 * 14, -1) / scale**2)).times(white).tolist()
+    _symmetric_root(numpy.exp(-0.5 * square.reshape(14 * 14, -1) / scale**2))(white).tolist()
     for scale in (1.0, 3.0, 9.0)
 ]
 """

@@ -23,7 +23,7 @@ from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.util.yaml_files import apply_overrides
 
-__all__ = ["DataRequest", "RowRequest", "found_map", "load_readings"]
+__all__ = ["DataRequest", "RowRequest", "found_map", "load_readings", "refuse"]
 
 
 ON_ROADS, ON_FEATURES = "graph_matern", "matern32"
@@ -110,7 +110,11 @@ def load_readings(asked: RowRequest) -> DataRequest:
         if asked.of_map:
             msg = f"{data} has a map of its own; --scenario and --map are for a CSV file"
             raise ConfigError(msg)
-        _refuse_of_table(asked)
+        if asked.scale != 1.0:
+            msg = f"--scale is for a table or a bag: the readings of {data} have their unit"
+            raise ConfigError(msg)
+        why = f"a table, and {data} is a scenario or a run: leave it out"
+        refuse(asked, ("place", "value", "snap"), why)
         if path.is_dir():
             run = RunDirectory.open(path).config
             config, topology = _sections(run, asked.overrides, path)
@@ -167,17 +171,17 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
     return _sections(roads, asked.overrides)
 
 
-def _refuse_of_table(asked: RowRequest) -> None:
-    """Refuse what is said about a table where there is none: it would not be used."""
-    data = asked.data
-    if asked.scale != 1.0:
-        msg = (
-            f"--scale is for a table or a bag: the readings of {data} have their unit; leave it out"
-        )
-        raise ConfigError(msg)
-    for option in ("place", "value", "snap"):
-        if getattr(asked, option) not in ("", None):
-            msg = f"--{option} is for a table, and {data} is a scenario or a run: leave it out"
+def refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
+    """Refuse options that would not be used.
+
+    Args:
+        asked: what the user said.
+        names: of the options.
+        what: they are for, and why not here.
+    """
+    for name in names:
+        if getattr(asked, name) not in (None, ""):
+            msg = f"--{name} is for {what}"
             raise ConfigError(msg)
 
 

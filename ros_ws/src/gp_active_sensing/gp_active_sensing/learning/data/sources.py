@@ -17,6 +17,7 @@ from gp_active_sensing.learning.data.request import (
     RowRequest,
     found_map,
     load_readings,
+    refuse,
 )
 from gp_active_sensing.learning.data.table import is_wide, read_table, read_wide
 from gp_active_sensing.replay.options import ReplayOptions
@@ -65,7 +66,7 @@ def load_rows(
         if not table:
             msg = f"--inputs are columns of a CSV file or a bag, and {asked.data} is neither"
             raise ConfigError(msg)
-        _refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
+        refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
         said = asked.transform or transform_said(asked.overrides, alone=True)
         how = replace(how, transform=said or how.transform)
         return read_table(path, asked.inputs, asked.value, how)
@@ -79,7 +80,7 @@ def load_rows(
         config, topology = found_map(asked)
         if is_wide(path, topology):
             one = f"a table with a row for each reading; {path} has a column for each place"
-            _refuse(asked, ("value", "snap"), f"{one}: leave it out")
+            refuse(asked, ("value", "snap"), f"{one}: leave it out")
             how = replace(how, transform=asked.transform or config.transform)
             rows = read_wide(path, topology, asked.inputs, how)
             return replace(rows, recipe={**rows.recipe, "scenario": asked.scenario or ""})
@@ -166,22 +167,8 @@ def transform_said(overrides: Sequence[str], *, alone: bool = False) -> str | No
     return str(word)
 
 
-def _refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
-    """Refuse options that would not be used.
-
-    Args:
-        asked: what the user said.
-        names: of the options.
-        what: they are for, and why not here.
-    """
-    for name in names:
-        if getattr(asked, name) not in (None, ""):
-            msg = f"--{name} is for {what}"
-            raise ConfigError(msg)
-
-
 def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
-    _refuse(asked, ("place", "value", "snap"), f"a table, and {asked.data} is a bag")
+    refuse(asked, ("place", "value", "snap"), f"a table, and {asked.data} is a bag")
     given = ReplayOptions(
         scenario=asked.scenario or "",
         map_file=asked.map_file or "",

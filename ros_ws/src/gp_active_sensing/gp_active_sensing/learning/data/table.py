@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
+from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, refuse_empty
 from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
 from gp_active_sensing.topology import Topology
@@ -20,6 +21,7 @@ __all__ = [
     "HOURS",
     "PLACE_COLUMNS",
     "WholeRows",
+    "check_stamps",
     "is_wide",
     "open_table",
     "read_table",
@@ -275,3 +277,37 @@ def _clock(table: Table, places: Collection[str]) -> str:
         f"got {listed(table.header)}"
     )
     raise ReadingError("no_column", msg)
+
+
+def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> tuple[str, ...]:
+    """Refuse time stamps where a model was learned from numbers: nobody knows when those are 0.
+
+    Counted from the first stamp, every row would be at another time.
+
+    Args:
+        model: whose inputs they are.
+        stamps: from when hours are counted, by columns that have stamps, of any names.
+        source: where they are, for the message.
+
+    Returns:
+        What is to be said where the model does not know which of its inputs are times, as one that
+        was not learned from files does not.
+
+    Raises:
+        ReadingError: naming the column.
+    """
+    known = model.time_origins
+    strange = [name for name in stamps if name in model.input_names and name not in known]
+    if strange and "times" in model.recipe:
+        name = strange[0]
+        msg = (
+            f"{source}: {name} is given by time stamps, and the model was learned from {name} as "
+            "numbers, which do not say when they are 0; write numbers that are counted as those "
+            "were, or learn a model from rows with stamps"
+        )
+        raise ReadingError("time_stamps", msg)
+    return tuple(
+        f"{name} is in hours since {stamps[name]}, the first stamp of {source}: the model does not "
+        "say since when its own are counted"
+        for name in strange
+    )

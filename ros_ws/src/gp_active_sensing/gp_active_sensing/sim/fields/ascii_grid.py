@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from gp_active_sensing.errors import MapError, brief_repr, suggest
+from gp_active_sensing.topology.loaders.values import number_of
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["MAX_CELLS", "AsciiGrid", "read_ascii_grid"]
@@ -81,7 +82,7 @@ def _header(path: Path, lines: _Lines) -> tuple[dict[str, float], list[tuple[int
     for number, words in lines:
         key, where = words[0].lower(), f"{path}, line {number}"
         if key not in _KEYS:
-            if _is_number(key):
+            if number_of(key) is not None:
                 return header, [(number, words)]
             msg = (
                 f"{where}: expected a key of an ESRI ASCII grid or a number, got "
@@ -89,7 +90,7 @@ def _header(path: Path, lines: _Lines) -> tuple[dict[str, float], list[tuple[int
                 "xllcorner, yllcorner, cellsize and perhaps NODATA_value"
             )
             raise MapError(msg)
-        if len(words) != 2 or not _is_number(words[1]):
+        if len(words) != 2 or number_of(words[1]) is None:
             msg = f"{where}: expected one number after {words[0]}, got {words[1:]}"
             raise MapError(msg)
         if key in header:
@@ -97,14 +98,6 @@ def _header(path: Path, lines: _Lines) -> tuple[dict[str, float], list[tuple[int
             raise MapError(msg)
         header[key] = float(words[1])
     return header, []
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _number(
@@ -164,7 +157,7 @@ def _values(path: Path, shape: tuple[int, int], lines: _Lines) -> FloatArray:
         try:
             row = np.array(words, dtype=np.float64)
         except ValueError:
-            bad = next(word for word in words if not _is_number(word))
+            bad = next(word for word in words if number_of(word) is None)
             hint = "; decimals take a point" if "," in bad else ""
             msg = f"{where}: expected a number, got {brief_repr(bad)}{hint}"
             raise MapError(msg) from None

@@ -8,6 +8,7 @@ from typing import Any
 
 from gp_active_sensing.errors import MapError, suggest
 from gp_active_sensing.sim.fields.slots import Slot
+from gp_active_sensing.topology.loaders.values import number_of
 from gp_active_sensing.topology.loaders.xml_stream import elements, tag_of
 
 __all__ = ["is_xml", "read_edgedata"]
@@ -84,8 +85,5 @@ def _take(
 
 def _number(text: str | None) -> float:
     """Return a finite number, NaN for anything else."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    value = number_of(text)
+    return math.nan if value is None or math.isinf(value) else value

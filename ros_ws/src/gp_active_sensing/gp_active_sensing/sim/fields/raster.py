@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.sim.fields.ascii_grid import MAX_CELLS, read_ascii_grid
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.slots import Slot, SlotTable
@@ -154,8 +154,7 @@ def _sampled(raster: Raster, path: Path, config: FieldConfig, topology: Topology
 
 def _count(which: BoolArray, topology: Topology) -> str:
     names = [topology.names[i] for i in np.flatnonzero(which)]
-    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{len(names)} of {topology.n} places: {shown}"
+    return f"{len(names)} of {topology.n} places: {listed(names, _SHOWN)}"
 
 
 def read_raster(path: Path, config: FieldConfig) -> Raster:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.resources import find_resource
 
 if TYPE_CHECKING:
-    from gp_active_sensing.belief import GraphCovariance
     from gp_active_sensing.sim.fields.slots import SlotTable
 
 __all__ = ["DriftingField", "TimeSeriesField", "build_truth"]
@@ -56,38 +56,20 @@ _LEAST = 1e-10
 """Eigenvalues below this part of the largest are left out of a draw."""
 
 
-class _Rooted(Protocol):
-    def times(self, white: FloatArray) -> FloatArray:
-        """Return ``R w`` with ``R Rᵀ = K``."""
-        ...
+_Root: TypeAlias = Callable[[FloatArray], FloatArray]
+"""``w -> R w`` with ``R Rᵀ = K``."""
 
 
-class _Root:
-    """``K^(1/2)`` of a correlation matrix, as its eigenvectors and the roots of its eigenvalues.
+def _symmetric_root(correlation: FloatArray) -> _Root:
+    """Return ``K^(1/2)`` of a correlation matrix. O(n³); then O(n²) each time.
 
     The symmetric root does not depend on the signs that a library gives to eigenvectors, and needs
-    no jitter where places are so close together that the matrix is singular. O(n³).
+    no jitter where places are so close together that the matrix is singular.
     """
-
-    def __init__(self, correlation: FloatArray) -> None:
-        values, self._vectors = np.linalg.eigh(correlation)
-        # Of smaller ones little but rounding is left, which the root makes larger: 1e-15 to 3e-8.
-        self._roots = np.sqrt(np.where(values > _LEAST * values[-1], values, 0.0))
-
-    def times(self, white: FloatArray) -> FloatArray:
-        """Return ``K^(1/2) w``. O(n²)."""
-        return np.asarray(self._vectors @ (self._roots * (self._vectors.T @ white)))
-
-
-class _GraphRoot:
-    """The same of a graph kernel's correlation, without the matrix. O(n k)."""
-
-    def __init__(self, covariance: GraphCovariance) -> None:
-        self._covariance = covariance
-
-    def times(self, white: FloatArray) -> FloatArray:
-        """Return a draw of unit variance."""
-        return self._covariance.times_root(white)
+    values, vectors = np.linalg.eigh(correlation)
+    # Of smaller ones little but rounding is left, which the root makes larger: 1e-15 to 3e-8.
+    roots = np.sqrt(np.where(values > _LEAST * values[-1], values, 0.0))
+    return lambda white: np.asarray(vectors @ (roots * (vectors.T @ white)))
 
 
 class DriftingField(GroundTruth):
@@ -105,8 +87,8 @@ class DriftingField(GroundTruth):
         seed: key of b and ω.
     """
 
-    def __init__(self, root: _Rooted, white: FloatArray, config: FieldConfig, seed: int) -> None:
-        super().__init__(config.mean + config.signal_std * root.times(white))
+    def __init__(self, root: _Root, white: FloatArray, config: FieldConfig, seed: int) -> None:
+        super().__init__(config.mean + config.signal_std * root(white))
         rng = np.random.default_rng([seed, _DRIFT_STREAM])
         n = white.size
         self._root, self._cos = root, white
@@ -123,7 +105,7 @@ class DriftingField(GroundTruth):
         """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n²)."""
         phase = self._rates * seconds
         white = self._cos * np.cos(phase) + self._sin * np.sin(phase)
-        values = np.asarray(self._mean + self._std * self._root.times(white))
+        values = np.asarray(self._mean + self._std * self._root(white))
         values.setflags(write=False)
         return values
 
@@ -168,10 +150,10 @@ def _draw(config: FieldConfig, topology: Topology, seed: int) -> GroundTruth:
     white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
     if config.time_scale is not None:
         return DriftingField(root, white, config, seed)
-    return GroundTruth(config.mean + config.signal_std * root.times(white))
+    return GroundTruth(config.mean + config.signal_std * root(white))
 
 
-def _root(config: FieldConfig, topology: Topology) -> _Rooted:
+def _root(config: FieldConfig, topology: Topology) -> _Root:
     scales = np.atleast_1d(np.asarray(config.length_scale, dtype=np.float64))
     if config.kernel in graph_kernels:
         if topology.links is None or scales.size != 1:
@@ -183,7 +165,7 @@ def _root(config: FieldConfig, topology: Topology) -> _Rooted:
 
         kernel = build_graph_kernel(config.kernel, config.smoothness)
         one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]
-        return _GraphRoot(GraphCovariance(kernel, laplacian_spectrum(topology.links), one))
+        return GraphCovariance(kernel, laplacian_spectrum(topology.links), one).times_root
     features = topology.features
     if scales.size not in (1, features.shape[1]):
         msg = (
@@ -191,7 +173,7 @@ def _root(config: FieldConfig, topology: Topology) -> _Rooted:
             f"{topology.name!r}), got {scales.size}"
         )
         raise ConfigError(msg)
-    return _Root(build_kernel(config.kernel).correlation(features, features, scales))
+    return _symmetric_root(build_kernel(config.kernel).correlation(features, features, scales))
 
 
 def _find(file: str) -> Path:

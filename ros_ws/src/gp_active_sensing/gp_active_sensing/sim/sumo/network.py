@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError
+from gp_active_sensing.errors import MapError, listed
 from gp_active_sensing.sim.sumo.session import Session
 from gp_active_sensing.topology.base import Topology
 
@@ -54,7 +54,7 @@ class Network:
 
 def _refuse(wrong: Sequence[str], topology: Topology, what: str) -> None:
     if wrong:
-        shown = ", ".join(wrong[:_SHOWN]) + (", …" if len(wrong) > _SHOWN else "")
+        shown = listed(wrong, _SHOWN)
         msg = (
             f"map {topology.name!r} and traffic.net do not fit: {len(wrong)} {what}: {shown}; make "
             "the map from this network (map.file may be the .net.xml itself)"

@@ -7,7 +7,7 @@ metres and makes the road map of them, or fails with every problem at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, suggest
@@ -25,18 +25,7 @@ KMH = 1.0 / 3.6
 MPH = 1609.344 / 3600.0
 """[m/s]"""
 
-_SUFFIXES = (
-    ".gz",
-    ".pbf",
-    ".xml",
-    ".geojson",
-    ".json",
-    ".graphml",
-    ".csv",
-    ".net",
-    ".osm",
-    ".edges",
-)
+_SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
 
 
 @dataclass
@@ -66,20 +55,9 @@ class Draft:
 
     def segment(self, line: tuple[Point, ...]) -> Segment:
         """Return it in local metres."""
+        values = {field.name: getattr(self, field.name) for field in fields(Segment)}
         length = length_of(line) if self.length is None else self.length
-        return Segment(
-            self.id,
-            self.start,
-            self.end,
-            line,
-            length,
-            self.lanes,
-            self.speed_limit,
-            self.successors,
-            self.name,
-            self.road_class,
-            self.extra,
-        )
+        return Segment(**values | {"line": line, "length": length})
 
 
 class Drafts(Values):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gp_active_sensing.topology.loaders.common import KMH, MPH
+from gp_active_sensing.topology.loaders.values import number_of
 
 __all__ = ["DRIVABLE", "Directions", "directions", "drivable", "lanes_of", "limit_of", "speed_of"]
 
@@ -94,8 +95,5 @@ def lanes_of(tags: Mapping[str, str], *, backward: bool, both: bool) -> float | 
 
 
 def _count(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0.0 < value < 100.0 else None
+    value = number_of(text)
+    return value if value is not None and 0.0 < value < 100.0 else None

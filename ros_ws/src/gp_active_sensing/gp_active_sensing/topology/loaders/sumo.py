@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.common import Draft, Drafts
+from gp_active_sensing.topology.loaders.values import number_of
 from gp_active_sensing.topology.loaders.xml_stream import elements, tag_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
@@ -38,21 +39,20 @@ def load(path: Path) -> RoadMap:
     return net.finish()
 
 
-@dataclass
-class _Lanes:
-    """The lanes of an edge that a car may use.
+class _Lane(NamedTuple):
+    """A lane that a car may use.
 
     Args:
-        indices: their numbers, the rightmost 0.
-        shapes: their lines.
-        lengths: [m]
-        speeds: [m/s]
+        number: the rightmost is 0.
+        shape: its line.
+        length: [m]
+        speed: [m/s]
     """
 
-    indices: list[int] = field(default_factory=list)
-    shapes: list[tuple[Point, ...]] = field(default_factory=list)
-    lengths: list[float] = field(default_factory=list)
-    speeds: list[float] = field(default_factory=list)
+    number: int
+    shape: tuple[Point, ...]
+    length: float
+    speed: float
 
 
 class _Net:
@@ -84,7 +84,7 @@ class _Net:
         lanes = self._lanes(element, where)
         if len(self.drafts.problems) > before:
             return
-        if not lanes.indices:
+        if not lanes:
             self.drafts.ignore("edges closed to passenger cars")
             return
         text = self.drafts.text
@@ -93,20 +93,20 @@ class _Net:
             text(identity, "id", where),
             text(element.get("from"), "from", where),
             text(element.get("to"), "to", where),
-            _middle(lanes.shapes),
-            length=lanes.lengths[0],
-            lanes=float(len(lanes.indices)),
-            speed_limit=max(lanes.speeds),
+            _middle([lane.shape for lane in lanes]),
+            length=lanes[0].length,
+            lanes=float(len(lanes)),
+            speed_limit=max(lane.speed for lane in lanes),
             name=element.get("name", ""),
             road_class=element.get("type", ""),
         )
         if draft.id in self._edges:
             self.drafts.problems.append(f"{where}: there is another edge of this id")
         elif len(self.drafts.problems) == before:
-            self._edges[draft.id] = draft, set(lanes.indices)
+            self._edges[draft.id] = draft, {lane.number for lane in lanes}
 
-    def _lanes(self, element: ET.Element, where: str) -> _Lanes:
-        found = _Lanes()
+    def _lanes(self, element: ET.Element, where: str) -> list[_Lane]:
+        found: list[_Lane] = []
         for index, lane in enumerate(element.iter("lane")):
             if not _open_to_cars(lane):
                 continue
@@ -118,22 +118,17 @@ class _Net:
                     f"{here}: expected a shape of 2 or more points, got {lane.get('shape')!r:.60}"
                 )
             own = lane.get("index", "")
-            found.indices.append(int(own) if _is_index(own) else index)
-            found.shapes.append(shape)
-            found.lengths.append(length)
-            found.speeds.append(speed)
+            number = int(own) if _is_index(own) else index
+            found.append(_Lane(number, shape, length, speed))
         return found
 
     def _number(self, lane: ET.Element, key: str, where: str) -> float:
-        try:
-            value = float(lane.get(key, "nan"))
-        except ValueError:
-            value = math.nan
-        if not (math.isfinite(value) and value > 0.0):
+        value = number_of(lane.get(key))
+        if value is None or not 0.0 < value < math.inf:
             self.drafts.problems.append(
                 f"{where}: {key}: expected a number above 0, got {lane.get(key)!r}"
             )
-        return value
+        return value or math.nan
 
     def finish(self) -> RoadMap:
         for first, first_lane, second, second_lane in self._links:
