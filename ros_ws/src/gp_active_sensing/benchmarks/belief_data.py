@@ -23,7 +23,7 @@ from gp_active_sensing.topology import Roads, build_topology
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.free import FreeTopology
 from gp_active_sensing.topology.grid import make_grid
-from gp_active_sensing.topology.parts import keep_largest
+from gp_active_sensing.topology.segments import keep_largest
 
 KEY = 0xBE11
 """Begins the seeds of all draws, see `rng_of`."""

@@ -20,7 +20,7 @@ from gp_active_sensing.planning.bal.branching import RandomDraws
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
@@ -40,7 +40,7 @@ class CountedTree(Tree):
 
     paths = 0
 
-    def back_up(self, blocks: list[Block]) -> None:
+    def back_up(self, blocks: list[StateBlock]) -> None:
         super().back_up(blocks)
         self.paths += 1
 

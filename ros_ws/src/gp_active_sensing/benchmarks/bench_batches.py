@@ -12,9 +12,8 @@ from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.planning.batches import Batch
-from gp_active_sensing.planning.batches.relevance import relevance_region
-from gp_active_sensing.topology.free import FreeTopology
-from gp_active_sensing.topology.points import make_points
+from gp_active_sensing.planning.batches.region import relevance_region
+from gp_active_sensing.topology.free import FreeTopology, make_points
 
 POLICIES = {
     "gp_bucb": {},

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from common import Section
 
-from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import PlanLimit
 
@@ -32,7 +32,7 @@ def trace(loop) -> list[tuple[int, float, float]]:
     started = time.perf_counter()
     plain = Tree.back_up
 
-    def watched(self: Tree, blocks: list[Block]) -> None:
+    def watched(self: Tree, blocks: list[StateBlock]) -> None:
         plain(self, blocks)
         seen.append((self.expanded, time.perf_counter() - started, self.gap))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.util.threads import one_blas_thread
+from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from gp_active_sensing.topology import Roads, load_roads
 from gp_active_sensing.topology.loaders import map_text
-from gp_active_sensing.topology.parts import keep_largest
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment, keep_largest, length_of
 
 BLOCK = 120.0
 """Distance between crossings [m]."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.util.threads import one_blas_thread
+from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 
@@ -24,7 +24,7 @@ import numpy as np  # noqa: E402
 
 from gp_active_sensing.experiments.figures import COLOURS, STYLE  # noqa: E402
 from gp_active_sensing.loop import SensingLoop  # noqa: E402
-from gp_active_sensing.planning.bal.tree import Block, Tree  # noqa: E402
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree  # noqa: E402
 from gp_active_sensing.sim import build_loop, build_world, load_scenario  # noqa: E402
 from gp_active_sensing.types import FloatArray, PlanLimit  # noqa: E402
 
@@ -62,7 +62,7 @@ def trace(loop: SensingLoop, paths: int) -> Trace:
     started = time.process_time()
     plain = Tree.back_up
 
-    def watched(self: Tree, blocks: list[Block]) -> None:
+    def watched(self: Tree, blocks: list[StateBlock]) -> None:
         plain(self, blocks)
         rows.append((self.expanded, time.process_time() - started, self.lower, self.upper))
         if len(rows) >= paths:

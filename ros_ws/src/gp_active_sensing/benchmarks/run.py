@@ -100,7 +100,7 @@ def main() -> int:
     if options.kept:
         os.environ["GPAS_KEPT"] = options.kept
     sys.path.insert(0, str(HERE))
-    from gp_active_sensing.util.threads import one_blas_thread
+    from gp_active_sensing.util.process import one_blas_thread
 
     one_blas_thread()  # before anything loads numpy
     from gp_active_sensing.util.versions import versions

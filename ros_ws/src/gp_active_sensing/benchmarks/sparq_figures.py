@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from gp_active_sensing.util.threads import one_blas_thread
+from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 
@@ -32,7 +32,7 @@ from changing_fields import (  # noqa: E402
 )
 
 from gp_active_sensing.experiments.figures import COLOURS, STYLE  # noqa: E402
-from gp_active_sensing.planning.nonstationary.base import (  # noqa: E402
+from gp_active_sensing.planning.nonstationary.forgetting import (  # noqa: E402
     recommended_share,
     recommended_window,
 )

@@ -29,7 +29,7 @@ from gp_active_sensing.planning.base import (
     PolicyState,
     no_plan,
 )
-from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
+from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres, with_way_home
 from gp_active_sensing.planning.capabilities import (
     LooksAhead,
     PlansBatch,
@@ -38,7 +38,6 @@ from gp_active_sensing.planning.capabilities import (
     rest,
     revisits,
 )
-from gp_active_sensing.planning.homing import check_end, with_way_home
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan, PlanLimit
 
@@ -185,7 +184,7 @@ class SensingLoop(Observations):
             rest(self.policy)
             if at is not None and remaining.end is not None:
                 plan = with_way_home(plan, self.topology, at, remaining)
-        self.homeward = not plan.waypoints and remaining.end is not None
+        self.returning_home = not plan.waypoints and remaining.end is not None
         if self.speed is not None:
             metres = plan.cost.metres
             plan = replace(plan, cost=Cost(metres, metres / self.speed))
@@ -285,11 +284,11 @@ class SensingLoop(Observations):
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
             return False
-        allowance = BudgetConstraint(self.topology, in_metres(left, self.speed))
+        constraint = BudgetConstraint(self.topology, in_metres(left, self.speed))
         observed, goal = self.belief.observed, plan.waypoints[0]
         # A goal that is observed is to be read once more.
         reads = sum(not observed[place] for place in set(plan.path)) + int(observed[goal])
-        return allowance.allows(goal, plan.cost.plus(after), reads=reads)
+        return constraint.allows(goal, plan.cost.plus(after), reads=reads)
 
     def replay_decision(
         self,
@@ -313,7 +312,7 @@ class SensingLoop(Observations):
 
     def replay_way_home(self, probe: str = "") -> None:
         """Record that the last plan before a restart led to the end place."""
-        self.homeward = True
+        self.returning_home = True
         self.reservations.drop(probe)
 
     def release(self, probe: str = "") -> None:
@@ -336,7 +335,7 @@ class SensingLoop(Observations):
         """Count the decision that a snapshot took (for a probe) as this loop's own."""
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
-        self.homeward = snapshot.homeward
+        self.returning_home = snapshot.returning_home
         self.reservations.take_over(snapshot.reservations, probe)
         self._clip_said = snapshot._clip_said
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import gp_active_sensing
-from gp_active_sensing.util.threads import one_blas_thread
+from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()  # nothing above loads numpy
 

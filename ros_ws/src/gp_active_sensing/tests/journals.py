@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.records.sealed import read_journal, seal
+from gp_active_sensing.records.journal import read_journal, seal
 
 Events = list[dict[str, Any]]
 

@@ -20,7 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from gp_active_sensing.util.threads import one_blas_thread  # noqa: E402
+from gp_active_sensing.util.process import one_blas_thread  # noqa: E402
 
 one_blas_thread()  # before anything loads numpy
 

@@ -17,7 +17,7 @@ from gp_active_sensing.errors import BeliefError, ConfigError
 from gp_active_sensing.kernel_model.model import KernelModel, Scaling
 from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import Expression, Leaf
+from gp_active_sensing.kernels.grammar import BaseKernel, Expression
 from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from gp_active_sensing.learning.kernel_selection.data import scaling_of
@@ -240,7 +240,7 @@ def svgp_se(rows: Dataset, config: VbksConfig = VbksConfig()) -> Svgp:
     """
     from kernel_selection.svgp import train
 
-    return train(rows, Composite(Leaf("SE"), rows.dimensions), config)
+    return train(rows, Composite(BaseKernel("SE"), rows.dimensions), config)
 
 
 @dataclass(frozen=True)

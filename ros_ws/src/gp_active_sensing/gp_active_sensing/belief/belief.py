@@ -15,7 +15,7 @@ from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
-from gp_active_sensing.belief.drift.times import VisitTimes
+from gp_active_sensing.belief.drift.history import VisitTimes
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.mixture import Mixture

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp_active_sensing.belief.attribute_covariance import with_attributes
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import EMPIRICAL, FLAT, VAGUE, BeliefConfig
 from gp_active_sensing.belief.covariance import (
@@ -19,6 +18,7 @@ from gp_active_sensing.belief.covariance import (
     FeatureCovariance,
     HyperParameters,
     Parts,
+    joined,
 )
 from gp_active_sensing.belief.defaults import with_attribute_parts
 from gp_active_sensing.belief.drift import DriftConfig
@@ -29,9 +29,8 @@ from gp_active_sensing.belief.grid import (
     default_grid,
     grid_between,
 )
-from gp_active_sensing.belief.joined_covariance import joined
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.place_covariance import NoNeighbours, with_places
+from gp_active_sensing.belief.place_covariance import NoNeighbours, with_attributes, with_places
 from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import NONE, build_graph_kernel, build_kernel, graph_kernels

@@ -16,7 +16,7 @@ from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table
 
-__all__ = ["GivenCovariance", "History", "empirical", "read_history"]
+__all__ = ["EmpiricalMoments", "GivenCovariance", "empirical", "read_history"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class History:
+class EmpiricalMoments:
     """What earlier readings say about the field.
 
     Args:
@@ -81,7 +81,9 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
     return np.concatenate(parts)
 
 
-def empirical(values: FloatArray, places: Sequence[str], shrinkage: float | None = None) -> History:
+def empirical(
+    values: FloatArray, places: Sequence[str], shrinkage: float | None = None
+) -> EmpiricalMoments:
     r"""Return mean and covariance of the columns, with the correlations shrunk towards none.
 
     ``r_ij ← (1 - ρ) r_ij``, which leaves the variances and is positive definite for ρ > 0 even
@@ -140,7 +142,7 @@ def empirical(values: FloatArray, places: Sequence[str], shrinkage: float | None
     np.fill_diagonal(r, 1.0)
     if not present.all():
         r = _positive(r)
-    return History(mean, r * np.outer(scale, scale), shrinkage)
+    return EmpiricalMoments(mean, r * np.outer(scale, scale), shrinkage)
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -40,8 +40,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gp_active_sensing.belief.conditioning import Conditioning
-from gp_active_sensing.belief.covariance import LocationCovariance
-from gp_active_sensing.belief.joined_covariance import JoinedCovariance
+from gp_active_sensing.belief.covariance import JoinedCovariance, LocationCovariance
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["MOST_PLACES", "Floor", "floor_of"]
@@ -83,7 +82,7 @@ def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Flo
     precision = _precisions(data)
     k = precision.shape[1]
     total = 0.0
-    for start, part in _parts(data.covariance):
+    for start, part in _by_kernel(data.covariance):
         candidates = part.hyperparameters
         kept = np.flatnonzero(belief[start : start + len(candidates)] >= _LITTLE)
         if not kept.size:
@@ -115,7 +114,7 @@ def _precisions(data: Conditioning) -> FloatArray:
     return np.asarray(-np.sort(-total, axis=1))
 
 
-def _parts(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCovariance]]:
+def _by_kernel(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCovariance]]:
     """Yield covariances of some of the candidates each, with the number of the first one."""
     if not isinstance(covariance, JoinedCovariance):
         yield 0, covariance

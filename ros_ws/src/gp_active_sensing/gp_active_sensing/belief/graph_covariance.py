@@ -63,7 +63,7 @@ class GraphCovariance:
         scales = [h.length_scales[0] for h in hyperparameters]
         distinct = list(dict.fromkeys(scales))
         self._scale = np.array([distinct.index(ell) for ell in scales])
-        self._parts = [self._part(ell) for ell in distinct]
+        self._spectra = [self._part(ell) for ell in distinct]
         self._distinct = distinct
         self._keep = self.n <= _TABLE and len(distinct) * self.n**2 <= _NUMBERS
         self._tables = {} if tables is None else tables
@@ -88,9 +88,9 @@ class GraphCovariance:
         rows, columns = np.asarray(rows), np.asarray(columns)
         if self._keep:
             index = (rows[:, None], columns)
-            k = np.stack([self._table(s)[index] for s in range(len(self._parts))])
+            k = np.stack([self._table(s)[index] for s in range(len(self._spectra))])
         else:
-            k = self._correlations(range(len(self._parts)), rows, columns)
+            k = self._correlations(range(len(self._spectra)), rows, columns)
         if len(k) < len(self._scale):
             k = k[self._scale]
         k *= self._signal[:, None, None]
@@ -104,7 +104,7 @@ class GraphCovariance:
         """Return the same under some of the candidates only."""
         other = copy(self)  # tables are those of all
         used, other._scale = np.unique(self._scale[list(which)], return_inverse=True)
-        other._parts = [self._parts[s] for s in used.tolist()]
+        other._spectra = [self._spectra[s] for s in used.tolist()]
         other._distinct = [self._distinct[s] for s in used.tolist()]
         other._signal = self._signal[list(which)]
         other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
@@ -115,7 +115,7 @@ class GraphCovariance:
 
         Does not depend on the signs that a library gives to eigenvectors. O(n k).
         """
-        density, rest, scale = self._parts[int(self._scale[0])]
+        density, rest, scale = self._spectra[int(self._scale[0])]
         vectors = self.spectrum.vectors
         smooth = vectors @ ((np.sqrt(density + rest) - np.sqrt(rest)) * (vectors.T @ white))
         return np.asarray(np.sqrt(self._signal[0]) * scale * (smooth + np.sqrt(rest) * white))
@@ -138,7 +138,7 @@ class GraphCovariance:
     def _correlations(self, which: Sequence[int], rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (s, r, c) correlations under some of the distinct length-scales."""
         vectors = self.spectrum.vectors
-        parts = [self._parts[s] for s in which]
+        parts = [self._spectra[s] for s in which]
         above = vectors[rows]
         left = np.concatenate([above * (scale[rows, None] * f) for f, _, scale in parts])
         # One product for all length-scales: the right side is large, and the same for all.

@@ -64,18 +64,18 @@ class KernelCovariance:
             msg = f"expected finite inputs (n, {widths.pop()}), got shape {Z.shape}"
             raise ValueError(msg)
         self._n = len(Z)
-        self._parts: list[_Prepared] = []
+        self._kernels: list[_Prepared] = []
         self._hyperparameters = tuple(h for group in groups for h in group.hyperparameters)
         # Candidates of the same θ have their covariance in common.
         which: list[int] = []
         distinct = 0
         for group in groups:
             thetas, inverse = np.unique(group.thetas, axis=0, return_inverse=True)
-            self._parts.append(_Prepared(group.composite, thetas, Z, output_scale**2))
+            self._kernels.append(_Prepared(group.composite, thetas, Z, output_scale**2))
             which += (distinct + inverse.reshape(-1)).tolist()
             distinct += len(thetas)
         self._which: IntArray = np.array(which)
-        self._variance: FloatArray = np.concatenate([part.variance() for part in self._parts])
+        self._variance: FloatArray = np.concatenate([part.variance() for part in self._kernels])
         self._table: FloatArray | None = None
         if distinct * self._n**2 <= _TABLE:
             everywhere = np.arange(self._n)
@@ -111,7 +111,7 @@ class KernelCovariance:
         return other
 
     def _computed(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        found = np.concatenate([part.between(rows, columns) for part in self._parts])
+        found = np.concatenate([part.between(rows, columns) for part in self._kernels])
         # Rounding of squared distances: a place has its variance with itself.
         at, to = np.nonzero(np.asarray(rows)[:, None] == np.asarray(columns)[None, :])
         found[:, at, to] = self._variance[:, np.asarray(rows)[at]]

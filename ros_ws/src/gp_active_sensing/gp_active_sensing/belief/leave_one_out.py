@@ -12,7 +12,9 @@ The weights of the candidates are those without the place, too:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
@@ -21,7 +23,10 @@ from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.scale import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["FEWEST", "LeaveOneOut", "leave_one_out"]
+if TYPE_CHECKING:
+    from gp_active_sensing.belief.belief import Belief
+
+__all__ = ["FEWEST", "Explained", "LeaveOneOut", "leave_one_out"]
 
 FEWEST = 5
 """Places below which nothing is said of how much they tell of each other."""
@@ -202,3 +207,57 @@ def _normalised(prior: FloatArray, evidence: FloatArray) -> FloatArray:
 
 def _rms(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
+
+
+GROWTH = 0.1
+"""Share by which the number of places has to grow until it is computed again, and …"""
+AT_LEAST = 5
+"""… places that have to be added."""
+MANY = 600
+"""Places from which on it is computed more seldom: no place costs more than one of the first so
+many."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Share of the variance of the places' average readings that the other places explain.
+
+    As it was when it was last computed, which costs O(L D³) for D places. It is computed again once
+    they have grown by a tenth, and by five at least, so a place costs O(10 L D²); beyond `MANY`
+    places the growth that is waited for is larger, by as much as keeps that cost of a place.
+
+    Args:
+        share: see `LeaveOneOut.explained`; None = not known.
+        places: number D of places that it was computed of; 0 = it was not computed yet.
+    """
+
+    share: float | None = None
+    places: int = 0
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Explained:
+        """Return what the record of a stage says; nothing where it is of an earlier version."""
+        share, places = record.get("explained"), record.get("explained_places")
+        if not isinstance(places, int):
+            return cls()
+        return cls(None if share is None else float(share), places)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the keys of the record of a stage."""
+        return {"explained": self.share, "explained_places": self.places}
+
+    @property
+    def due(self) -> int:
+        """Number of places with which it is to be computed again."""
+        if not self.places:
+            return FEWEST
+        growth = GROWTH * max(1.0, (self.places / MANY) ** 2)
+        return self.places + max(AT_LEAST, round(growth * self.places))
+
+    def after(self, belief: Belief) -> Explained:
+        """Return it for a belief, computed again only where that is due."""
+        places = int(belief.observed.sum())
+        if places < self.due:
+            return self
+        found = belief.leave_one_out()
+        return Explained(None if found is None else found.explained, places)

@@ -7,6 +7,7 @@ the same engine runs in this process, without nodes, and that is said.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -24,13 +25,54 @@ import numpy as np
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.planning.capabilities import revisits
-from gp_active_sensing.records.follow import JsonLinesTail
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, build_world, load_scenario, run_scenario
 from gp_active_sensing.sim.team import STEPS, period_of
-from gp_active_sensing.util.files import open_to_append
+from gp_active_sensing.util.files import cannot, open_file, open_to_append
 
-__all__ = ["main"]
+__all__ = [
+    "JsonLinesTail",
+    "main",
+]
+
+
+class JsonLinesTail:
+    """Reads what was added since the last time; a line that is not complete yet waits.
+
+    Args:
+        path: the file, which need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the objects of the lines that were completed since the last call.
+
+        Raises:
+            RunError: it cannot be read, or a complete line is not a JSON object.
+        """
+        try:
+            with open_file(self.path) as stream:
+                stream.seek(self._offset)
+                data = stream.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise cannot(self.path, "read", error) from error
+        complete = data[: data.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        found = []
+        for line in complete.splitlines():
+            try:
+                item = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                msg = f"{self.path}: expected a JSON object a line, got {line[:60]!r} ({error})"
+                raise RunError(msg) from error
+            found.append(item)
+        return found
+
 
 Say = Callable[[str], None]
 

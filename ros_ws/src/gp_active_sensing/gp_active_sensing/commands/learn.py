@@ -22,7 +22,7 @@ from gp_active_sensing.commands.kernel_options import (
 from gp_active_sensing.commands.kernels import learn_kernels
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning import DataRequest, Estimate
+    from gp_active_sensing.learning import DataRequest, HyperParameterEstimate
 
 __all__ = ["learn"]
 
@@ -197,7 +197,9 @@ def _refuse(names: Sequence[str], why: str) -> None:
             raise click.UsageError(msg)
 
 
-def _remarks(job: DataRequest, estimate: Estimate, overrides: tuple[str, ...]) -> dict[str, str]:
+def _remarks(
+    job: DataRequest, estimate: HyperParameterEstimate, overrides: tuple[str, ...]
+) -> dict[str, str]:
     """Return what the section was learned from, and how sure it is."""
     from gp_active_sensing.kernels import graph_kernels
 
@@ -236,7 +238,7 @@ def _within(error: float) -> str:
     return f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)"
 
 
-def _of_places(estimate: Estimate) -> str:
+def _of_places(estimate: HyperParameterEstimate) -> str:
     """Return what the readings say of what belongs to each place alone."""
     if estimate.place_gain is None:
         again = estimate.readings - estimate.places

@@ -23,7 +23,7 @@ from gp_active_sensing.commands.replay import replay
 from gp_active_sensing.commands.report import report
 from gp_active_sensing.commands.run import run
 from gp_active_sensing.errors import ActiveSensingError
-from gp_active_sensing.util.threads import one_blas_thread
+from gp_active_sensing.util.process import one_blas_thread
 
 __all__ = ["cli", "main"]
 

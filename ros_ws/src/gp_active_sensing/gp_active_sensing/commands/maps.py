@@ -58,7 +58,7 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str, format
     from gp_active_sensing.errors import MapError
     from gp_active_sensing.topology.inspection import survey
     from gp_active_sensing.topology.loaders import map_text
-    from gp_active_sensing.topology.parts import keep_largest
+    from gp_active_sensing.topology.segments import keep_largest
     from gp_active_sensing.util.files import write_whole
 
     if out.suffix.lower() not in (".geojson", ".json"):

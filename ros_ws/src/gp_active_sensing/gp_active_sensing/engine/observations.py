@@ -50,7 +50,7 @@ class Observations:
         self.spent = 0
         """Readings of the budget spent: new places, and visits of observed ones."""
         self.decisions = 0
-        self.homeward = False
+        self.returning_home = False
         """Nothing more is chosen: the last plan leads to where the mission has to end."""
         self.restoring = False
         """Readings come from a journal: those that were used are used again, whatever is kept."""
@@ -207,7 +207,11 @@ class Observations:
         is observed already costs nothing.
         """
         left = self.remaining.readings
-        if left is None or self.belief.observed[location] or not (self.decisions or self.homeward):
+        if (
+            left is None
+            or self.belief.observed[location]
+            or not (self.decisions or self.returning_home)
+        ):
             return True
         if self.restoring:
             return True

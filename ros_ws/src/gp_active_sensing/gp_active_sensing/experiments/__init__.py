@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from gp_active_sensing.experiments.plan import Experiment, TrialSpec
     from gp_active_sensing.experiments.records import Loaded, load_records
     from gp_active_sensing.experiments.run import Progress, run_experiment
-    from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
-    from gp_active_sensing.experiments.tables import Row, Table, differences, summary
+    from gp_active_sensing.experiments.tables import (
+        Estimate,
+        MetricTable,
+        PolicyRow,
+        differences,
+        mean_of,
+        paired_difference,
+        summary,
+    )
     from gp_active_sensing.experiments.trial import Trial, run_trial
     from gp_active_sensing.experiments.work import Outcome
 
@@ -33,10 +40,10 @@ __all__ = [
     "Experiment",
     "ExperimentConfig",
     "Loaded",
+    "MetricTable",
     "Outcome",
+    "PolicyRow",
     "Progress",
-    "Row",
-    "Table",
     "Trial",
     "TrialSpec",
     "differences",
@@ -79,14 +86,12 @@ __getattr__, __dir__ = lazy_names(
             "Progress",
             "run_experiment",
         ),
-        "statistics": (
+        "tables": (
             "Estimate",
             "mean_of",
             "paired_difference",
-        ),
-        "tables": (
-            "Row",
-            "Table",
+            "PolicyRow",
+            "MetricTable",
             "differences",
             "summary",
         ),

@@ -65,14 +65,14 @@ def read_experiment(
     Raises:
         ConfigError: every wrong key and value, with its path.
     """
-    reader = _Reader(base_dir, check_worlds)
+    reader = _ExperimentReader(base_dir, check_worlds)
     experiment = reader.read(mapping, name)
     if experiment is None or reader.problems:
         raise ConfigError(list(dict.fromkeys(reader.problems)), source=source)
     return experiment
 
 
-class _Reader:
+class _ExperimentReader:
     """Collects all problems of a file; each step goes on with what the others left whole."""
 
     def __init__(self, base_dir: Path | None, check_worlds: bool) -> None:

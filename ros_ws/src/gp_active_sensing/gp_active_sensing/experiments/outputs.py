@@ -12,20 +12,20 @@ from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.experiments.figures import write_figures
 from gp_active_sensing.experiments.records import CONFIG, ExperimentDirectory, Loaded
 from gp_active_sensing.experiments.tables import (
-    Table,
+    MetricTable,
     differences,
     summary,
     to_csv,
     to_markdown,
 )
 
-__all__ = ["Outputs", "is_experiment", "outcome_mapping", "tables_of", "write_outputs"]
+__all__ = ["ExperimentOutputs", "is_experiment", "outcome_mapping", "tables_of", "write_outputs"]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Outputs:
+class ExperimentOutputs:
     """What was written.
 
     Args:
@@ -44,7 +44,7 @@ def is_experiment(directory: Path | str) -> bool:
     return (Path(directory) / CONFIG).is_file()
 
 
-def tables_of(loaded: Loaded) -> list[Table]:
+def tables_of(loaded: Loaded) -> list[MetricTable]:
     """Return a table for each metric, followed by its paired differences to the baseline."""
     tables = []
     for metric in loaded.config.metrics:
@@ -56,7 +56,7 @@ def tables_of(loaded: Loaded) -> list[Table]:
     return tables
 
 
-def outcome_mapping(loaded: Loaded, outputs: Outputs) -> dict[str, Any]:
+def outcome_mapping(loaded: Loaded, outputs: ExperimentOutputs) -> dict[str, Any]:
     """Return how an experiment ended as plain data; cells are [mean, standard error, count]."""
     return {
         "name": loaded.config.name,
@@ -92,7 +92,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Outputs:
+def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
     """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
 
     Args:
@@ -117,4 +117,4 @@ def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Output
     except MissingDependencyError as error:
         logger.warning("no figures: %s", error)
         figures = ()
-    return Outputs(page, write_comparison(made.path), figures)
+    return ExperimentOutputs(page, write_comparison(made.path), figures)

@@ -14,8 +14,14 @@ import yaml
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.records import Loaded, load_records
-from gp_active_sensing.experiments.statistics import Estimate
-from gp_active_sensing.experiments.tables import Row, Table, differences, note_of, summary
+from gp_active_sensing.experiments.tables import (
+    Estimate,
+    MetricTable,
+    PolicyRow,
+    differences,
+    note_of,
+    summary,
+)
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.util.files import write_whole
@@ -96,7 +102,7 @@ def _tiles(loaded: Loaded) -> Iterator[str]:
         yield tile(figure, text)
 
 
-def _charts(loaded: Loaded, tables: Mapping[str, Table]) -> Iterator[dict[str, Any]]:
+def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[str, Any]]:
     """Yield a chart for each metric and configuration that has a value."""
     several = len(loaded.config.configurations) > 1
     labels = list(loaded.config.policies)
@@ -124,7 +130,7 @@ def _charts(loaded: Loaded, tables: Mapping[str, Table]) -> Iterator[dict[str, A
             }
 
 
-def _tables(loaded: Loaded, tables: Mapping[str, Table]) -> Iterator[str]:
+def _tables(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[str]:
     baseline = loaded.config.baseline
     for metric, table in tables.items():
         yield f"<h2>{html.escape(METRICS[metric].label)}</h2>"
@@ -136,7 +142,7 @@ def _tables(loaded: Loaded, tables: Mapping[str, Table]) -> Iterator[str]:
                 yield _table(against, note_of(against, note), mark=True)
 
 
-def _table(table: Table, note: str, *, mark: bool = False) -> str:
+def _table(table: MetricTable, note: str, *, mark: bool = False) -> str:
     columns = _spread(len(table.columns))
     several = len({row.configuration for row in table.rows}) > 1
     digits = _digits([cell for row in table.rows for cell in row.cells if cell is not None])
@@ -167,7 +173,7 @@ def _cell(cell: Estimate | None, digits: int, mark: bool) -> str:
     return f"<b>{text}</b>" if mark and abs(cell.mean) > 2.0 * cell.error else text
 
 
-def _counts(row: Row, columns: Sequence[int]) -> str:
+def _counts(row: PolicyRow, columns: Sequence[int]) -> str:
     counts = [row.counts[c] for c in columns]
     low, high = min(counts, default=0), max(counts, default=0)
     return str(low) if low == high else f"{low} to {high}"

@@ -1,15 +1,15 @@
-"""Run what is left of an experiment, and keep every result as it comes."""
+"""Run what is left of an experiment, on cores or a cluster, and keep every result as it comes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import importlib.util
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.experiments.cluster import run_on_cluster
-from gp_active_sensing.experiments.local import cores, run_local
 from gp_active_sensing.experiments.plan import Experiment, TrialSpec
 from gp_active_sensing.experiments.records import (
     FAILURES,
@@ -18,10 +18,67 @@ from gp_active_sensing.experiments.records import (
     Loaded,
     is_empty,
 )
-from gp_active_sensing.experiments.work import Outcome
-from gp_active_sensing.util.cluster import connect
+from gp_active_sensing.experiments.work import Outcome, do_trial, failure_of
+from gp_active_sensing.util.versions import commit
+from gp_active_sensing.util.workers import check_version, connect, on_cores
 
-__all__ = ["OnTrial", "Progress", "run_experiment"]
+__all__ = ["OnTrial", "Progress", "cores", "run_experiment", "run_local", "run_on_cluster"]
+
+
+def cores() -> int:
+    """Return the cores that this process may use."""
+    if importlib.util.find_spec("joblib") is None:
+        return 1
+    import joblib
+
+    return int(joblib.cpu_count())
+
+
+def run_local(trials: Sequence[TrialSpec], jobs: int) -> Generator[Outcome]:
+    """Yield the outcomes of trials as they come, in any order.
+
+    Args:
+        trials: what to do.
+        jobs: worker processes, each with one BLAS thread; 1 = in this process, with the threads
+            that it has (the command has one).
+
+    Raises:
+        MissingDependencyError: several jobs without joblib.
+        RunError: a worker process was ended from outside.
+    """
+    work = partial(do_trial, source=commit())
+    if jobs == 1 or len(trials) < 2:
+        yield from map(work, trials)
+        return
+    advice = "Every trial that was done is kept; go on with --resume, with fewer --jobs if memory "
+    yield from on_cores(work, trials, jobs, f"{advice}is short")
+
+
+def run_on_cluster(trials: Sequence[TrialSpec], client: Any) -> Generator[Outcome]:
+    """Yield the outcomes of trials as they come, in any order.
+
+    Args:
+        trials: what to do.
+        client: from `connect`; it stays open.
+    """
+    from distributed import as_completed
+
+    futures = {client.submit(do_trial, trial, pure=False): trial for trial in trials}
+    try:
+        finished = as_completed(
+            list(futures), loop=client.loop, with_results=True, raise_errors=False
+        )
+        for future, result in finished:
+            trial = futures.pop(future)
+            if isinstance(result, Outcome):
+                check_version(result.item.get("versions", {}), "the worker of a trial")
+                yield result
+            else:  # its worker ended, or could not read the task
+                error = result[1] if isinstance(result, tuple) else result
+                yield failure_of(trial, error)
+    finally:
+        client.cancel(list(futures))
+
 
 OnTrial = Callable[["Progress", Outcome], None]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.experiments.outputs import Outputs, tables_of
+from gp_active_sensing.experiments.outputs import ExperimentOutputs, tables_of
 from gp_active_sensing.experiments.records import FAILURES, Loaded
 from gp_active_sensing.experiments.run import Progress
 from gp_active_sensing.experiments.tables import to_text
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-__all__ = ["Show", "end_lines", "failure_lines", "show_trials"]
+__all__ = ["TrialDisplay", "end_lines", "failure_lines", "show_trials"]
 
 SHOWN = 10
 """Failures that are listed at the end; the file has them all."""
 
 
-class Show:
+class TrialDisplay:
     """Shows what comes: a line a trial, or on a terminal a bar and the failures.
 
     Args:
@@ -81,14 +81,14 @@ def trial_line(progress: Progress, outcome: Outcome) -> str:
 
 
 @contextmanager
-def show_trials(console: Console) -> Iterator[Show]:
+def show_trials(console: Console) -> Iterator[TrialDisplay]:
     """Yield what shows an experiment as it goes.
 
     Args:
         console: where to; a terminal gets a progress bar, anything else a line a trial.
     """
     if not console.is_terminal:
-        yield Show(console, None)
+        yield TrialDisplay(console, None)
         return
     from rich.progress import (
         BarColumn,
@@ -108,10 +108,10 @@ def show_trials(console: Console) -> Iterator[Show]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        yield Show(console, bar)
+        yield TrialDisplay(console, bar)
 
 
-def end_lines(loaded: Loaded, outputs: Outputs) -> list[str]:
+def end_lines(loaded: Loaded, outputs: ExperimentOutputs) -> list[str]:
     """Return the first table and where everything is."""
     tables = tables_of(loaded)[:1]
     lines = [*to_text(tables[0]), ""] if tables else []

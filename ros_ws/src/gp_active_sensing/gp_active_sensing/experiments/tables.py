@@ -1,4 +1,4 @@
-"""Tables of an experiment: functions of its records only."""
+"""Tables of an experiment: means with standard errors, differences paired by seed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,60 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from gp_active_sensing.experiments.metrics import Metric, metric_of
-from gp_active_sensing.experiments.statistics import Estimate, mean_of, paired_difference
 from gp_active_sensing.util.wording import fixed
 
-__all__ = ["Row", "Table", "differences", "note_of", "summary", "to_csv", "to_markdown", "to_text"]
+__all__ = [
+    "Estimate",
+    "MetricTable",
+    "PolicyRow",
+    "differences",
+    "mean_of",
+    "note_of",
+    "paired_difference",
+    "summary",
+    "to_csv",
+    "to_markdown",
+    "to_text",
+]
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error (NaN for a single value)."""
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.error:.2f}"
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """Return the mean of independent values and its standard error ``sd / sqrt(n)``.
+
+    Raises:
+        ValueError: no values, or one that is not finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if not array.size or not np.isfinite(array).all():
+        msg = f"expected at least one value, all finite, got {array.tolist()}"
+        raise ValueError(msg)
+    error = math.nan if array.size == 1 else float(array.std(ddof=1) / math.sqrt(array.size))
+    return Estimate(float(array.mean()), error)
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Return the mean of ``first - second`` over the same seeds, with its standard error.
+
+    Raises:
+        ValueError: sequences of different length.
+    """
+    return mean_of([a - b for a, b in zip(first, second, strict=True)])
+
 
 NOTE = "mean ± standard error over n seeds"
 NOTE_OF_ONE = "one seed, so that there is no standard error"
@@ -23,7 +70,7 @@ BySeed = dict[int, float]
 
 
 @dataclass(frozen=True)
-class Row:
+class PolicyRow:
     """One policy in one configuration.
 
     Args:
@@ -40,7 +87,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class MetricTable:
     """One metric after different numbers of readings.
 
     Args:
@@ -55,10 +102,10 @@ class Table:
     metric: str
     unit: str
     columns: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PolicyRow, ...]
 
 
-def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Table:
+def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> MetricTable:
     """Return the mean over the seeds with its standard error, a row for each policy.
 
     Args:
@@ -76,11 +123,13 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Table:
     for configuration, policy in _labels(records):
         samples = [list(values.get((configuration, policy, n), {}).values()) for n in at]
         cells = tuple(mean_of(v) if v else None for v in samples)
-        rows.append(Row(configuration, policy, cells, tuple(len(v) for v in samples)))
-    return Table(found.label, metric, _unit(records, found), tuple(at), tuple(rows))
+        rows.append(PolicyRow(configuration, policy, cells, tuple(len(v) for v in samples)))
+    return MetricTable(found.label, metric, _unit(records, found), tuple(at), tuple(rows))
 
 
-def differences(records: Sequence[Record], metric: str, at: Sequence[int], baseline: str) -> Table:
+def differences(
+    records: Sequence[Record], metric: str, at: Sequence[int], baseline: str
+) -> MetricTable:
     """Return the mean difference to a baseline policy on the same seeds, with its standard error.
 
     Pairing removes what the seeds have in common: hard fields are hard for every policy.
@@ -109,12 +158,12 @@ def differences(records: Sequence[Record], metric: str, at: Sequence[int], basel
             counts.append(len(seeds))
             pairs = [mine[s] for s in seeds], [other[s] for s in seeds]
             cells.append(paired_difference(*pairs) if seeds else None)
-        rows.append(Row(configuration, policy, tuple(cells), tuple(counts)))
+        rows.append(PolicyRow(configuration, policy, tuple(cells), tuple(counts)))
     title = f"{found.label}: difference to {baseline} on the same seeds"
-    return Table(title, metric, _unit(records, found), tuple(at), tuple(rows))
+    return MetricTable(title, metric, _unit(records, found), tuple(at), tuple(rows))
 
 
-def to_text(table: Table) -> list[str]:
+def to_text(table: MetricTable) -> list[str]:
     """Return a table as lines with aligned columns, for a terminal."""
     caption, head, rows = _grid(table)
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
@@ -122,13 +171,13 @@ def to_text(table: Table) -> list[str]:
     return [f"{caption}: {note_of(table)}", *(f"  {line.rstrip()}" for line in lines)]
 
 
-def note_of(table: Table, several: str = NOTE) -> str:
+def note_of(table: MetricTable, several: str = NOTE) -> str:
     """Return what the cells of a table are; `several` where some are of more than one seed."""
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
     return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: MetricTable) -> str:
     """Return a Markdown table: mean ± standard error, and the counts where they differ."""
     caption, head, rows = _grid(table)
     plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
@@ -137,7 +186,7 @@ def to_markdown(table: Table) -> str:
     return "\n".join([f"## {caption}", "", note_of(table), "", lines[0], rule, *lines[1:]])
 
 
-def _grid(table: Table) -> tuple[str, list[str], list[list[str]]]:
+def _grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
     """Return caption, head and rows; configurations are shown where there are several."""
     several = len({row.configuration for row in table.rows}) > 1
     head = (["configuration"] if several else []) + ["policy"]
@@ -155,7 +204,7 @@ def _grid(table: Table) -> tuple[str, list[str], list[list[str]]]:
     return f"{table.title}{unit}", head, rows
 
 
-def to_csv(tables: Sequence[Table]) -> str:
+def to_csv(tables: Sequence[MetricTable]) -> str:
     """Return all tables in long form, a line for each cell that has a value."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -14,7 +14,7 @@ from typing import Any
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.experiments.plan import TrialSpec
 from gp_active_sensing.experiments.trial import run_trial
-from gp_active_sensing.records.scores import SCORES
+from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.versions import commit, versions

@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.base import SOURCE, Expert, Field
     from gp_active_sensing.experts.build import build_expert, station_places
     from gp_active_sensing.experts.config import AnswersConfig, ExpertConfig
-    from gp_active_sensing.experts.model import ModelExpert
     from gp_active_sensing.experts.query_log import QueryLog
     from gp_active_sensing.experts.second_probe import RevisitExpert
-    from gp_active_sensing.experts.simulated import Faults, SimulatedExpert, of_map
-    from gp_active_sensing.experts.stations import StationsExpert
+    from gp_active_sensing.experts.simulated import (
+        Faults,
+        ModelExpert,
+        SimulatedExpert,
+        StationsExpert,
+        of_map,
+    )
 
 __all__ = [
     "SOURCE",
@@ -50,13 +54,13 @@ __getattr__, __dir__ = lazy_names(
             "ExpertConfig",
         ),
         "query_log": ("QueryLog",),
-        "model": ("ModelExpert",),
         "second_probe": ("RevisitExpert",),
         "simulated": (
             "Faults",
+            "ModelExpert",
             "SimulatedExpert",
+            "StationsExpert",
             "of_map",
         ),
-        "stations": ("StationsExpert",),
     },
 )

@@ -53,10 +53,8 @@ def build_expert(
     """
     if config.kind == "none":
         return None
-    from gp_active_sensing.experts.model import ModelExpert
     from gp_active_sensing.experts.second_probe import RevisitExpert
-    from gp_active_sensing.experts.simulated import Faults
-    from gp_active_sensing.experts.stations import StationsExpert
+    from gp_active_sensing.experts.simulated import Faults, ModelExpert, StationsExpert
 
     faults = Faults(config.dropout, config.nan, config.wrong)
     noise_std, delay = config.noise_std, config.delay

@@ -1,4 +1,4 @@
-"""Experts whose answers are computed: what they share is that answers take time, or go wrong."""
+"""Experts whose answers are computed: they take time and may go wrong; stations, and a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ import numpy.typing as npt
 from gp_active_sensing.experts.base import SOURCE, Field
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
-__all__ = ["SOUND", "Faults", "Measured", "SimulatedExpert", "of_map"]
+__all__ = [
+    "SOUND",
+    "Faults",
+    "Measured",
+    "ModelExpert",
+    "SimulatedExpert",
+    "StationsExpert",
+    "of_map",
+]
 
 _STREAM = 0xE48E27
 """Keeps the draws apart from others keyed by the same seed."""
@@ -200,3 +208,53 @@ class SimulatedExpert(ABC):
             if not 0 <= place < self._n:
                 msg = f"an expert at place {place}; the map has places 0 … {self._n - 1}"
                 raise ValueError(msg)
+
+
+class ModelExpert(SimulatedExpert):
+    """Answers anywhere on the map with what its field says at the time of the question.
+
+    The standard deviation says how far the model is trusted. In a simulation the field is the
+    truth, so that the answers are as good as they say.
+    """
+
+    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
+        return [Measured(seconds, place) for place in places]
+
+
+class StationsExpert(SimulatedExpert):
+    """Answers at the places of its stations, and nowhere else.
+
+    Args:
+        field: what the stations measure.
+        n: number of places of the map.
+        places: where they stand.
+        noise_std: of a station [field unit].
+        delay: from the measurement to the answer [s].
+        seed: key of the draws.
+        faults: how often an answer goes wrong.
+
+    Raises:
+        ValueError: no station, or one that is not on the map.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        n: int,
+        places: npt.ArrayLike,
+        *,
+        noise_std: float,
+        delay: float = 0.0,
+        seed: int = 0,
+        faults: Faults = SOUND,
+    ) -> None:
+        super().__init__(
+            field, n, noise_std=noise_std, delay=delay, seed=seed, faults=faults, places=places
+        )
+        if self._places is None or not self._places.size:
+            msg = "stations: expected at least one place, got none"
+            raise ValueError(msg)
+        self._at = frozenset(self._places.tolist())
+
+    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
+        return [Measured(seconds, place) for place in places if place in self._at]

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.kernel_model.fit import JITTER, KernelFit
-    from gp_active_sensing.kernel_model.model import History, KernelModel, Scaling
+    from gp_active_sensing.kernel_model.model import (
+        JITTER,
+        History,
+        KernelFit,
+        KernelModel,
+        Scaling,
+    )
     from gp_active_sensing.kernel_model.model_file import model_mark, read_model, write_model
     from gp_active_sensing.kernel_model.posterior import KernelPosterior, kernel_belief
 
@@ -28,10 +33,11 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fit": ("JITTER", "KernelFit"),
         "posterior": ("KernelPosterior", "kernel_belief"),
         "model": (
+            "JITTER",
             "History",
+            "KernelFit",
             "KernelModel",
             "Scaling",
         ),

@@ -10,14 +10,205 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from gp_active_sensing.kernel_model.fit import KernelFit
+from gp_active_sensing.errors import BeliefError
 from gp_active_sensing.kernel_model.posterior import SAMPLES as DRAWS
 from gp_active_sensing.kernel_model.posterior import KernelPosterior, kernel_belief
-from gp_active_sensing.kernel_model.predictor import average
+from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["History", "KernelModel", "Scaling"]
+__all__ = [
+    "JITTER",
+    "History",
+    "KernelFit",
+    "KernelModel",
+    "Scaling",
+    "average",
+    "drawn",
+    "moments",
+]
+
+JITTER = 1e-6
+"""K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
+bound."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFit:
+    """q(θ_i) and q(v_i) of one kernel. [Teng2020, Sec. 3.2].
+
+    Args:
+        composite: the kernel and the layout of its θ.
+        bound: local ELBO L_i of all rows used, of the normalised outputs [nat].
+        theta_mean: (P,) of q(θ).
+        theta_root: (P, P) lower Cholesky factor C_θ of its covariance; zeros: a point.
+        inducing: (M, d) inputs of the inducing variables.
+        mean: (M,) of q(v).
+        root: (M, M) lower factor of its covariance.
+        whitened: u = chol(K_UU(θ)) v; else v is u itself.
+        noise_floor: σ_n² = noise_floor² + exp(2 θ_noise).
+        iterations: of the optimisation.
+        outcome: how it ended, a sentence.
+        trace: (T, 3) iteration, rows used, estimate of the bound.
+    """
+
+    composite: Composite
+    bound: float
+    theta_mean: FloatArray
+    theta_root: FloatArray
+    inducing: FloatArray
+    mean: FloatArray
+    root: FloatArray
+    whitened: bool
+    noise_floor: float
+    iterations: int
+    outcome: str
+    trace: FloatArray
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel in the grammar."""
+        return self.composite.name
+
+    @property
+    def point(self) -> bool:
+        """q(θ) is a point estimate, C_θ = 0."""
+        return not self.theta_root.any()
+
+    @property
+    def theta_std(self) -> FloatArray:
+        """(P,) standard deviations of q(θ)."""
+        return np.asarray(np.sqrt((self.theta_root**2).sum(axis=1)))
+
+
+_BLOCK = 2_000_000
+"""Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
+
+
+def average(
+    model: KernelModel,
+    X: FloatArray,
+    *,
+    noisy: bool,
+    samples: int,
+    kernels: Sequence[int] | None,
+    seed: int,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return mean and variance (m,) of the Bayesian model average, in the outputs' unit.
+
+    .. math:: \mu = \sum_i q^*(k_i) \mu_i, \quad
+        \sigma^2 = \sum_i q^*(k_i) (\sigma_i^2 + (\mu_i - \mu)^2)
+
+    [Teng2020, Eq. 15]; see `KernelModel.predict`.
+
+    Raises:
+        ValueError: inputs of another shape or not finite, or no such kernel.
+        BeliefError: a covariance that is not positive definite.
+    """
+    given = np.asarray(X, dtype=np.float64)
+    d = model.dimensions
+    if given.ndim != 2 or given.shape[1] != d:
+        msg = (
+            f"expected inputs (m, {d}) with the columns {', '.join(model.input_names)}, got shape "
+            f"{given.shape}"
+        )
+        raise ValueError(msg)
+    if not np.isfinite(given).all():
+        bad = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+        msg = f"expected finite inputs, row {bad} has {given[bad].tolist()}"
+        raise ValueError(msg)
+    chosen = list(range(len(model.fits)) if kernels is None else kernels)
+    if not chosen or not all(0 <= k < len(model.fits) for k in chosen):
+        msg = f"expected some of the kernels 0 … {len(model.fits) - 1}, got {chosen}"
+        raise ValueError(msg)
+    weights = model.belief.probabilities[chosen]
+    weights = np.full(len(chosen), 1.0) if weights.sum() <= 0.0 else weights
+    weights = weights / weights.sum()
+    Z = model.scaling.inputs(given)
+    found = [moments(model.fits[k], Z, noisy=noisy, samples=samples, seed=seed) for k in chosen]
+    means = np.array([mean for mean, _ in found])
+    variances = np.array([variance for _, variance in found])
+    mean = weights @ means
+    variance = weights @ (variances + (means - mean) ** 2)
+    scale = model.scaling.output_scale
+    return model.scaling.output_shift + scale * mean, scale**2 * variance
+
+
+def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
+    """Return (S, P) of q(θ), in pairs on either side of its mean; of a point the one there is."""
+    if fit.point:
+        return fit.theta_mean[None]
+    half = np.random.default_rng([seed, fit.composite.size]).standard_normal(
+        (max(samples + 1, 2) // 2, fit.composite.size)
+    )
+    return np.asarray(fit.theta_mean + np.concatenate([half, -half]) @ fit.theta_root.T)
+
+
+def moments(
+    fit: KernelFit, Z: FloatArray, *, noisy: bool, samples: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return mean and variance (m,) under one kernel, over samples of θ, in normalised units.
+
+    .. math:: \mu_i = \frac{1}{S} \sum_s \mu_{i|\theta_s}, \quad
+        \sigma_i^2 = \frac{1}{S} \sum_s (\sigma_{i|\theta_s}^2 + \mu_{i|\theta_s}^2) - \mu_i^2
+
+    [Teng2020, App. D.2]. O(S M² (M + m)).
+
+    Args:
+        fit: the kernel's.
+        Z: (m, d) inputs in normalised units.
+        noisy: of a new output instead of the noise-free function.
+        samples: S where q(θ) is no point.
+        seed: of the samples.
+
+    Raises:
+        BeliefError: a covariance that is not positive definite.
+    """
+    thetas = drawn(fit, samples, seed)
+    total, square = np.zeros(len(Z)), np.zeros(len(Z))
+    within = np.zeros(len(Z))
+    first: FloatArray | None = None
+    for theta in thetas:
+        mean, variance = _given(fit, theta, Z)
+        if noisy:
+            noise = fit.composite.where("noise")[0]
+            variance = variance + fit.noise_floor**2 + np.exp(2.0 * theta[noise])
+        # The spread is that about the first mean, so that nothing large cancels.
+        first = mean if first is None else first
+        total += mean - first
+        square += (mean - first) ** 2
+        within += variance
+    S = len(thetas)
+    assert first is not None
+    spread = np.maximum(square / S - (total / S) ** 2, 0.0)
+    return first + total / S, within / S + spread
+
+
+def _given(fit: KernelFit, theta: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance (m,) of the noise-free function given θ."""
+    kernel, U = fit.composite, fit.inducing
+    K = kernel.covariance(theta, U, U)
+    K[np.diag_indices_from(K)] += JITTER * K.diagonal().mean()
+    try:
+        chol = np.linalg.cholesky(K)
+    except np.linalg.LinAlgError as error:
+        msg = f"kernel {fit.name}: the covariance of its inducing inputs is not positive definite"
+        raise BeliefError(msg) from error
+    centre, root = fit.mean, fit.root
+    if not fit.whitened:
+        centre = solve_triangular(chol, centre, lower=True)
+        root = solve_triangular(chol, root, lower=True)
+    mean, variance = np.empty(len(Z)), np.empty(len(Z))
+    rows = max(1, _BLOCK // len(U))
+    for start in range(0, len(Z), rows):
+        some = slice(start, min(len(Z), start + rows))
+        A = solve_triangular(chol, kernel.covariance(theta, U, Z[some]), lower=True)
+        mean[some] = A.T @ centre
+        unknown = kernel.variance(theta, Z[some]) - (A * A).sum(axis=0)
+        variance[some] = np.maximum(unknown, 0.0) + ((root.T @ A) ** 2).sum(axis=0)
+    return mean, variance
+
 
 SAMPLES = 32
 """Of θ, of which the moments of a prediction are made where q(θ) is no point."""

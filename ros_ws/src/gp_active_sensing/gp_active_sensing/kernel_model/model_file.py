@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,120 @@ import numpy as np
 
 from gp_active_sensing import __version__
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model.fit import KernelFit
-from gp_active_sensing.kernel_model.model import History, KernelModel, Scaling
+from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel, Scaling
 from gp_active_sensing.kernel_model.posterior import KernelPosterior
-from gp_active_sensing.kernel_model.safe_npz import HEADER, first_look, pack, unpack
-from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReader, check_plain
-from gp_active_sensing.kernel_model.settings import check_settings
+from gp_active_sensing.kernel_model.schema import (
+    HEADER,
+    CorruptModelError,
+    HeaderReader,
+    check_plain,
+    first_look,
+    pack,
+    unpack,
+)
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import MOST, parse
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import read_whole, write_whole
 
-__all__ = ["FORMAT", "VERSION", "model_from", "model_mark", "read_model", "write_model"]
+__all__ = [
+    "FORMAT",
+    "TRANSFORMS",
+    "VERSION",
+    "check_settings",
+    "model_from",
+    "model_mark",
+    "read_model",
+    "write_model",
+]
+
+TRANSFORMS = ("identity", "log")
+"""Of the outputs, as a belief has them."""
+
+
+def check_settings(settings: HeaderReader) -> None:
+    """Refuse settings that cannot be used as they are meant to be.
+
+    Raises:
+        Damaged: naming the entry.
+    """
+    if settings.has("transform"):
+        settings.one_of("transform", *TRANSFORMS)
+    if settings.has("recipe"):
+        recipe = settings.inside("recipe")
+        _check_recipe(recipe)
+        transforms = {s.text("transform") for s in (settings, recipe) if s.has("transform")}
+        if len(transforms) > 1:
+            msg = f"settings: expected one transform, got {' and '.join(sorted(transforms))}"
+            raise CorruptModelError(msg)
+    if settings.has("vbks"):
+        _check_vbks(settings.inside("vbks"))
+    if settings.has("screening"):
+        _check_screening(settings.inside("screening"))
+    for key in ("notes", "expressions"):
+        if settings.has(key):
+            settings.words(key)
+    if settings.has("rows_digest"):
+        settings.text("rows_digest", 64)
+    if settings.has("seconds"):
+        settings.number("seconds", low=0.0)
+    if settings.has("versions"):
+        versions = settings.inside("versions")
+        for key in settings.mapping("versions"):
+            versions.text(key)
+
+
+def _check_recipe(recipe: HeaderReader) -> None:
+    """Check how rows were read; what it takes to read others in the same way."""
+    for key in ("kind", "map", "scenario"):
+        if recipe.has(key):
+            recipe.text(key)
+    if recipe.has("transform"):
+        recipe.one_of("transform", *TRANSFORMS)
+    if recipe.has("scale") and recipe.number("scale") == 0.0:
+        msg = "settings.recipe.scale: expected a number other than 0"
+        raise CorruptModelError(msg)
+    if not recipe.has("times"):
+        return
+    times = recipe.inside("times")
+    for name in recipe.mapping("times"):
+        stamp = times.text(name)
+        try:
+            datetime.fromisoformat(stamp[:-1] + "+00:00" if stamp[-1:] in "zZ" else stamp)
+        except ValueError as error:
+            msg = (
+                f"settings.recipe.times.{name}: expected a time such as 2024-03-01T06:30:00+00:00, "
+                f"got {stamp[:40]!r}"
+            )
+            raise CorruptModelError(msg) from error
+
+
+def _check_vbks(vbks: HeaderReader) -> None:
+    """Check the settings that a model is pruned, shown and continued with."""
+    for key, low in (("inducing", 1), ("batch", 1), ("iterations", 1), ("samples", 2), ("seed", 0)):
+        if vbks.has(key):
+            vbks.whole(key, low)
+    for key in ("noise_floor", "prior_std"):
+        if vbks.has(key):
+            vbks.number(key, above=0.0)
+    for key in ("whitened", "centre"):
+        if vbks.has(key):
+            vbks.flag(key)
+    if vbks.has("hyperparameters"):
+        vbks.one_of("hyperparameters", "full", "point")
+
+
+def _check_screening(screening: HeaderReader) -> None:
+    """Check what is known of kernels that were fitted twice."""
+    screening.whole("inducing", 1)
+    count = len(screening.texts("kernels", least=1))
+    for key in ("bounds", "probabilities", "softmax"):
+        if not screening.has(key):
+            continue
+        if len(screening.numbers(key)) != count:
+            msg = f"settings.screening.{key}: expected {count} numbers, one a kernel"
+            raise CorruptModelError(msg)
+
 
 FORMAT = "gp_active_sensing kernel model"
 VERSION = 1

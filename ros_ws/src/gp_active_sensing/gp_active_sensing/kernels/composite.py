@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.kernels.grammar import (
+    BaseKernel,
     Expression,
-    Leaf,
     Product,
     Sum,
     check_size,
@@ -211,7 +211,7 @@ class Composite:
 
 def scales(expression: Expression) -> int:
     """Return the number of scales that an expression has."""
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return 1
     if isinstance(expression, Sum):
         return sum(scales(part) for part in expression.parts)
@@ -251,7 +251,7 @@ def evaluate(
         scales: variances of the terms, in their order.
         factor: of a product, which has no scale of its own unless it is a sum.
     """
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return next(parts) if factor else next(scales) * next(parts)
     product = isinstance(expression, Product)
     own = product and not any(isinstance(part, Sum) for part in expression.parts)

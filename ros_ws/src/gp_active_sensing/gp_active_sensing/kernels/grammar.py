@@ -17,8 +17,8 @@ __all__ = [
     "KERNEL_SETS",
     "MATERN",
     "MOST",
+    "BaseKernel",
     "Expression",
-    "Leaf",
     "Product",
     "Sum",
     "add",
@@ -43,7 +43,7 @@ _LONGEST = 4 * MOST
 
 
 @dataclass(frozen=True)
-class Leaf:
+class BaseKernel:
     """A base kernel."""
 
     base: str
@@ -72,12 +72,12 @@ class Product:
         return _TIMES.join(f"({p})" if isinstance(p, Sum) else str(p) for p in self.parts)
 
 
-Expression = Leaf | Sum | Product
+Expression = BaseKernel | Sum | Product
 
 
 def leaves(expression: Expression) -> tuple[str, ...]:
     """Return the base kernels of an expression, left to right."""
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return (expression.base,)
     return tuple(base for part in expression.parts for base in leaves(part))
 
@@ -87,7 +87,7 @@ def _key(expression: Expression) -> tuple[int, int, tuple[int, ...], str]:
 
     The name tells apart what has the same base kernels, as PER+LIN+RQ and PER×LIN+RQ.
     """
-    kind = {Sum: 0, Product: 1, Leaf: 2}[type(expression)]
+    kind = {Sum: 0, Product: 1, BaseKernel: 2}[type(expression)]
     bases = tuple(_ORDER[base] for base in leaves(expression))
     return kind, -len(bases), bases, str(expression)
 
@@ -143,11 +143,11 @@ def sentences(level: int = 3, bases: Sequence[str] = BASES) -> tuple[Expression,
     return tuple(found)
 
 
-def _grown(expression: Expression, atom: Leaf) -> Iterator[Expression]:
+def _grown(expression: Expression, atom: BaseKernel) -> Iterator[Expression]:
     """Yield the expression with the atom joined to it, or to any part of it."""
     yield add(expression, atom)
     yield multiply(expression, atom)
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return
     join = add if isinstance(expression, Sum) else multiply
     for k, part in enumerate(expression.parts):
@@ -156,13 +156,13 @@ def _grown(expression: Expression, atom: Leaf) -> Iterator[Expression]:
             yield join(made, *others)
 
 
-def _leaf(name: str) -> Leaf:
+def _leaf(name: str) -> BaseKernel:
     if name not in _ORDER:
         msg = (
             f"unknown base kernel {name!r}.{suggest(name, list(_ORDER))} Known: {', '.join(_ORDER)}"
         )
         raise ConfigError(msg)
-    return Leaf(name)
+    return BaseKernel(name)
 
 
 def parse(text: str) -> Expression:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     )
     from gp_active_sensing.learning.data.request import DataRequest, RowRequest, load_readings
     from gp_active_sensing.learning.export_config import belief_section, section_text
-    from gp_active_sensing.learning.fit import Estimate, learn
+    from gp_active_sensing.learning.fit import HyperParameterEstimate, learn
 
 __all__ = [
     "DataRequest",
     "Dataset",
-    "Estimate",
+    "HyperParameterEstimate",
     "PriorReadings",
     "RowRequest",
     "belief_section",
@@ -40,7 +40,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "fit": (
-            "Estimate",
+            "HyperParameterEstimate",
             "learn",
         ),
         "data.request": (

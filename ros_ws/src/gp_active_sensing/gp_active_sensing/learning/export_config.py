@@ -13,7 +13,7 @@ import yaml
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.learning.fit import Estimate
+from gp_active_sensing.learning.fit import HyperParameterEstimate
 from gp_active_sensing.types import FloatArray
 
 __all__ = ["CANDIDATES", "WAYS", "belief_section", "factors", "section_text"]
@@ -29,7 +29,7 @@ _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """The grid reaches two standard errors to either side, and at least and at most so far."""
 
 
-def factors(estimate: Estimate, way: str) -> FloatArray:
+def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
     """Return the (K,) factors on the estimated length-scales that make Λ.
 
     grid: log-spaced about the estimate, two standard errors to either side; paper: 1, 4, 6, …, 14,
@@ -49,7 +49,9 @@ def factors(estimate: Estimate, way: str) -> FloatArray:
     return np.exp(np.linspace(-reach, reach, CANDIDATES))
 
 
-def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") -> BeliefConfig:
+def belief_section(
+    estimate: HyperParameterEstimate, config: BeliefConfig, way: str = "grid"
+) -> BeliefConfig:
     """Return the belief that an estimate gives a mission on a field of the same kind.
 
     Signal and noise are taken as known. So is what belongs to each place alone, where the readings
@@ -87,7 +89,9 @@ def belief_section(estimate: Estimate, config: BeliefConfig, way: str = "grid") 
     )
 
 
-def _parts(estimate: Estimate, way: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _parts(
+    estimate: HyperParameterEstimate, way: str
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return candidates of noise and of what is each place's own.
 
     Where only their sum is known, half of its variance is taken for each place's own: intervals of

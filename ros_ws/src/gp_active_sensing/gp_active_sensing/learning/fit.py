@@ -19,7 +19,7 @@ from gp_active_sensing.types import FloatArray
 if TYPE_CHECKING:
     from gp_active_sensing.learning.model import Model
 
-__all__ = ["Estimate", "learn"]
+__all__ = ["HyperParameterEstimate", "learn"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _TOLD = 3.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class HyperParameterEstimate:
     """Hyper-parameters learned from prior readings, in the units of map and readings.
 
     Args:
@@ -91,7 +91,7 @@ def learn(
     seed: int = 0,
     per_feature: bool = False,
     noise: float | None = None,
-) -> Estimate:
+) -> HyperParameterEstimate:
     """Return the hyper-parameters of largest posterior density.
 
     The marginal likelihood of the readings with the mean integrated out, times log-normal priors:
@@ -148,7 +148,7 @@ def learn(
     gain: float | None = None
     if problem.own:
         gain = _without(Model(replace(problem, own=False)), at) - best - model.own_prior(at)
-    return Estimate(
+    return HyperParameterEstimate(
         tuple(float(v) for v in scales),
         float(signal),
         float(random),

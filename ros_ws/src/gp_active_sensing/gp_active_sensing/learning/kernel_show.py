@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.learning.kernel_selection.config import Progress
+from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Show", "progress_line", "show_learning"]
+__all__ = ["LearningDisplay", "progress_line", "show_learning"]
 
 _PARTS = 4
 """Lines a stage of a group, where there is no terminal."""
 
 
-class Show:
+class LearningDisplay:
     """Shows where the learning is.
 
     Args:
@@ -34,7 +34,7 @@ class Show:
         self._shares: dict[tuple[str, tuple[str, ...]], float] = {}
         self._said: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
 
-    def __call__(self, part: str, now: Progress) -> None:
+    def __call__(self, part: str, now: TrainingProgress) -> None:
         """Show a step of a part (learning, screening, refit)."""
         key = (part, now.kernels)
         if self._bars is None:
@@ -79,7 +79,7 @@ class Show:
             self._bars.update(task, visible=False)
 
 
-def progress_line(part: str, now: Progress) -> str:
+def progress_line(part: str, now: TrainingProgress) -> str:
     """Return where the learning is, in a line."""
     width = len(str(now.total))
     stage = f"{now.rows} rows, " if now.stages > 1 else ""
@@ -91,14 +91,14 @@ def progress_line(part: str, now: Progress) -> str:
     return f"{line}, {best}" if best else line
 
 
-def _group(now: Progress) -> str:
+def _group(now: TrainingProgress) -> str:
     """Return which kernels these are."""
     first, rest = now.kernels[0], len(now.kernels) - 1
     stage = f" [{now.stage}/{now.stages}]" if now.stages > 1 else ""
     return (f"{first} and {rest} more" if rest else first) + stage
 
 
-def _best(now: Progress) -> str:
+def _best(now: TrainingProgress) -> str:
     known = [bound for bound in now.bounds if math.isfinite(bound)]
     if not known:
         return ""
@@ -111,14 +111,14 @@ def _or_least(bound: float) -> float:
 
 
 @contextmanager
-def show_learning(console: Console) -> Iterator[Show]:
+def show_learning(console: Console) -> Iterator[LearningDisplay]:
     """Yield what shows the learning as it goes.
 
     Args:
         console: where to; a terminal gets progress bars, anything else lines.
     """
     if not console.is_terminal:
-        yield Show(console)
+        yield LearningDisplay(console)
         return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -131,6 +131,6 @@ def show_learning(console: Console) -> Iterator[Show]:
         TextColumn("{task.fields[note]}"),
     )
     with Bars(*columns, console=console) as bars:
-        show = Show(console, bars)
+        show = LearningDisplay(console, bars)
         yield show
         show.done()

@@ -12,7 +12,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.data.dataset import Dataset
-from gp_active_sensing.learning.kernel_selection.config import Progress, VbksConfig
+from gp_active_sensing.learning.kernel_selection.config import TrainingProgress, VbksConfig
 
 __all__ = ["REFITTED", "TwoStageSettings", "learn_model"]
 
@@ -47,7 +47,7 @@ def learn_model(
     config: VbksConfig,
     way: TwoStageSettings,
     *,
-    progress: Callable[[str, Progress], None] = lambda part, now: None,
+    progress: Callable[[str, TrainingProgress], None] = lambda part, now: None,
     earlier: KernelModel | None = None,
 ) -> KernelModel:
     """Return the belief over kernels, screened and fitted again where that is asked for.

@@ -37,7 +37,7 @@ from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.topology import Topology, build_topology, place_index
 from gp_active_sensing.types import Budget, Clock, PlanLimit
-from gp_active_sensing.util.memory import hand_back
+from gp_active_sensing.util.process import hand_back
 
 __all__ = ["MissionComponents", "build_parts", "plan_limit"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.explained import Explained
+from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.probable import most_probable
 from gp_active_sensing.belief.promise import to_record
@@ -25,9 +25,9 @@ from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.stage_records import StageRecords
 from gp_active_sensing.records.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
+from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.records.scores import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.summary import RunSummary, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.util.versions import versions

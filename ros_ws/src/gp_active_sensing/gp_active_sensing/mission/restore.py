@@ -28,7 +28,7 @@ from gp_active_sensing.records.events import (
     plan_of,
     reading_of,
 )
-from gp_active_sensing.records.journal_events import kinds_of
+from gp_active_sensing.records.journal import kinds_of
 
 __all__ = ["MissionRestorer", "is_over", "stopped_in_order"]
 

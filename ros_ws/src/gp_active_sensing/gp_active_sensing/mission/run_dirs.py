@@ -15,8 +15,8 @@ from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_ma
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
+from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
-from gp_active_sensing.records.sealed import unseal
 from gp_active_sensing.util.files import differences, open_file, unused
 from gp_active_sensing.util.locks import InUse
 

@@ -10,11 +10,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.base import Candidates
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.entropy import (
-    discrete_entropy,
-    gaussian_entropy,
-    noise_entropy,
-)
+from gp_active_sensing.planning.entropy import discrete_entropy, gaussian_entropy, noise_entropy
 from gp_active_sensing.planning.pending import joint_given_pending
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
@@ -87,7 +83,7 @@ def advantage_over_apgd(
     C = joint_given_pending(belief, places, pending).covariance
     steps = min(look_ahead, k, len(places))
     most = _most(C, noise, k, steps, check)
-    apgd = _Walk(topology, at, options, unavailable, remaining).value(
+    apgd = _GreedyWalk(topology, at, options, unavailable, remaining).value(
         places, C, weights, noise, steps, check
     )
     # The bracket is never negative; rounding and a belief that leaves a λ out must not make it so.
@@ -132,7 +128,7 @@ def _largest(gain: FloatArray, k: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _GreedyWalk:
     """The walk of `apgd` from here, with the belief as it is now."""
 
     topology: Topology
@@ -177,9 +173,9 @@ class _Walk:
         self, here: int | None, seen: BoolArray, budget: Budget
     ) -> tuple[IntArray, Callable[[int], Budget]]:
         """Return what may be next, and what is left of the budget after each."""
-        allowance = BudgetConstraint(self.topology, budget)
-        if not allowance.restricts:
+        constraint = BudgetConstraint(self.topology, budget)
+        if not constraint.restricts:
             return self.topology.candidates(here, seen, self.unavailable), lambda _: budget
-        drives = allowance.drives(here, seen, self.unavailable)
+        drives = constraint.drives(here, seen, self.unavailable)
         places = np.array([drive.place for drive in drives], dtype=np.int64)
         return places, lambda i: drives[i].left(budget)

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.types import (
-    BoolArray,
-    Budget,
-    Clock,
-    Cost,
-    IntArray,
-    Plan,
-    PlanLimit,
-    Route,
-)
+from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, IntArray, Plan, PlanLimit, Route
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief import Belief
@@ -167,13 +158,13 @@ def candidates_of(
     nothing = np.empty(0, dtype=np.int64)
     if remaining.readings is not None and remaining.readings <= 0:
         return Candidates(nothing, (), observed, READINGS_SPENT)
-    allowance = BudgetConstraint(topology, remaining)
-    drives = allowance.drives(at, observed, unavailable)
+    constraint = BudgetConstraint(topology, remaining)
+    drives = constraint.drives(at, observed, unavailable)
     if drives:
         locations = np.array([drive.place for drive in drives], dtype=np.int64)
         return Candidates(locations, tuple(drive.route for drive in drives), observed)
     if topology.candidates(at, observed, unavailable).size:
-        return Candidates(nothing, (), observed, allowance.why_none())
+        return Candidates(nothing, (), observed, constraint.why_none())
     reason = "every reachable place is observed, on its way to be, or set aside"
     return Candidates(nothing, (), observed, reason)
 

@@ -1,14 +1,16 @@
-"""Myopic policies: what they share, maximum entropy, a-priori greedy design."""
+"""Myopic policies: their base class, maximum entropy, and a-priori greedy design."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.covariance import length_scales_of
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
@@ -16,17 +18,68 @@ from gp_active_sensing.planning.entropy import (
     noise_entropy,
     reported_offset,
 )
-from gp_active_sensing.planning.frozen import freeze, thaw
 from gp_active_sensing.planning.pending import marginals_given_pending
-from gp_active_sensing.types import (
-    CandidateValue,
-    FloatArray,
-    IntArray,
-    Plan,
-)
+from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
-__all__ = ["Apgd", "Greedy", "MaxEntropy", "expected_entropy"]
+__all__ = ["Apgd", "Greedy", "MaxEntropy", "expected_entropy", "freeze", "thaw"]
+
+
+def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
+    """Return ``{"weights": …}`` to keep, with the candidates they belong to where these may change.
+
+    Args:
+        belief: whose candidates the weights are of.
+        weights: (L,).
+    """
+    frozen: dict[str, Any] = {"weights": weights.tolist()}
+    if belief.grid is not None:
+        frozen["candidates"] = _candidates(belief).tolist()
+        if any(kernels := _kernels(belief)):
+            frozen["kernels"] = kernels
+    return frozen
+
+
+def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
+    """Return the kept weights (L,) over the candidates of today.
+
+    Where the candidates have followed the readings since, the mass of each goes to the nearest of
+    those of its kernel that there are now, by the logarithms of length-scales, signal and noise.
+    """
+    weights = np.array(frozen["weights"])
+    if "candidates" not in frozen:
+        return weights
+    then, now = np.log(frozen["candidates"]), np.log(_candidates(belief))
+    if then.shape == now.shape and np.array_equal(then, now):
+        return weights
+    apart = np.square(then[:, None] - now[None]).sum(axis=2)
+    if "kernels" in frozen:
+        apart[np.array(frozen["kernels"])[:, None] != np.array(_kernels(belief))] = np.inf
+    nearest = apart.argmin(axis=1)
+    moved = np.bincount(nearest, weights=weights, minlength=len(now))
+    return np.asarray(moved, dtype=np.float64)
+
+
+def _candidates(belief: Belief) -> FloatArray:
+    """(L, p + 3) length-scales, signal, noise and variance, before any common scale.
+
+    Without the last one where places have nothing of their own: it is then the signal's. With
+    another where attributes count: that of the field and what they explain.
+    """
+    candidates = belief.covariance.hyperparameters
+    scales = length_scales_of(candidates)
+    rest = [[h.signal_std, h.noise_std] for h in candidates]
+    columns = [scales, np.array(rest)]
+    attributes = any(h.attribute_std for h in candidates)
+    if attributes or any(h.place_std for h in candidates):
+        columns.append(np.array([[h.variance] for h in candidates]))
+    if attributes:
+        columns.append(np.array([[h.variance + h.attribute_std**2] for h in candidates]))
+    return np.hstack(columns)
+
+
+def _kernels(belief: Belief) -> list[str]:
+    return [h.kernel for h in belief.covariance.hyperparameters]
 
 
 class Greedy(ABC):

@@ -14,13 +14,8 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.advantage import advantage_over_apgd
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.entropy import discrete_entropy
-from gp_active_sensing.planning.frozen import freeze, thaw
-from gp_active_sensing.planning.greedy import Greedy, expected_entropy
-from gp_active_sensing.types import (
-    FloatArray,
-    IntArray,
-    Plan,
-)
+from gp_active_sensing.planning.greedy import Greedy, expected_entropy, freeze, thaw
+from gp_active_sensing.types import FloatArray, IntArray, Plan
 
 __all__ = ["ImplicitExploration"]
 

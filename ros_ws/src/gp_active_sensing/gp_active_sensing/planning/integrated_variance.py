@@ -18,17 +18,10 @@ from gp_active_sensing.planning.base import (
     no_plan,
 )
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.map_error import MapError, map_error_gains, map_error_of
+from gp_active_sensing.planning.map_error import MapVariance, map_error_gains, map_error_of
 from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import (
-    Budget,
-    CandidateValue,
-    Clock,
-    FloatArray,
-    IntArray,
-    Plan,
-)
+from gp_active_sensing.types import Budget, CandidateValue, Clock, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import by_size, first_best
 
 __all__ = ["IntegratedVariance"]
@@ -136,7 +129,7 @@ def _moves(
     noise: FloatArray,
 ) -> DecisionProblem:
     """Return where a probe may go after any visits, within the budget."""
-    allowance = BudgetConstraint(topology, remaining)
+    constraint = BudgetConstraint(topology, remaining)
     return DecisionProblem(
         topology,
         options.observed,
@@ -145,7 +138,7 @@ def _moves(
         noise,
         0,
         lambda: None,
-        allowance if allowance.restricts else None,
+        constraint if constraint.restricts else None,
     )
 
 
@@ -162,7 +155,7 @@ class _State:
         way: places read, in order.
     """
 
-    field: MapError
+    field: MapVariance
     value: float
     at: int | None
     visited: frozenset[int]
@@ -171,7 +164,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _BestSequence:
     """The best sequence of readings.
 
     Args:
@@ -207,8 +200,8 @@ class _Beam:
         self._room, self._deadline, self._clock = room, deadline, clock
 
     def run(
-        self, problem: DecisionProblem, field: MapError, at: int | None, remaining: Budget
-    ) -> _Found | None:
+        self, problem: DecisionProblem, field: MapVariance, at: int | None, remaining: Budget
+    ) -> _BestSequence | None:
         """Return the best sequence, None when there was room for none."""
         beam = [_State(field, 0.0, at, frozenset(), remaining, ())]
         best: tuple[float, tuple[int, ...]] = (0.0, ())
@@ -237,7 +230,7 @@ class _Beam:
                 beam = self._continued(problem, steps)
         if not best[1]:
             return None
-        return _Found(best[1], best[0], expanded, cut)
+        return _BestSequence(best[1], best[0], expanded, cut)
 
     def _continued(
         self, problem: DecisionProblem, steps: list[tuple[float, _State, int]]

@@ -20,8 +20,7 @@ from gp_active_sensing.planning.base import (
     candidates,
     no_plan,
 )
-from gp_active_sensing.planning.frozen import freeze, thaw
-from gp_active_sensing.planning.greedy import expected_entropy
+from gp_active_sensing.planning.greedy import expected_entropy, freeze, thaw
 from gp_active_sensing.planning.independent_tests import (
     LengthScales,
     Pair,
@@ -32,12 +31,7 @@ from gp_active_sensing.planning.independent_tests import (
     statistic,
 )
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import (
-    CandidateValue,
-    FloatArray,
-    IntArray,
-    Plan,
-)
+from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
 __all__ = ["ExplicitExploration"]

@@ -1,20 +1,221 @@
-"""Rows back and forth, evenly spaced: what is drawn by hand where a field is to be mapped."""
+"""Rows back and forth, evenly spaced: the densest that the budget lasts for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
-from gp_active_sensing.planning.routes.boustrophedon import Ground
-from gp_active_sensing.planning.routes.fitting import densest_rows
+from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
+from gp_active_sensing.planning.routes.distances import unit_of
+from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import BoolArray, Budget
 
-__all__ = ["Lawnmower"]
+__all__ = ["Found", "Laid", "Lawnmower", "densest_rows", "rows_that_fit"]
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Rows on a map.
+
+    Args:
+        rows: how they are laid.
+        places: of the rows, in order.
+        trip: the drive along them, from where the probe stands; None = there is no such way.
+    """
+
+    rows: Rows
+    places: tuple[int, ...]
+    trip: RouteDrive | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The densest rows.
+
+    Args:
+        laid: the rows.
+        fits: the budget lasts for all of them.
+        expanded: rows that were laid to find them.
+        stopped: a limit ended the search.
+    """
+
+    laid: Laid
+    fits: bool
+    expanded: int
+    stopped: bool
+
+
+def rows_that_fit(
+    ground: Ground,
+    at: int | None,
+    remaining: Budget,
+    unread: BoolArray,
+    *,
+    spacing: float | None = None,
+    inset: float | None = None,
+    direction: float | None = None,
+) -> Iterator[Laid]:
+    """Yield all evenly spaced rows that fit into a budget, from each of the four corners.
+
+    What is given is kept; see `Ground.evenly` for what is tried otherwise. Of each direction and
+    inset the densest ones first.
+
+    Args:
+        ground: the map.
+        at: where the probe stands; None = nowhere yet.
+        remaining: of the budget, with the way home.
+        unread: (n,) places that may be read for the first time.
+        spacing: between rows [m].
+        inset: of rows from the edge [m].
+        direction: of the rows [degrees].
+    """
+    layer = _Layer(ground, at, remaining, unread)
+    sparse = layer.sparse
+    for family in ground.evenly(spacing=spacing, inset=inset, direction=direction, sparse=sparse):
+        densest = layer.densest(family)
+        for rows in reversed(family[: 0 if densest is None else densest + 1]):
+            yield from (laid for laid in layer.corners(rows) if layer.fits(laid))
+
+
+def densest_rows(
+    ground: Ground,
+    at: int | None,
+    remaining: Budget,
+    unread: BoolArray,
+    *,
+    spacing: float | None = None,
+    inset: float | None = None,
+    direction: float | None = None,
+    limit: int | None = None,
+    spent: Callable[[], bool] = lambda: False,
+) -> Found | None:
+    """Return the evenly spaced rows that leave the places of a map the least distance on average.
+
+    Among those that fit into the budget, of each direction and inset the densest by bisection; of
+    equals the shortest. Where none fits, the fewest rows. None on a map without places to visit.
+
+    Args:
+        ground: the map.
+        at: where the probe stands; None = nowhere yet.
+        remaining: of the budget, with the way home.
+        unread: (n,) places that may be read for the first time.
+        spacing: between rows [m]; None = what is best, as for the next two.
+        inset: of rows from the edge [m].
+        direction: of the rows [degrees].
+        limit: most rows to lay, but at least one.
+        spent: whether time is up.
+    """
+    if not len(ground.places):
+        return None
+    layer = _Layer(ground, at, remaining, unread, limit, spent)
+    best: tuple[tuple[float, float], Laid] | None = None
+    fewest: Laid | None = None
+    for family in ground.evenly(
+        spacing=spacing, inset=inset, direction=direction, sparse=layer.sparse
+    ):
+        if fewest is None:
+            fewest = layer.lay(family[0])
+        if layer.stopped:
+            break
+        number = layer.densest(family)
+        if number is None:
+            continue
+        for laid in layer.corners(family[number]):
+            if layer.fits(laid) and laid.trip is not None:
+                cost = laid.trip.cost
+                length = cost.metres if layer.by == "metres" else cost.seconds
+                away = ground.mean_distance(laid.places)
+                rank = (round(away, 6), round(length + layer.home(laid), 6))
+                if best is None or rank < best[0]:
+                    best = (rank, laid)
+    if best is not None:
+        return Found(best[1], True, layer.expanded, layer.stopped)
+    assert fewest is not None, "a map with places has room for a row"
+    return Found(fewest, layer.fits(fewest), layer.expanded, layer.stopped)
+
+
+class _Layer:
+    """Lays rows and says whether a budget lasts for them; arguments as of `densest_rows`."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        at: int | None,
+        remaining: Budget,
+        unread: BoolArray,
+        limit: int | None = None,
+        spent: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.by = unit_of(remaining)
+        self.sparse = ground.topology.free and remaining.readings is not None
+        """Readings are what is short, and nothing is read on the way."""
+        self.expanded = 0
+        self._ground = ground
+        self._at = at
+        self._unread = unread
+        self._constraint = BudgetConstraint(ground.topology, remaining)
+        self._ways = ground.topology.ways_from(at, self.by)
+        self._limit = math.inf if limit is None else limit
+        self._spent = spent
+        self._laid: dict[Rows, Laid] = {}
+
+    @property
+    def stopped(self) -> bool:
+        """A limit is reached."""
+        return self.expanded >= self._limit or self._spent()
+
+    def lay(self, rows: Rows) -> Laid:
+        """Lay rows from a corner."""
+        if rows not in self._laid:
+            self.expanded += 1
+            places = rows_of(self._ground, rows, self.by)
+            trip = trip_of(
+                self._ground.topology, places, self._at, self._unread, self.by, self._ways
+            )
+            self._laid[rows] = Laid(rows, places, trip)
+        return self._laid[rows]
+
+    def corners(self, rows: Rows) -> Iterator[Laid]:
+        """Yield the same rows from each corner, from the nearest one first."""
+        nearest = self._ground.corner(rows.direction, self._at)
+        for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
+            laid = replace(rows, corner=corner)
+            if corner == nearest or not self.stopped or laid in self._laid:
+                yield self.lay(laid)
+
+    def fits(self, laid: Laid) -> bool:
+        """Return whether the budget lasts for all of the rows and the way home."""
+        return fits(laid.trip, self._constraint)
+
+    def home(self, laid: Laid) -> float:
+        """Return how far it is home from the end of the rows, in the unit of `by`; 0 without."""
+        ways = self._constraint.ways_home
+        if not ways or laid.trip is None or not laid.trip.path:
+            return 0.0
+        cost = ways[-1 if self.by == "metres" else 0].costs[laid.trip.path[-1]]
+        return 0.0 if cost is None else cost.metres if self.by == "metres" else cost.seconds
+
+    def densest(self, family: Sequence[Rows]) -> int | None:
+        """Return the number of the densest rows that fit from the nearest corner, by bisection."""
+        low, high = -1, len(family)
+        number = high - 1
+        while low < number < high and not self.stopped:
+            corner = self._ground.corner(family[number].direction, self._at)
+            if self.fits(self.lay(replace(family[number], corner=corner))):
+                low = number
+            else:
+                high = number
+            number = (low + high) // 2
+        return None if low < 0 else low
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gp_active_sensing.planning.map_error import MapError
+from gp_active_sensing.planning.map_error import MapVariance
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
@@ -28,7 +28,7 @@ _WORTH = 1e-9
 """Share of a value that an exchange has to bring: less is rounding."""
 
 
-def greedy(field: MapError, count: int, allowed: BoolArray | None = None) -> IntArray:
+def greedy(field: MapVariance, count: int, allowed: BoolArray | None = None) -> IntArray:
     """Return places that each take most off after those before them. O(L k² m).
 
     Args:
@@ -70,7 +70,7 @@ def greedy(field: MapError, count: int, allowed: BoolArray | None = None) -> Int
     return np.array(chosen, dtype=np.int64)
 
 
-def joining(field: MapError, which: IntArray) -> FloatArray:
+def joining(field: MapVariance, which: IntArray) -> FloatArray:
     """Return what each of the m places would take off after some have been read, (m,).
 
     0 for those themselves. O(L (k³ + k² m)).
@@ -95,7 +95,7 @@ def joining(field: MapError, which: IntArray) -> FloatArray:
     return total
 
 
-def leaving(field: MapError, which: IntArray) -> FloatArray:
+def leaving(field: MapVariance, which: IntArray) -> FloatArray:
     """Return what the map would lose without each of some places, (k,). O(L k³).
 
     Args:
@@ -111,7 +111,7 @@ def leaving(field: MapError, which: IntArray) -> FloatArray:
 
 
 def exchange(
-    field: MapError, which: IntArray, allowed: BoolArray, more: Callable[[], bool]
+    field: MapVariance, which: IntArray, allowed: BoolArray, more: Callable[[], bool]
 ) -> IntArray:
     """Return a set of as many places that is not worse: the least useful give way to better ones.
 
@@ -141,7 +141,7 @@ def exchange(
     return np.asarray(chosen)
 
 
-def _each(field: MapError) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
+def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
     """Yield weight, noise, C and S of each candidate."""
     for row, (weight, noise) in enumerate(zip(field.weights, field.noise, strict=True)):
         yield float(weight), float(noise), field.covariance[row], field.shared[row]

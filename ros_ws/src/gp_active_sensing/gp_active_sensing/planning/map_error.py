@@ -22,7 +22,7 @@ from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["MapError", "Targets", "map_error_gains", "map_error_of", "targets_of", "thinned"]
+__all__ = ["MapVariance", "Targets", "map_error_gains", "map_error_of", "targets_of", "thinned"]
 
 _TARGETS = 500
 """Places at most over which the error of the map is summed one by one,"""
@@ -52,7 +52,7 @@ class Targets:
 
 
 @dataclass(frozen=True, eq=False)
-class MapError:
+class MapVariance:
     """What m places that may be read have to do with the error of the map, under L candidates.
 
     Variances are those the Gaussian process sees (after the belief's transform).
@@ -106,7 +106,7 @@ class MapError:
                 found[row] = float(np.trace(dpotrs(factor, shared, lower=1)[0]))
         return found
 
-    def after(self, which: int) -> MapError:
+    def after(self, which: int) -> MapVariance:
         """Return the same once a place has been read, whatever its reading says. O(L m²).
 
         Args:
@@ -122,9 +122,9 @@ class MapError:
         shared = self.shared - side
         shared -= np.swapaxes(side, 1, 2)
         total = self.total - np.maximum(own[:, 0], 0.0)
-        return MapError(self.places, self.weights, self.noise, covariance, shared, total)
+        return MapVariance(self.places, self.weights, self.noise, covariance, shared, total)
 
-    def given(self, which: IntArray) -> MapError:
+    def given(self, which: IntArray) -> MapVariance:
         """Return the same once some places have been read, whatever their readings say.
 
         With M = (C_AA + σ² I)⁻¹ and K = C_·A M, S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ. O(L m² k).
@@ -146,9 +146,9 @@ class MapError:
         shared += gain @ S[:, which[:, None], which] @ np.swapaxes(gain, 1, 2)
         covariance = C - gain @ C[:, which, :]
         total = self.total - self.values(which)
-        return MapError(self.places, self.weights, self.noise, covariance, shared, total)
+        return MapVariance(self.places, self.weights, self.noise, covariance, shared, total)
 
-    def at(self, which: IntArray) -> MapError:
+    def at(self, which: IntArray) -> MapVariance:
         """Return the same for some of the places only."""
         index = (slice(None), which[:, None], which)
         return replace(
@@ -218,7 +218,7 @@ def map_error_of(
     pending: Collection[int] = (),
     candidates: int = 8,
     targets: Targets | None = None,
-) -> MapError:
+) -> MapVariance:
     """Return what readings at some places would do to the error of the map. O(L' m² (T + |D|)).
 
     Args:
@@ -234,7 +234,7 @@ def map_error_of(
     before = unread(belief, pending)
     everything = np.union1d(places, before)
     covariance = belief.between(everything, everything, which)
-    found = MapError(
+    found = MapVariance(
         everything,
         weights,
         belief.noise_variance[which],

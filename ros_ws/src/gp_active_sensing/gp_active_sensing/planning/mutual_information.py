@@ -56,7 +56,7 @@ class MutualInformation(Greedy):
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
         """Return the expected gain of mutual information."""
-        prior = _Prior(belief)
+        prior = _ReadingVariances(belief)
         left = ~belief.observed
         left[list(pending)] = False
         others = np.flatnonzero(left)
@@ -70,7 +70,7 @@ class MutualInformation(Greedy):
         return np.asarray(prior.weights @ (0.5 * np.log(predictive / given_rest)))
 
 
-class _Prior:
+class _ReadingVariances:
     """Variances of a reading given readings of other places but not those of D.
 
     Args:

@@ -83,7 +83,7 @@ def reachable_goals(
         PlanningError: the end place is not on the map.
     """
     by = "metres" if remaining.metres is not None and remaining.seconds is None else "seconds"
-    allowance = BudgetConstraint(topology, remaining)
+    constraint = BudgetConstraint(topology, remaining)
     ways = topology.ways_from(at, by)
     if remaining.readings is not None and remaining.readings <= 0:
         return _nothing(ways, READINGS_SPENT)
@@ -92,28 +92,28 @@ def reachable_goals(
     closed[list(unavailable)] = True
     reads = ways.reads(~(belief.observed | closed)) + belief.observed
     open_ = np.isfinite(ways.seconds) & ~closed
-    goals = np.flatnonzero(open_ & allowed(allowance, ways, reads))
+    goals = np.flatnonzero(open_ & allowed(constraint, ways, reads))
     if not goals.size:
-        return _nothing(ways, allowance.why_none() if open_.any() else NOTHING_IN_REACH)
+        return _nothing(ways, constraint.why_none() if open_.any() else NOTHING_IN_REACH)
     return ReachableGoals(goals, ways.metres[goals], ways.seconds[goals], reads[goals], ways)
 
 
-def allowed(allowance: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
+def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
     """(n,) where `BudgetConstraint.allows` the drive to each place, for all places at once.
 
     Args:
-        allowance: of the budget.
+        constraint: of the budget.
         ways: to every place.
         reads: (n,) readings that each may cost.
     """
-    budget = allowance.budget
+    budget = constraint.budget
     fits = np.ones(len(reads), dtype=np.bool_)
     if budget.readings is not None:
         fits &= reads <= budget.readings
     if budget.end is None:
         return fits & _within(budget, ways.metres, ways.seconds)
     home = np.zeros_like(fits)
-    for rest in allowance.ways_home:
+    for rest in constraint.ways_home:
         nowhere = (np.inf, np.inf)
         costs = np.array([nowhere if cost is None else cost for cost in rest.costs])
         there = np.isfinite(costs[:, 1])

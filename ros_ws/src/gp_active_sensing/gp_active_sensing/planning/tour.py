@@ -14,7 +14,7 @@ from gp_active_sensing.planning.base import PlanRequest, PolicyState
 from gp_active_sensing.planning.map_error import map_error_of, thinned
 from gp_active_sensing.planning.reachability import reachable_goals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
-from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
 from gp_active_sensing.planning.routes.tours import (
     best_of,
@@ -121,7 +121,7 @@ class Tour:
             pending=(*pending, *routes.of_others(at)),
             candidates=self.candidates,
         )
-        driver = Driver(
+        driver = RouteDriver(
             topology,
             distances_of(topology, unit_of(remaining)),
             reach.ways,
@@ -154,7 +154,9 @@ class Tour:
             readings = self.longest if readings is None else min(readings, self.longest)
         return replace(remaining, readings=readings)
 
-    def _route(self, driver: Driver, routes: _Routes, room: _Room) -> tuple[Driven, float | None]:
+    def _route(
+        self, driver: RouteDriver, routes: _Routes, room: _Room
+    ) -> tuple[Driven, float | None]:
         """Return the route to drive, and what was left when new ones were looked for."""
         mine = routes.mine(driver.at)
         last = driver.drive(corners(driver, mine)) if mine else None
@@ -251,7 +253,7 @@ class _Room:
         started: when the decision began.
     """
 
-    def __init__(self, driver: Driver, limit: PlanLimit, clock: Clock, started: float) -> None:
+    def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False
         self._driver = driver
         self._limit = limit
@@ -313,7 +315,7 @@ class _Room:
         return lambda: self._driver.evaluated < most and self.more()
 
 
-def _left(driver: Driver) -> float:
+def _left(driver: RouteDriver) -> float:
     """Return what is left of the budget, in the unit that is short, or the places left."""
     budget = driver.budget
     for left in (budget.metres, budget.seconds, budget.readings):
@@ -322,7 +324,7 @@ def _left(driver: Driver) -> float:
     return float(np.count_nonzero(driver.unread))
 
 
-def _at_once(driver: Driver) -> Driven:
+def _at_once(driver: RouteDriver) -> Driven:
     """Return the route to the one place whose reading takes off most for its way."""
     field = driver.field
     far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0

@@ -5,7 +5,7 @@ readable directory; a last line cut short by the kill is tolerated, reported and
 removed. Anyone who writes has the lock of the directory, see `gp_active_sensing.util.locks`.
 
 The events of the journal are built and read in `gp_active_sensing.records.events`, its lines in
-`gp_active_sensing.records.sealed`.
+`gp_active_sensing.records.journal`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from gp_active_sensing.belief.run_copy import MODEL
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.events import is_stage_record
 from gp_active_sensing.records.held import HeldFiles
-from gp_active_sensing.records.journal_events import Events
-from gp_active_sensing.records.sealed import Journalled, mend_journal, read_journal, seal
+from gp_active_sensing.records.journal import Events, Journalled, mend_journal, read_journal, seal
 from gp_active_sensing.util.files import (
     cannot,
     drop_damage,
@@ -225,7 +224,7 @@ class RunDirectory:
         """Remove what a kill, a power cut or a bad disk left in the journal and in the records.
 
         Damaged lines are kept in a copy of the file beside it, and an event ``gap`` stands for
-        them; see `sealed.mend_journal`.
+        them; see `mend_journal`.
 
         Args:
             until_damage: keep of the journal only what is before the first damage.

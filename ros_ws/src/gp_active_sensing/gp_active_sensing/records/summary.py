@@ -13,8 +13,8 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.records.metrics import NO_SCORES, Scorer
 from gp_active_sensing.records.regret import objective_of, regret_summary
-from gp_active_sensing.records.scores import NO_SCORES, Scorer
 from gp_active_sensing.types import Cost, FloatArray
 from gp_active_sensing.util.versions import versions
 

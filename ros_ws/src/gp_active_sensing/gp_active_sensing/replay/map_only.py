@@ -10,7 +10,7 @@ import numpy as np
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.mission.factory import MissionComponents
-from gp_active_sensing.records.scores import NO_SCORES, Scores
+from gp_active_sensing.records.metrics import NO_SCORES, Scores
 from gp_active_sensing.replay.stages import Show
 
 __all__ = ["MapOnly"]

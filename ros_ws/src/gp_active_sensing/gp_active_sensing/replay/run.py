@@ -16,8 +16,8 @@ import numpy as np
 from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
+from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
-from gp_active_sensing.records.sealed import seal
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.driver import Driver
 from gp_active_sensing.replay.message_lookup import MessageLookup

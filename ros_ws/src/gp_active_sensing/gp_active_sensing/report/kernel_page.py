@@ -16,8 +16,7 @@ from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.report.frame import build_page, tile
 from gp_active_sensing.report.kernel_alike import Alike, alike
-from gp_active_sensing.report.kernel_check import Check, check
-from gp_active_sensing.report.kernel_field import domain
+from gp_active_sensing.report.kernel_check import ModelCheck, check, domain
 from gp_active_sensing.report.kernel_payload import kernel_payload, output_of
 from gp_active_sensing.report.kernel_tables import (
     coverage_table,
@@ -113,7 +112,7 @@ def _samples(model: KernelModel) -> int:
     return max(_LEAST_SAMPLES, min(SAMPLES, _WORK // most))
 
 
-def _compared(model: KernelModel, found: Check | None, seed: int) -> FloatArray:
+def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatArray:
     """Return inputs (m, d) at which kernels are compared: of rows, or drawn from their range."""
     if found is not None:
         some = np.linspace(0, len(found.inputs) - 1, min(_COMPARED, len(found.inputs)))
@@ -175,7 +174,7 @@ def _notes(model: KernelModel) -> Iterator[str]:
         )
 
 
-def _tiles(model: KernelModel, found: Check | None) -> Iterator[str]:
+def _tiles(model: KernelModel, found: ModelCheck | None) -> Iterator[str]:
     belief = model.belief
     error = float(belief.errors[0])
     # A long name may break after a sign.
@@ -217,7 +216,7 @@ def _averaged(model: KernelModel, averaged: int) -> str:
     )
 
 
-def _checked(found: Check | None) -> str:
+def _checked(found: ModelCheck | None) -> str:
     if found is None:
         return ""
     count, total = len(found.observed), found.total

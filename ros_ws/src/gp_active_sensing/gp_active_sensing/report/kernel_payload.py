@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from gp_active_sensing.kernel_model import KernelFit, KernelModel
-from gp_active_sensing.report.colours import DOUBT, VALUES
-from gp_active_sensing.report.kernel_check import Check
-from gp_active_sensing.report.kernel_field import POINTS, Predict, fields, significant
+from gp_active_sensing.report.frame import DOUBT, VALUES
+from gp_active_sensing.report.kernel_check import POINTS, ModelCheck, Predict, fields, significant
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["BARS", "LINES", "MATRIX", "kernel_payload", "output_of"]
@@ -32,7 +31,9 @@ _WIDEST = 5.0
 """Standard deviations that the histogram of residuals reaches to."""
 
 
-def kernel_payload(model: KernelModel, predict: Predict, check: Check | None) -> dict[str, Any]:
+def kernel_payload(
+    model: KernelModel, predict: Predict, check: ModelCheck | None
+) -> dict[str, Any]:
     """Return the data of the page.
 
     Args:
@@ -188,7 +189,7 @@ def _correlations(model: KernelModel) -> dict[str, Any] | None:
     }
 
 
-def _check(model: KernelModel, check: Check) -> dict[str, Any]:
+def _check(model: KernelModel, check: ModelCheck) -> dict[str, Any]:
     some = _some(len(check.observed), _DOTS)
     residuals = check.residuals
     return {

@@ -3,14 +3,98 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model import KernelFit, KernelModel
+from gp_active_sensing.kernels.composite import Parameter
+from gp_active_sensing.kernels.grammar import BaseKernel, Expression, Sum
 from gp_active_sensing.learning.kernel_lines import lengths_of, noise_of
-from gp_active_sensing.report.kernel_check import Check
-from gp_active_sensing.report.kernel_numbers import Number, numbers
+from gp_active_sensing.report.kernel_check import ModelCheck
 
-__all__ = ["coverage_table", "dropped_table", "kernel_table", "number_tables", "said"]
+__all__ = [
+    "Number",
+    "coverage_table",
+    "dropped_table",
+    "kernel_table",
+    "number_tables",
+    "numbers",
+    "said",
+    "terms",
+]
+
+_WORDS = {
+    "PER": "roughness within a period",
+    "LIN": "length of the slope",
+}
+"""What a length-scale is that is not the length over which the field varies."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A hyper-parameter, in the unit of the input or output that it is of.
+
+    Args:
+        of: the base kernel or term that it belongs to.
+        what: length-scale, period, …
+        along: name of the input, "" where it is not of one.
+        value: median of its log-normal belief.
+        low, high: two standard deviations of the logarithm to either side; both `value` of a point.
+    """
+
+    of: str
+    what: str
+    along: str
+    value: float
+    low: float
+    high: float
+
+
+def terms(expression: Expression) -> tuple[str, ...]:
+    """Return what each scale multiplies: the additive terms, in the order of the scales."""
+    if isinstance(expression, BaseKernel):
+        return (str(expression),)
+    if isinstance(expression, Sum):
+        return tuple(t for part in expression.parts for t in terms(part))
+    sums = [part for part in expression.parts if isinstance(part, Sum)]
+    return tuple(t for part in sums for t in terms(part)) or (str(expression),)
+
+
+def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
+    """Yield all hyper-parameters of a kernel, noise first, in the order of θ."""
+    composite, scaling = fit.composite, model.scaling
+    shown = terms(composite.expression)
+    rows = zip(composite.parameters, fit.theta_mean.tolist(), fit.theta_std.tolist(), strict=True)
+    for parameter, mean, std in rows:
+        of, what, along = _described(parameter, composite.leaves, shown, model)
+        size = scaling.output_scale if parameter.kind in ("noise", "scale") else 1.0
+        dimensionless = parameter.kind == "length_scale" and of == "PER"
+        if parameter.dimension >= 0 and not dimensionless:
+            size = float(scaling.input_scale[parameter.dimension])
+        floor = fit.noise_floor if parameter.kind == "noise" else 0.0
+        low, value, high = (
+            size * math.hypot(floor, math.exp(mean + k * std)) for k in (-2.0, 0.0, 2.0)
+        )
+        yield Number(of, what, along, value, low, high)
+
+
+def _described(
+    parameter: Parameter, leaves: tuple[str, ...], shown: tuple[str, ...], model: KernelModel
+) -> tuple[str, str, str]:
+    """Return whose it is, what it is, and along which input."""
+    if parameter.kind == "noise":
+        return "readings", "noise, standard deviation", ""
+    if parameter.kind == "scale":
+        return shown[parameter.leaf], "standard deviation", ""
+    base = leaves[parameter.leaf]
+    if parameter.kind == "alpha":
+        return base, "mixture of lengths a", ""
+    along = model.input_names[parameter.dimension]
+    if parameter.kind == "period":
+        return base, "period", along
+    return base, _WORDS.get(base, "length-scale"), along
+
 
 _FIRST = 16
 """Kernels in the table that is open; all others are in one to unfold."""
@@ -99,7 +183,7 @@ def _number(number: Number, point: bool) -> tuple[str, ...]:
     return head if point else (*head, said(number.low), said(number.high))
 
 
-def coverage_table(found: Check) -> str:
+def coverage_table(found: ModelCheck) -> str:
     """Return how many values the intervals hold, beside how many they should."""
     body = [
         (f"{100 * c.level:.0f} %", f"{100 * c.share:.1f} %", f"± {100 * c.error:.1f} %")

@@ -10,10 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.report.colours import VALUES
+from gp_active_sensing.report.frame import VALUES
 from gp_active_sensing.topology.inspection import Survey
-from gp_active_sensing.topology.parts import parts_of
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
+from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of, parts_of
 
 __all__ = ["draw_png", "svg_of"]
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.belief.explained import Explained
+from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
@@ -30,8 +30,8 @@ from gp_active_sensing.records.events import (
     reading_of,
     stage_record,
 )
+from gp_active_sensing.records.metrics import Scorer
 from gp_active_sensing.records.regret import regret_of
-from gp_active_sensing.records.scores import Scorer
 from gp_active_sensing.sim.consulting import SimulatedQueries, expert_of
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import World
@@ -318,7 +318,7 @@ class EventMission:
         to_read = self._to_read
         if not to_read or self._asked < self.scenario.sensor.readings:
             return
-        at_goal = len(to_read) == 1 and not self.loop.homeward
+        at_goal = len(to_read) == 1 and not self.loop.returning_home
         if at_goal and not self._got:
             return
         self._to_read = to_read[1:]

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gp_active_sensing.belief.explained import Explained
+from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import no_plan
 from gp_active_sensing.records.events import stage_record
+from gp_active_sensing.records.metrics import Scorer
 from gp_active_sensing.records.regret import Regret, objective_of
-from gp_active_sensing.records.scores import Scorer
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import RANDOM, World, begun_elsewhere

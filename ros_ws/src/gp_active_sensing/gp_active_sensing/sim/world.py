@@ -15,9 +15,8 @@ from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
-from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
+from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres
 from gp_active_sensing.planning.capabilities import drift_of, revisits
-from gp_active_sensing.planning.homing import check_end
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe
@@ -164,8 +163,8 @@ def _trip(
     def usable(place: int) -> bool:
         if not topology.candidates(place, nothing).size:
             return False
-        allowance = BudgetConstraint(topology, in_metres(ending(place), speed))
-        return end is None or bool(allowance.drives(place, nothing))
+        constraint = BudgetConstraint(topology, in_metres(ending(place), speed))
+        return end is None or bool(constraint.drives(place, nothing))
 
     start = next(filter(usable, order), order[0])
     return check_start(topology, start), _checked(topology, ending(start), start, speed)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.free import FreeTopology
     from gp_active_sensing.topology.geometry import route_geometry, whole_way
     from gp_active_sensing.topology.graph import Components, GraphTopology, Move
-    from gp_active_sensing.topology.grid import make_grid
-    from gp_active_sensing.topology.line import make_line
+    from gp_active_sensing.topology.grid import make_grid, make_line
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.roads import Roads
     from gp_active_sensing.topology.segments import RoadMap, Segment
@@ -63,8 +62,7 @@ __getattr__, __dir__ = lazy_names(
             "GraphTopology",
             "Move",
         ),
-        "grid": ("make_grid",),
-        "line": ("make_line",),
+        "grid": ("make_grid", "make_line"),
         "loaders": ("load_roads",),
         "roads": ("Roads",),
         "segments": (

@@ -14,15 +14,13 @@ from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, MapError, suggest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
-from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.free import DESIGNS, FreeTopology, make_points
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grid import make_grid
-from gp_active_sensing.topology.line import make_line
+from gp_active_sensing.topology.grid import make_grid, make_line
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import load_roads
-from gp_active_sensing.topology.parts import keep_largest
-from gp_active_sensing.topology.points import DESIGNS, make_points
 from gp_active_sensing.topology.roads import U_TURNS, Roads
+from gp_active_sensing.topology.segments import keep_largest
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 from gp_active_sensing.util.resources import find_resource
 

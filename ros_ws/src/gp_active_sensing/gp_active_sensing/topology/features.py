@@ -20,14 +20,7 @@ from gp_active_sensing.topology.links import Links
 from gp_active_sensing.topology.segments import RoadMap, Segment
 from gp_active_sensing.types import FloatArray
 
-__all__ = [
-    "FEATURES",
-    "RELATIONAL",
-    "ROAD_DISTANCE",
-    "SHARE",
-    "RoadFeatures",
-    "available",
-]
+__all__ = ["FEATURES", "RELATIONAL", "ROAD_DISTANCE", "SHARE", "RoadFeatures", "available"]
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
-"""Maps on which any place may be next."""
+"""Maps on which any place may be next; candidates drawn in a box of any dimension."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy.typing as npt
 
 from gp_active_sensing.topology.places import Places
 from gp_active_sensing.topology.search import Ways, WaysFrom
-from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
+from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
-__all__ = ["FreeTopology"]
+__all__ = ["DESIGNS", "FreeTopology", "draw_points", "make_points"]
 
 
 class FreeTopology(Places):
@@ -95,3 +96,73 @@ class FreeTopology(Places):
         if readings > 0:
             mask[self._open_places(observed, unavailable)] = True
         return mask
+
+
+DESIGNS = ("uniform", "latin", "sobol")
+_STREAM = 0xB0C5
+
+
+def make_points(
+    count: int,
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    design: str = "sobol",
+    seed: int = 0,
+    speed: float = 1.0,
+    name: str = "points",
+    frame: str = "map",
+) -> FreeTopology:
+    """Make a map of points of which any may be next; features are their coordinates x1 … xd.
+
+    Args:
+        count: number of points.
+        low: (d,) lower corner of the box.
+        high: (d,) upper corner.
+        design: see `draw_points`.
+        seed: key of the draw.
+        speed: of the probe [m/s].
+        name: name of the map.
+        frame: metric frame of the positions.
+    """
+    points = draw_points(count, low, high, design=design, seed=seed)
+    flat = np.zeros((count, 2))
+    flat[:, : min(2, points.shape[1])] = points[:, :2]
+    return FreeTopology(
+        name,
+        frame,
+        [str(i) for i in range(count)],
+        flat,
+        features=points,
+        feature_names=[f"x{i}" for i in range(1, points.shape[1] + 1)],
+        speed=speed,
+    )
+
+
+def draw_points(
+    count: int, low: Sequence[float], high: Sequence[float], *, design: str, seed: int
+) -> FloatArray:
+    """Return (count, d) points in the box from `low` to `high`, keyed by the seed.
+
+    Args:
+        count: number of points.
+        low: (d,) lower corner.
+        high: (d,) upper corner.
+        design: "uniform" draws each by itself; "latin" has one point in each of `count` slices
+            of every coordinate; "sobol" is a scrambled Sobol sequence, evener still.
+        seed: key of the draw.
+    """
+    rng = np.random.default_rng([seed, _STREAM])
+    corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
+    d = len(corner)
+    if design == "uniform":
+        unit = rng.random((count, d))
+    else:
+        from scipy.stats import qmc  # heavy, and seldom wanted
+
+        if design == "latin":
+            unit = qmc.LatinHypercube(d, seed=rng).random(count)
+        else:
+            # Whole powers of two are balanced; the first points of the next one are drawn.
+            unit = qmc.Sobol(d, seed=rng).random_base2(max(0, math.ceil(math.log2(count))))
+    return np.asarray(corner + size * unit[:count], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Places on a grid: a rectangle or a polygon, with obstacles."""
+"""Places on a straight line, and on a grid: a rectangle or a polygon, with obstacles."""
 
 from __future__ import annotations
 
@@ -11,10 +11,63 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.geometry import Outline, bounds_of, polygon, widened
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.outline import Outline, bounds_of, polygon, widened
 
-__all__ = ["Outline", "make_grid"]
+__all__ = ["Outline", "make_grid", "make_line"]
+
+
+def make_line(
+    count: int,
+    spacing: float,
+    *,
+    moves: str = "adjacent",
+    origin: tuple[float, float] = (0.0, 0.0),
+    speed: float = 1.0,
+    reach: float = 0.0,
+    name: str = "line",
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Make a line of places along x; its one feature is x.
+
+    Args:
+        count: number of places.
+        spacing: between neighbours [m].
+        moves: "free" (any place next) or "adjacent" (the next place to either side).
+        origin: position of the first place [m].
+        speed: of the probe [m/s].
+        reach: places within so many metres may be next, too; 0 = adjacent ones only.
+        name: name of the map.
+        frame: metric frame of the positions.
+    """
+    x = origin[0] + spacing * np.arange(count)
+    positions = np.column_stack([x, np.full(count, origin[1])])
+    names = [str(i) for i in range(count)]
+    if moves == "free":
+        return FreeTopology(
+            name,
+            frame,
+            names,
+            positions,
+            features=positions[:, :1],
+            feature_names=("x",),
+            speed=speed,
+        )
+    steps = [
+        [Move(j, spacing, spacing / speed) for j in (i - 1, i + 1) if 0 <= j < count]
+        for i in range(count)
+    ]
+    return GraphTopology(
+        name,
+        frame,
+        names,
+        positions,
+        steps,
+        features=positions[:, :1],
+        feature_names=("x",),
+        reach=reach,
+    )
+
 
 MOST_CELLS = 1_000_000
 """Cells of a grid, those outside its outline among them."""

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gp_active_sensing.topology.features import available
-from gp_active_sensing.topology.parts import parts_of
-from gp_active_sensing.topology.segments import RoadMap, Segment
+from gp_active_sensing.topology.segments import RoadMap, Segment, parts_of
 
 __all__ = ["Survey", "survey"]
 
@@ -134,7 +133,7 @@ def survey(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
 
     Args:
         road_map: the map.
-        u_turns: where they are allowed, one of `turns.U_TURNS`.
+        u_turns: where they are allowed, one of `U_TURNS`.
     """
     segments = road_map.segments
     parts = parts_of(road_map, u_turns)

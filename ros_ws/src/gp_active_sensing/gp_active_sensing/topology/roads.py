@@ -21,10 +21,14 @@ from gp_active_sensing.topology.features import (
 )
 from gp_active_sensing.topology.graph import GraphTopology, Move
 from gp_active_sensing.topology.links import MIDDLE, Links, move_links, segment_links
-from gp_active_sensing.topology.parts import keep_largest
 from gp_active_sensing.topology.places import SAME_DISTANCE, frozen_array
-from gp_active_sensing.topology.segments import RoadMap, Segment
-from gp_active_sensing.topology.turns import U_TURNS, successors_of
+from gp_active_sensing.topology.segments import (
+    U_TURNS,
+    RoadMap,
+    Segment,
+    keep_largest,
+    successors_of,
+)
 from gp_active_sensing.types import Cost, FloatArray
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
-"""A road map as data: directed segments between junctions, before any policy on turns."""
+"""A road map as data: directed segments between junctions, which may follow, connected parts."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -10,7 +11,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = ["Point", "RoadMap", "Segment", "length_of", "turn_angle"]
+from gp_active_sensing.types import IntArray
+
+__all__ = [
+    "U_TURNS",
+    "Point",
+    "RoadComponents",
+    "RoadMap",
+    "Segment",
+    "keep_largest",
+    "length_of",
+    "parts_of",
+    "successors_of",
+    "turn_angle",
+]
 
 Point: TypeAlias = tuple[float, float]
 
@@ -97,3 +111,113 @@ def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
     """Return the end of a line and the last point before it that differs."""
     end = line[-1]
     return end, next(point for point in reversed(line) if point != end)
+
+
+U_TURNS: tuple[str, ...] = ("dead_ends", "always", "never")
+"""Where a probe may turn back onto the opposite side of the road it came by."""
+
+_U_TURN_ANGLE = math.radians(150.0)
+
+
+def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
+    """(n,) the segments that may follow each, as indices.
+
+    Args:
+        segments: of a map; the successors that one lists are taken as they are.
+        u_turns: one of `U_TURNS`, for those that list none.
+    """
+    by_id = {segment.id: i for i, segment in enumerate(segments)}
+    leaving: dict[str, list[int]] = defaultdict(list)
+    for i, segment in enumerate(segments):
+        leaving[segment.start].append(i)
+    result: list[list[int]] = []
+    for segment in segments:
+        if segment.successors is not None:
+            result.append(sorted({by_id[b] for b in segment.successors}))
+            continue
+        out = leaving[segment.end]
+        if u_turns == "always":
+            result.append(out)
+            continue
+        onward = [b for b in out if not _is_u_turn(segment, segments[b])]
+        result.append(onward if onward or u_turns == "never" else out)
+    return result
+
+
+def _is_u_turn(first: Segment, second: Segment) -> bool:
+    return second.end == first.start and turn_angle(first, second) > _U_TURN_ANGLE
+
+
+@dataclass(frozen=True)
+class RoadComponents:
+    """The parts of a map.
+
+    Args:
+        weak: number of parts that no move joins, in either direction.
+        strong: number of parts with a way from each segment to each.
+        largest: (k,) the segments of the largest of those, sorted; of equally large ones, that with
+            the first segment of the map.
+        outside: (n - k,) the other segments, sorted.
+        traps: (t,) segments that no other one may follow.
+    """
+
+    weak: int
+    strong: int
+    largest: IntArray
+    outside: IntArray
+    traps: IntArray
+
+
+def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadComponents:
+    """Return the parts of a map. O(segments and moves).
+
+    Args:
+        road_map: the map.
+        u_turns: one of `U_TURNS`.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    out = successors_of(road_map.segments, u_turns)
+    n = len(out)
+    # scipy 1.11 takes no longer indices in a graph.
+    to = np.array([b for following in out for b in following], dtype=np.intc)
+    starts = np.cumsum([0, *(len(following) for following in out)], dtype=np.intc)
+    matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
+    weak, _ = connected_components(matrix, directed=True, connection="weak")
+    strong, labels = connected_components(matrix, directed=True, connection="strong")
+    sizes = np.bincount(labels)
+    first = np.unique(labels, return_index=True)[1]
+    best = min(range(strong), key=lambda part: (-sizes[part], first[part]))
+    traps = [i for i, following in enumerate(out) if not set(following) - {i}]
+    return RoadComponents(
+        int(weak),
+        int(strong),
+        np.flatnonzero(labels == best),
+        np.flatnonzero(labels != best),
+        np.array(traps, dtype=np.int64),
+    )
+
+
+def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
+    """Return the map without the segments outside its largest strongly connected part.
+
+    A note says what was dropped.
+    """
+    parts = parts_of(road_map, u_turns)
+    if not len(parts.outside):
+        return road_map
+    segments = road_map.segments
+    ids = {segments[i].id for i in parts.largest}
+    chosen = tuple(
+        segment
+        if segment.successors is None
+        else replace(segment, successors=tuple(b for b in segment.successors if b in ids))
+        for segment in (segments[i] for i in parts.largest)
+    )
+    metres = sum(segments[i].length for i in parts.outside)
+    note = (
+        f"kept the largest part with a way from each segment to each: {len(chosen)} of "
+        f"{len(segments)} segments; {len(parts.outside)} ({metres / 1000:.1f} km) were dropped"
+    )
+    return replace(road_map, segments=chosen, notes=(*road_map.notes, note))

@@ -8,7 +8,7 @@ import numpy as np
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.outline import inside_of, polygon
+from gp_active_sensing.topology.geometry import inside_of, polygon
 from gp_active_sensing.topology.places import Places
 from gp_active_sensing.types import FloatArray
 

@@ -18,7 +18,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.capabilities import check_fit, crosses
-from gp_active_sensing.planning.external.running import end as end_program
+from gp_active_sensing.planning.external.policy import end as end_program
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER

@@ -94,16 +94,16 @@ class Moves:
 def mission(moves: Moves, rng: np.random.Generator, budget: Budget, most: int) -> int:
     """Drive at random until nothing more is allowed, then home; return the number of decisions."""
     topology = moves.topology
-    allowance = BudgetConstraint(topology, budget)
+    constraint = BudgetConstraint(topology, budget)
     at: int | None = int(rng.integers(topology.n))
     if rng.random() < 0.1:
         at = None
-    elif budget.end is not None and not allowance.allows(at, Cost(0.0, 0.0), reads=0):
+    elif budget.end is not None and not constraint.allows(at, Cost(0.0, 0.0), reads=0):
         return 0  # refused before it begins, see `check_end`
     observed = np.zeros(topology.n, dtype=np.bool_)
     left, spent, decisions = budget, Cost(0.0, 0.0), 0
     while decisions < most:
-        drives = allowance.drives(at, observed, (), left)
+        drives = constraint.drives(at, observed, (), left)
         if not drives:
             break
         drive = drives[int(rng.integers(len(drives)))]
@@ -124,7 +124,7 @@ def mission(moves: Moves, rng: np.random.Generator, budget: Budget, most: int) -
     if decisions < most:
         check_that_nothing_was_left(moves, at, observed, left)
     if budget.end is not None and at is not None:
-        home = allowance.way_home(at, left)
+        home = constraint.way_home(at, left)
         assert home is not None, "there is always a way to the end place"
         if at == budget.end:
             assert home.path == ()

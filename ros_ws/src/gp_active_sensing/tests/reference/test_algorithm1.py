@@ -11,7 +11,7 @@ import pytest
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal, policy
-from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Plan, PlanLimit
@@ -100,11 +100,11 @@ def explored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     order: list[tuple[int, ...]] = []
 
     class Recording(Tree):
-        def expand_root(self) -> Block:
+        def expand_root(self) -> StateBlock:
             order.append(())
             return super().expand_root()
 
-        def expand(self, *branches: Any) -> Block:
+        def expand(self, *branches: Any) -> StateBlock:
             block = super().expand(*branches)
             order.extend(block.path(row) for row in range(len(block.row)))
             return block

@@ -12,7 +12,7 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.map_bounds import best_sets
-from gp_active_sensing.planning.bal.map_start import map_start
+from gp_active_sensing.planning.bal.map_covariance_state import map_start
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tail import AlongRoute
 from gp_active_sensing.planning.base import PlanRequest

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
-from gp_active_sensing.belief.attribute_covariance import with_attributes
-from gp_active_sensing.belief.place_covariance import with_places
+from gp_active_sensing.belief.place_covariance import with_attributes, with_places
 from gp_active_sensing.kernels import build_kernel, kernels
 
 from .direct_bayes import DirectBelief

@@ -19,7 +19,7 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
 from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
 from gp_active_sensing.planning.bal.problem import DecisionProblem
-from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.base import Topology
@@ -268,7 +268,7 @@ def known(state: RandomState, key: tuple[int, ...], compute: Callable[[], float]
     return state.known[key]
 
 
-def expanded(state: RandomState, sequence: CovarianceState) -> tuple[Block, np.ndarray]:
+def expanded(state: RandomState, sequence: CovarianceState) -> tuple[StateBlock, np.ndarray]:
     """The planner's root, expanded, and the entropies of the noise."""
     reference = noise_entropy(state.noise)
     mean = state.mean[:, sequence.locations]

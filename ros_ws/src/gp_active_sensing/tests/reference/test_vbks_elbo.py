@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model.fit import JITTER as PRODUCT_JITTER
+from gp_active_sensing.kernel_model.model import JITTER as PRODUCT_JITTER
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import K12, parse, sentences
 from gp_active_sensing.types import FloatArray

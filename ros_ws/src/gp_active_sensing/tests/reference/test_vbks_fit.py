@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model.fit import KernelFit
-from gp_active_sensing.kernel_model.model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import K12, parse
 from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.learning.kernel_selection.config import VbksConfig

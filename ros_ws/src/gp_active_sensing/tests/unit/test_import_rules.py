@@ -56,7 +56,7 @@ TORCH = {ROOT / "learning" / "model.py"} | {
     ROOT / "learning" / "kernel_selection" / f"{name}.py"
     for name in (
         *("covariances", "gpytorch_kernels", "local_elbo", "optimiser"),
-        *("schedule", "restarts", "starts", "state", "training"),
+        *("restarts", "starts", "state", "training"),
     )
 }
 """What imports torch as it is imported; it is imported inside a function."""

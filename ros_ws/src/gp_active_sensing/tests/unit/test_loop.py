@@ -247,7 +247,7 @@ def test_the_last_plan_leads_to_where_the_mission_has_to_end(policy: str, budget
             continue
         places, spent, _ = drive(loop, 0)
         assert places[-1] == end
-        assert loop.homeward
+        assert loop.returning_home
         assert limit.metres is None or spent.metres <= limit.metres + 1e-9
         assert limit.seconds is None or spent.seconds <= limit.seconds + 1e-9
         assert limit.readings is None or loop.belief.observed.sum() <= limit.readings
@@ -301,7 +301,7 @@ def test_without_an_end_place_nothing_changes_on_the_last_plan() -> None:
     loop.tell([Reading(0, 19, 1.0)])
     plan = loop.ask(19)
     assert (plan.waypoint, plan.path) == (None, ())
-    assert not loop.homeward
+    assert not loop.returning_home
     assert loop.tell([Reading(0, 3, 1.0)]).accepted == 1
 
 
@@ -311,9 +311,9 @@ def test_a_restart_on_the_way_home_reads_no_more_than_without() -> None:
     loop.replay_way_home()
     assert loop.tell([Reading(0, 18, 1.0)]).accepted == 0
     copy = loop.snapshot()
-    copy.homeward = False
+    copy.returning_home = False
     loop.adopt(copy)
-    assert not loop.homeward
+    assert not loop.returning_home
 
 
 def test_a_foreseen_plan_must_fit_with_the_way_home() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import LocationCovariance
-from gp_active_sensing.belief.drift.ageing import Ageing
+from gp_active_sensing.belief.drift.config import Ageing
 from gp_active_sensing.belief.drift.history import DatedReadings
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import LocationCovariance
-from gp_active_sensing.belief.drift.config import DriftConfig
+from gp_active_sensing.belief.drift.config import Ageing, DriftConfig
 from gp_active_sensing.belief.mean import PriorMean
-
-if TYPE_CHECKING:
-    from gp_active_sensing.belief.drift.ageing import Ageing
 
 __all__ = ["ageing_of", "conditioning_for"]
 
@@ -19,8 +14,6 @@ def ageing_of(drift: DriftConfig, covariance: LocationCovariance) -> Ageing | No
     """Return how readings age; None where they do not."""
     if not drift.changing:
         return None
-    from gp_active_sensing.belief.drift.ageing import Ageing
-
     return Ageing(drift, min(h.noise_std for h in covariance.hyperparameters))
 
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
-from gp_active_sensing.belief.drift.ageing import Ageing
+from gp_active_sensing.belief.drift.config import Ageing
 from gp_active_sensing.belief.drift.history import DatedReadings
-from gp_active_sensing.belief.factor import Factor
+from gp_active_sensing.belief.factor import Factor, PredictionCache
 from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.prediction_cache import PredictionCache
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["ForgettingConditioning", "SlotCovariance"]

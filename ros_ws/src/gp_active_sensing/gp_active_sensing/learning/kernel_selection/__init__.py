@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.learning.kernel_selection.config import Progress, VbksConfig
+    from gp_active_sensing.learning.kernel_selection.config import TrainingProgress, VbksConfig
     from gp_active_sensing.learning.kernel_selection.select import select_kernels
 
-__all__ = ["Progress", "VbksConfig", "select_kernels"]
+__all__ = ["TrainingProgress", "VbksConfig", "select_kernels"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "config": (
-            "Progress",
+            "TrainingProgress",
             "VbksConfig",
         ),
         "select": ("select_kernels",),

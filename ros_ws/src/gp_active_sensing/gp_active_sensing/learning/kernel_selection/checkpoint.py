@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model.fit import KernelFit
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.kernel_selection.group import FinishedGroup

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 
-__all__ = ["Progress", "VbksConfig"]
+__all__ = ["TrainingProgress", "VbksConfig"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class VbksConfig:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """Where the learning is.
 
     Args:

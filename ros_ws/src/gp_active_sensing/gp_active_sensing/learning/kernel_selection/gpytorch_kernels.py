@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import Expression, Leaf, Product, Sum
+from gp_active_sensing.kernels.grammar import BaseKernel, Expression, Product, Sum
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["Binding", "as_gpytorch", "bindings", "likelihood", "theta_of"]
@@ -170,7 +170,7 @@ def _bound(
         yield Binding(path, "outputscale", composite.where("scale", used[1]), 2.0)
         used[1] += 1
         path = _joined(path, "base_kernel")
-    if not isinstance(expression, Leaf):
+    if not isinstance(expression, BaseKernel):
         inside = isinstance(expression, Product)
         for k, part in enumerate(expression.parts):
             yield from _bound(composite, part, _joined(path, f"kernels.{k}"), used, scaled=inside)
@@ -190,7 +190,7 @@ def _built(expression: Expression, dimensions: int, *, scaled: bool) -> Any:
     if _has_scale(expression, scaled=scaled):
         inner = _built(expression, dimensions, scaled=True)
         return gpytorch.kernels.ScaleKernel(inner, outputscale_constraint=_positive())
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return _leaf(expression.base, dimensions)
     inside = isinstance(expression, Product)
     parts = [_built(part, dimensions, scaled=inside) for part in expression.parts]
@@ -203,7 +203,9 @@ def _has_scale(expression: Expression, *, scaled: bool) -> bool:
     """Return whether a part is one additive term, scaled as a whole."""
     if scaled or isinstance(expression, Sum):
         return False
-    return isinstance(expression, Leaf) or not any(isinstance(p, Sum) for p in expression.parts)
+    return isinstance(expression, BaseKernel) or not any(
+        isinstance(p, Sum) for p in expression.parts
+    )
 
 
 def _leaf(base: str, dimensions: int) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gp_active_sensing.kernel_model.fit import KernelFit
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.kernels.grammar import Expression, Leaf, Sum
+from gp_active_sensing.kernels.grammar import BaseKernel, Expression, Sum
 from gp_active_sensing.learning.kernel_selection.data import Data
 
 __all__ = ["FinishedGroup", "KernelGroup", "memory_of", "order_by_shape", "shape_of"]
@@ -57,7 +57,7 @@ def memory_of(composites: Sequence[Composite], inducing: int, batch: int) -> flo
 
 def shape_of(expression: Expression) -> str:
     """Return the expression without names: kernels of one shape are joined by one operation."""
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return "k"
     inside = [shape_of(part) for part in expression.parts]
     if isinstance(expression, Sum):

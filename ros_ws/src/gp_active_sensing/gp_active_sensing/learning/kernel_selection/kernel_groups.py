@@ -1,15 +1,16 @@
-"""Groups of kernels: made to fit the memory, optimised one after the other, or side by side."""
+"""Groups of kernels that fit into the memory, optimised in turn, on cores or on a cluster."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from gp_active_sensing.kernel_model.fit import KernelFit
+from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.learning.kernel_selection.config import Progress
+from gp_active_sensing.learning.kernel_selection.checkpoint import finished_in, write_finished
+from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
 from gp_active_sensing.learning.kernel_selection.data import Data
 from gp_active_sensing.learning.kernel_selection.group import (
     FinishedGroup,
@@ -17,10 +18,89 @@ from gp_active_sensing.learning.kernel_selection.group import (
     memory_of,
     order_by_shape,
 )
-from gp_active_sensing.learning.kernel_selection.parallel import on_cluster, on_cores
-from gp_active_sensing.learning.kernel_selection.training_run import train_group
+from gp_active_sensing.util.workers import connect, on_cores
 
-__all__ = ["group_of", "partition", "train_all", "train_group"]
+__all__ = ["group_of", "on_cluster", "partition", "train_all", "train_group"]
+
+
+def train_group(
+    group: KernelGroup,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    *,
+    threads: int | None = None,
+) -> FinishedGroup:
+    """Optimise one group, here and now.
+
+    Args:
+        group: what.
+        progress: told now and then.
+        threads: of torch; None = as they are.
+    """
+    import torch
+
+    from gp_active_sensing.learning.kernel_selection.training import Training
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    wanted = group.data.config.device
+    there = torch.cuda.is_available() if wanted == "auto" else wanted == "cuda"
+    device = torch.device("cuda" if there else "cpu")
+    return Training(group, device, progress).run()
+
+
+_TRAVELS: Any = None
+"""In place of the rows in a group that is sent apart from them."""
+
+
+def on_cluster(groups: Sequence[KernelGroup], address: str) -> Generator[tuple[int, FinishedGroup]]:
+    """Yield number and result of every group, as the workers of a dask scheduler are done.
+
+    Raises:
+        MissingDependencyError: dask.distributed is not installed.
+        RunError: nobody answers there, or no worker that fits.
+    """
+    client = connect(address)
+    try:
+        from distributed import as_completed
+
+        # The rows travel once to each worker, not with every group; checkpoints stay here, since
+        # a worker may have another disk: what was done is kept, group by group.
+        data = client.scatter(groups[0].data, broadcast=True)
+        futures: list[Any] = []
+        for k, group in enumerate(groups):
+            kept = _kept(group)
+            if kept is not None:
+                yield k, kept
+                continue
+            sent = dataclasses.replace(group, data=_TRAVELS, checkpoint=None, resume=False)
+            futures.append(client.submit(_with_data, k, sent, data, pure=False))
+        try:
+            for future in as_completed(futures, loop=client.loop):
+                k, finished = future.result()
+                group = groups[k]
+                if group.checkpoint is not None:
+                    stages = len(group.data.config.stages)
+                    write_finished(group.checkpoint, group.names, stages, finished)
+                yield k, finished
+        finally:
+            client.cancel(futures)
+    finally:
+        client.close()
+
+
+def _kept(group: KernelGroup) -> FinishedGroup | None:
+    """Return what came of a group when it was optimised before."""
+    if group.checkpoint is None or not group.resume:
+        return None
+    return finished_in(group.checkpoint, group.names, len(group.data.config.stages))
+
+
+def _in_process(task: tuple[int, KernelGroup]) -> tuple[int, FinishedGroup]:
+    return task[0], train_group(task[1], threads=1)
+
+
+def _with_data(k: int, group: KernelGroup, data: Data) -> tuple[int, FinishedGroup]:
+    return k, train_group(dataclasses.replace(group, data=data), threads=1)
 
 
 def partition(
@@ -64,7 +144,7 @@ def train_all(
     *,
     jobs: int,
     cluster: str | None,
-    progress: Callable[[Progress], None] | None,
+    progress: Callable[[TrainingProgress], None] | None,
 ) -> FinishedGroup:
     """Optimise all groups; on several cores or machines where that is asked for.
 
@@ -75,7 +155,7 @@ def train_all(
     whole = FinishedGroup()
     done = 0
 
-    def tell(said: Progress) -> None:
+    def tell(said: TrainingProgress) -> None:
         if progress is not None:
             progress(dataclasses.replace(said, finished=done, total=total))
 
@@ -84,7 +164,12 @@ def train_all(
             _join(whole, train_group(group, tell))
             done += len(group.names)
         return whole
-    results: Any = on_cores(groups, jobs) if cluster is None else on_cluster(groups, cluster)
+    advice = "Give fewer --jobs, or a smaller vbks.memory; with --checkpoint what was done is kept"
+    results: Any = (
+        on_cores(_in_process, list(enumerate(groups)), jobs, advice)
+        if cluster is None
+        else on_cluster(groups, cluster)
+    )
     for k, finished in results:
         _join(whole, finished)
         done += len(groups[k].names)
@@ -94,7 +179,7 @@ def train_all(
         bounds = tuple(finished.bounds[name][-1] for name in names)
         rows = groups[k].data.rows_of(stages - 1)
         steps = config.iterations
-        tell(Progress(names, 0, 0, stages, stages, steps, steps, rows, bounds))
+        tell(TrainingProgress(names, 0, 0, stages, stages, steps, steps, rows, bounds))
     return whole
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from gp_active_sensing.kernel_model.fit import JITTER
+from gp_active_sensing.kernel_model.model import JITTER
 from gp_active_sensing.learning.kernel_selection.covariances import Covariances
 
 __all__ = ["Inducing", "Sums", "batch_bound", "collapsed", "divergence", "log_density", "sums"]

@@ -20,7 +20,7 @@ from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import Expression
 from gp_active_sensing.learning.data.dataset import Dataset
-from gp_active_sensing.learning.kernel_selection.config import Progress, VbksConfig
+from gp_active_sensing.learning.kernel_selection.config import TrainingProgress, VbksConfig
 from gp_active_sensing.learning.kernel_selection.data import Data, scaling_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, write_whole
@@ -43,7 +43,7 @@ def select_kernels(
     *,
     jobs: int = 1,
     cluster: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
     earlier: KernelModel | None = None,

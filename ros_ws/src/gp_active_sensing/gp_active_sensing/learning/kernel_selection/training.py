@@ -16,14 +16,18 @@ from gp_active_sensing.learning.kernel_selection.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from gp_active_sensing.learning.kernel_selection.config import Progress
+from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
 from gp_active_sensing.learning.kernel_selection.group import (
     FinishedGroup,
     KernelGroup,
     order_by_shape,
 )
-from gp_active_sensing.learning.kernel_selection.restarts import Restarts
-from gp_active_sensing.learning.kernel_selection.schedule import FAULTS, begin_phase, judge
+from gp_active_sensing.learning.kernel_selection.restarts import (
+    FAULTS,
+    Restarts,
+    begin_phase,
+    judge,
+)
 from gp_active_sensing.learning.kernel_selection.state import scaled_root
 from gp_active_sensing.types import FloatArray
 
@@ -60,7 +64,10 @@ class Training:
     """
 
     def __init__(
-        self, group: KernelGroup, device: Any, progress: Callable[[Progress], None] | None = None
+        self,
+        group: KernelGroup,
+        device: Any,
+        progress: Callable[[TrainingProgress], None] | None = None,
     ) -> None:
         config = group.data.config
         self.group, self.config, self.data = group, config, group.data
@@ -261,7 +268,7 @@ class Training:
             return
         names = self.population.names
         self._progress(
-            Progress(
+            TrainingProgress(
                 tuple(names),
                 0,
                 len(names),

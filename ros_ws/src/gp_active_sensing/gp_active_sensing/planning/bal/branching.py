@@ -6,18 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.bounds import (
-    chain_rule,
-    children_chain_rule,
-    initial_bounds,
-)
+from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves
-from gp_active_sensing.planning.bal.discretise import (
-    Successors,
-    by_cells,
-    by_draws,
-    drawn_reward,
-)
+from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws, drawn_reward
 from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
 from gp_active_sensing.planning.entropy import (
     Bracket,
@@ -29,7 +20,7 @@ from gp_active_sensing.planning.entropy import (
 from gp_active_sensing.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gp_active_sensing.planning.bal.tree import Block
+    from gp_active_sensing.planning.bal.tree import StateBlock
 
 __all__ = ["Branching", "EqualProbabilityCells", "RandomDraws"]
 
@@ -47,15 +38,15 @@ class Branching(Protocol):
         """Return bounds on the value of the first state, with belief (L,)."""
         ...
 
-    def discretise(self, block: Block) -> Successors:
+    def discretise(self, block: StateBlock) -> Successors:
         """Return what may be read at each candidate."""
         ...
 
-    def last(self, block: Block) -> FloatArray:
+    def last(self, block: StateBlock) -> FloatArray:
         """Return the (r, A) value of each candidate when one reading is to come."""
         ...
 
-    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+    def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """Return bounds (r, A, S) on the states that the branches lead to."""
         ...
 
@@ -80,20 +71,20 @@ class EqualProbabilityCells:
         """See `Branching`."""
         return _chain_rule_root(sequence, weights)
 
-    def discretise(self, block: Block) -> Successors:
+    def discretise(self, block: StateBlock) -> Successors:
         """See `Branching`."""
         sequence = block.sequence
         mean = block.mean[:, :, sequence.candidates]
         return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
 
-    def last(self, block: Block) -> FloatArray:
+    def last(self, block: StateBlock) -> FloatArray:
         """See `Branching`."""
         sequence, weights = block.sequence, block.weights
         mean = block.mean[:, :, sequence.candidates]
         entropy = mixture_entropy(weights[:, None], mean.swapaxes(1, 2), sequence.variance.T)
         return np.asarray(entropy - (weights @ self.reference)[:, None])
 
-    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+    def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """See `Branching`; exact where one reading is to come and candidates are few."""
         sequence = block.sequence
         if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
@@ -104,7 +95,7 @@ class EqualProbabilityCells:
             return last_stage_bounds(block, found, self.reference, pairwise=pairwise)
         return _chain_rule_bounds(block, found)
 
-    def _leaf_values(self, block: Block, found: Successors, leaves: Leaves) -> FloatArray:
+    def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
         """(r, A, S) values of the last stages after every branch, in few integrations."""
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
@@ -208,7 +199,7 @@ class RandomDraws:
         """See `Branching`."""
         return _chain_rule_root(sequence, weights)
 
-    def discretise(self, block: Block) -> Successors:
+    def discretise(self, block: StateBlock) -> Successors:
         """See `Branching`."""
         rows = [by_draws(*self._state(block, r), common=self.common) for r in range(len(block.row))]
         if len(rows) == 1:  # one at a time in the published search: no copies
@@ -221,17 +212,17 @@ class RandomDraws:
             np.stack([r.reward for r in rows]),
         )
 
-    def last(self, block: Block) -> FloatArray:
+    def last(self, block: StateBlock) -> FloatArray:
         """See `Branching`; as drawn."""
         rows = range(len(block.row))
         return np.stack([drawn_reward(*self._state(block, r), common=self.common) for r in rows])
 
-    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+    def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """See `Branching`; of Eq. 6, which the drawn value may leave."""
         return _chain_rule_bounds(block, found)
 
     def _state(
-        self, block: Block, row: int
+        self, block: StateBlock, row: int
     ) -> tuple[
         FloatArray,
         FloatArray,
@@ -263,6 +254,6 @@ def _chain_rule_root(sequence: CovarianceState, weights: FloatArray) -> tuple[fl
     return lower.item(), upper.item()
 
 
-def _chain_rule_bounds(block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+def _chain_rule_bounds(block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
     fixed, best = children_chain_rule(block.sequence)
     return initial_bounds(fixed, best, found.weights)

@@ -51,7 +51,7 @@ class CovarianceState:
         latent: how to compute the (L, A) latent variances of the candidates, where one reading is
             to come and that is all that is needed.
         at: where the probe stands.
-        left: of the budget, where the problem has an allowance; None = all of it.
+        left: of the budget, where the problem has a constraint; None = all of it.
     """
 
     def __init__(

@@ -151,7 +151,7 @@ def _ceiling(sequence: MapCovarianceState) -> FloatArray:
     C, S = sequence.covariance, sequence.shared
     L, m = C.shape[0], C.shape[1]
     if k == 2 and sequence.problem.free:
-        for part in _parts(len(sequence.candidates), L * m):
+        for part in _slices(len(sequence.candidates), L * m):
             after = sequence.drop_after(part)
             own = np.arange(after.shape[1])
             after[:, own, sequence.candidates[part]] = 0.0  # a place is not read twice
@@ -212,7 +212,7 @@ def _free_children(sequence: MapCovarianceState) -> list[tuple[FloatArray, Sets,
     noise = sequence.problem.noise[:, None, None]
     ceiling = np.maximum(sequence.ceiling[:, None] - sequence.drop, 0.0)
     found: list[tuple[FloatArray, Sets, FloatArray]] = []
-    for part in _parts(A, L * m * (2 + 2 * sequence.k)):
+    for part in _slices(A, L * m * (2 + 2 * sequence.k)):
         sequence.problem.check()
         here = sequence.candidates[part]
         every = np.arange(len(here))
@@ -252,6 +252,6 @@ def _free_children(sequence: MapCovarianceState) -> list[tuple[FloatArray, Sets,
     return found
 
 
-def _parts(A: int, each: int) -> list[slice]:
+def _slices(A: int, each: int) -> list[slice]:
     step = max(1, _CHUNK // each)
     return [slice(start, min(start + step, A)) for start in range(0, A, step)]

@@ -15,7 +15,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import NAT, first_best
 
 if TYPE_CHECKING:
-    from gp_active_sensing.planning.bal.tree import Block
+    from gp_active_sensing.planning.bal.tree import StateBlock
 
 __all__ = ["MapCells"]
 
@@ -48,7 +48,7 @@ class MapCells:
         )
         return lower.item(), upper.item()
 
-    def discretise(self, block: Block) -> Successors:
+    def discretise(self, block: StateBlock) -> Successors:
         """See `Branching`."""
         sequence, weights = cast(MapCovarianceState, block.sequence), block.weights
         sequence.prepare()
@@ -67,7 +67,7 @@ class MapCells:
             reward,
         )
 
-    def last(self, block: Block) -> FloatArray:
+    def last(self, block: StateBlock) -> FloatArray:
         """See `Branching`."""
         sequence, weights = cast(MapCovarianceState, block.sequence), block.weights
         mean = block.mean[:, :, sequence.candidates]
@@ -97,7 +97,7 @@ class MapCells:
         now = disagreement(sequence.doubt, weights)
         return np.asarray(weights @ sequence.drop + now[:, None] - left.sum(axis=1).T)
 
-    def branch_bounds(self, block: Block, found: Successors) -> tuple[FloatArray, FloatArray]:
+    def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """See `Branching`; exact where one reading is to come and candidates are few."""
         sequence = cast(MapCovarianceState, block.sequence)
         if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
@@ -108,7 +108,7 @@ class MapCells:
         fixed, doubts, best = children_best_sets(sequence)
         return bounds_of(fixed, doubts, best, sequence.child_doubts(), found.weights)
 
-    def _leaf_values(self, block: Block, found: Successors, leaves: Leaves) -> FloatArray:
+    def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
         """(r, A, S) values of the last stages after every branch."""
         sequence = cast(MapCovarianceState, block.sequence)
         r, A, S = found.probability.shape

@@ -14,12 +14,11 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bal.branching import Branching, EqualProbabilityCells, RandomDraws
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.map_branching import MapCells
-from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState
-from gp_active_sensing.planning.bal.map_start import map_start
+from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState, map_start
 from gp_active_sensing.planning.bal.merge import MergedCandidates, joined
 from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, DecisionProblem
 from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.base import (
     Candidates,
     PlanRequest,
@@ -28,11 +27,7 @@ from gp_active_sensing.planning.base import (
     no_plan,
 )
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.entropy import (
-    discrete_entropy,
-    noise_entropy,
-    reported_offset,
-)
+from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of, targets_of
 from gp_active_sensing.planning.pending import joint_given_pending
@@ -206,7 +201,7 @@ class Bal:
             noise_entropy(noise),
             self.max_sequences,
             check,
-            _allowance(topology, remaining, self.horizon),
+            _constraint(topology, remaining, self.horizon),
         )
         tree: Tree | None = None
         alpha = self.alpha
@@ -261,7 +256,7 @@ class Bal:
         if remaining.readings is not None:
             horizon = min(horizon, remaining.readings)
         outlook = problem.outlook(at, frozenset(), horizon, remaining)
-        if problem.allowance is not None and outlook.longest is not None:
+        if problem.constraint is not None and outlook.longest is not None:
             horizon = min(horizon, outlook.longest)
         locations = np.array(sorted(outlook.places))
         horizon = min(horizon, len(locations))
@@ -433,12 +428,12 @@ class _Route:
         }
 
 
-def _allowance(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:
+def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:
     """Return what the tree has to obey besides the moves; None where that is nothing."""
-    allowance = BudgetConstraint(topology, remaining)
-    if not allowance.restricts or allowance.leaves_room(horizon):
+    constraint = BudgetConstraint(topology, remaining)
+    if not constraint.restricts or constraint.leaves_room(horizon):
         return None
-    return allowance
+    return constraint
 
 
 def _most_probable(weights: FloatArray, mass: float) -> IntArray:
@@ -485,10 +480,10 @@ def _answer(
     )
 
 
-def _preview(root: Block, best: int) -> tuple[int, ...]:
+def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
     """Return the first move and what would follow it in the middle branches searched."""
     waypoints: list[int] = []
-    found: tuple[Block, int] | None = (root, 0)
+    found: tuple[StateBlock, int] | None = (root, 0)
     choice = best
     while found is not None:
         block, row = found

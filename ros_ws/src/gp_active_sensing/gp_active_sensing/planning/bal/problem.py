@@ -53,7 +53,7 @@ class DecisionProblem:
         reference: (L,) entropy of the noise, taken off every reading's entropy.
         cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
         check: raises `Deadline` when the time is over.
-        allowance: what the probe can afford, obeyed at every stage of every sequence; None =
+        constraint: what the probe can afford, obeyed at every stage of every sequence; None =
             whatever the moves allow. What is left of it, `left` below, then goes along with the
             places visited.
     """
@@ -67,11 +67,11 @@ class DecisionProblem:
         reference: FloatArray,
         cap: int,
         check: Callable[[], None],
-        allowance: BudgetConstraint | None = None,
+        constraint: BudgetConstraint | None = None,
     ) -> None:
         self.topology = topology
-        self.allowance = allowance
-        self.free = topology.free and allowance is None
+        self.constraint = constraint
+        self.free = topology.free and constraint is None
         """Any place may be next, whatever was visited."""
         self.observed = observed.copy()
         self.unavailable = unavailable
@@ -96,9 +96,9 @@ class DecisionProblem:
         Args:
             at: where the probe stands.
             visited: places visited since the root, and crossed on the way.
-            left: of the budget, where there is an allowance; None = all of it.
+            left: of the budget, where there is a constraint; None = all of it.
         """
-        if self.allowance is not None:
+        if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         where = list(visited)
         self.observed[where] = True
@@ -111,16 +111,16 @@ class DecisionProblem:
         self, at: int | None, visited: frozenset[int], left: Budget | None, x: int
     ) -> tuple[frozenset[int], Budget | None]:
         """Return the places visited, and what is left of the budget, after driving on to `x`."""
-        if self.allowance is None:
+        if self.constraint is None:
             return visited | {x}, None
         drive = self._affordable(at, visited, left)[x]
-        return visited.union(drive.reads), drive.left(left or self.allowance.budget)
+        return visited.union(drive.reads), drive.left(left or self.constraint.budget)
 
     def state(self, at: int | None, visited: frozenset[int], left: Budget | None) -> Hashable:
         """Return what tells states of the map apart: all that follows is the same where it is."""
         if self.free:
             return visited
-        if self.allowance is None or left is None:
+        if self.constraint is None or left is None:
             return at, visited
         # Sums of the same costs in another order differ by rounding.
         metres = None if left.metres is None else round(left.metres, 6)
@@ -132,12 +132,12 @@ class DecisionProblem:
     ) -> dict[int, FeasibleMove]:
         key = self.state(at, visited, left)
         known = self._drives.get(key)
-        if known is not None or self.allowance is None:
+        if known is not None or self.constraint is None:
             return known or {}
         where = list(visited)
         self.observed[where] = True
         try:
-            drives = self.allowance.drives(at, self.observed, self.unavailable, left)
+            drives = self.constraint.drives(at, self.observed, self.unavailable, left)
         finally:
             self.observed[where] = False
         known = self._drives[key] = {drive.place: drive for drive in drives}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.tree import Block, Tree
+from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, by_size, first_best
 
@@ -57,7 +57,7 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
         tree.back_up(made)
 
 
-def _cost(block: Block, a: int) -> int:
+def _cost(block: StateBlock, a: int) -> int:
     """Return about how many numbers an expansion of a branch at candidate `a` computes."""
     child = block.sequence.child(a)
     S = block.branch_lower.shape[2]
@@ -65,8 +65,8 @@ def _cost(block: Block, a: int) -> int:
 
 
 def _frontier(
-    block: Block, rows: IntArray, *, exact: bool = False
-) -> Iterator[tuple[Block, int, IntArray, IntArray, FloatArray]]:
+    block: StateBlock, rows: IntArray, *, exact: bool = False
+) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
     """Yield (block, candidate, rows, branches, weighted gaps) of the optimistic policy's frontier.
 
     Args:
@@ -134,7 +134,7 @@ class _Waiting:
     explored, so that each is looked for when it is wanted instead of sorting all.
     """
 
-    def __init__(self, block: Block, alpha: float) -> None:
+    def __init__(self, block: StateBlock, alpha: float) -> None:
         lower, upper = block.branch_lower[0], block.branch_upper[0]
         self._block, self._shape = block, lower.shape
         self._lower = np.where(upper - lower > alpha, lower, -np.inf).ravel()
@@ -151,7 +151,7 @@ class _Waiting:
         """Return what the queue sorts by: largest lower bound first, then largest upper."""
         return -float(self._lower[self._first]), -float(self._upper[self._first])
 
-    def take(self) -> tuple[Block, int, IntArray, IntArray]:
+    def take(self) -> tuple[StateBlock, int, IntArray, IntArray]:
         """Remove the best and return it, as `Tree.expand` takes it."""
         a, i = divmod(self._first, self._shape[1])
         self._lower[self._first] = -np.inf
@@ -170,7 +170,7 @@ def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
         return
     level = [tree.expand_root()]
     while level:
-        made: list[Block] = []
+        made: list[StateBlock] = []
         for block in level:
             if block.successors is None:
                 continue

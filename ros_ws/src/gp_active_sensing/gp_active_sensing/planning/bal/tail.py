@@ -9,7 +9,7 @@ import numpy as np
 
 from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.map_error import MapError
+from gp_active_sensing.planning.map_error import MapVariance
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray
@@ -51,7 +51,7 @@ class AlongRoute:
     ) -> None:
         self._route = [place for place in dict.fromkeys(route) if unread[place]]
         self._unread = unread
-        self._allowance = BudgetConstraint(topology, budget)
+        self._constraint = BudgetConstraint(topology, budget)
         self._distances = distances_of(topology, unit_of(budget))
 
     def __call__(self, at: int, visited: frozenset[int], left: Budget) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class AlongRoute:
             if leg is None:
                 continue
             fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
-            if not self._allowance.allows(goal, leg.cost, reads=len(fresh), left=left):
+            if not self._constraint.allows(goal, leg.cost, reads=len(fresh), left=left):
                 continue
             left = left.minus(readings=len(fresh), cost=leg.cost)
             unread[fresh] = False
@@ -126,7 +126,7 @@ class Tails:
     def __init__(
         self,
         problem: DecisionProblem,
-        field: MapError,
+        field: MapVariance,
         horizon: int,
         at: int | None,
         budget: Budget,

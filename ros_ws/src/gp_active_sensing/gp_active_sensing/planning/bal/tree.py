@@ -1,7 +1,7 @@
 """The search tree of ⟨α,ε⟩-BAL: states, their bounds, expansion and backup.
 
 Covariances depend on the visited places only, so states that have visited the same places in the
-same order differ in weights and means alone: they are expanded together, as one `Block` of arrays.
+same order differ in weights and means alone: they are expanded together, as one `StateBlock`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gp_active_sensing.planning.bal.covariance_state import CovarianceState
 from gp_active_sensing.planning.bal.discretise import Successors
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Block", "Tree"]
+__all__ = ["StateBlock", "Tree"]
 
 
 @dataclass
-class Block:
+class StateBlock:
     """Expanded states (n, z_D), a row each: same visited places, different readings.
 
     Args:
@@ -34,7 +34,7 @@ class Block:
     """
 
     sequence: CovarianceState
-    parent: Block | None
+    parent: StateBlock | None
     move: int
     row: IntArray
     branch: IntArray
@@ -50,7 +50,7 @@ class Block:
     """(r, A, S) branches that have been expanded themselves."""
     q_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     q_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    children: dict[int, list[Block]] = field(default_factory=dict)
+    children: dict[int, list[StateBlock]] = field(default_factory=dict)
 
     def path(self, row: int) -> tuple[int, ...]:
         """Return the (candidate, branch, …) choices that led to a state."""
@@ -59,7 +59,7 @@ class Block:
         above = self.parent.path(int(self.row[row]))
         return (*above, self.move, int(self.branch[row]))
 
-    def child(self, row: int, move: int, branch: int) -> tuple[Block, int] | None:
+    def child(self, row: int, move: int, branch: int) -> tuple[StateBlock, int] | None:
         """Return block and row of a branch that has been expanded, None for another."""
         for block in self.children.get(move, ()):
             found = np.flatnonzero((block.row == row) & (block.branch == branch))
@@ -85,7 +85,7 @@ class Tree:
         self.sequence = sequence
         self.expanded = 0
         self._nbytes = 0
-        self.root: Block | None = None
+        self.root: StateBlock | None = None
         self._mean, self._weights = mean, weights
         self._lower, self._upper = values.root_bounds(sequence, weights)
 
@@ -109,10 +109,10 @@ class Tree:
         """``upper - lower`` [nat]."""
         return self.upper - self.lower
 
-    def expand_root(self) -> Block:
+    def expand_root(self) -> StateBlock:
         """Expand the root."""
         zero = np.zeros(1, dtype=np.int64)
-        self.root = Block(
+        self.root = StateBlock(
             self.sequence,
             None,
             0,
@@ -127,7 +127,7 @@ class Tree:
         self._fill(self.root)
         return self.root
 
-    def expand(self, parent: Block, a: int, row: IntArray, i: IntArray) -> Block:
+    def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
         """Expand branches of a block, all in one; the bounds above follow with `back_up`.
 
         Args:
@@ -147,7 +147,7 @@ class Tree:
         kept = sequence.kept[a]
         mean = parent.mean[row]
         surprise = found.values[row, a, i][:, None] - mean[:, :, sequence.candidates[a]]
-        block = Block(
+        block = StateBlock(
             child,
             parent,
             a,
@@ -164,7 +164,7 @@ class Tree:
         parent.children.setdefault(a, []).append(block)
         return block
 
-    def _fill(self, block: Block) -> None:
+    def _fill(self, block: StateBlock) -> None:
         self.expanded += len(block.row)
         sequence = block.sequence
         sequence.prepare()
@@ -183,7 +183,7 @@ class Tree:
             block.q_upper = found.reward + (found.probability * up).sum(axis=2)
         self._take(block)
 
-    def _take(self, block: Block) -> None:
+    def _take(self, block: StateBlock) -> None:
         lower, upper = block.q_lower.max(axis=1), block.q_upper.max(axis=1)
         if self.values.sound:
             # Both the old and the new bounds hold for the tree's own value. They meet within
@@ -192,7 +192,7 @@ class Tree:
             upper = np.maximum(lower, np.minimum(block.upper, upper))
         block.lower, block.upper = lower, upper
 
-    def back_up(self, blocks: list[Block]) -> None:
+    def back_up(self, blocks: list[StateBlock]) -> None:
         """Pass the bounds of new blocks up to the root. [Hoang2014, Eq. 14]."""
         waiting = {id(block): block for block in blocks}
         while waiting:

@@ -1,4 +1,4 @@
-"""Searches for hot spots: Gaussian-process bandits, one policy a file."""
+"""Searches for hot spots: Gaussian-process bandits, one kind of policy a file."""
 
 from __future__ import annotations
 

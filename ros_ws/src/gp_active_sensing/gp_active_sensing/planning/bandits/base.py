@@ -15,14 +15,7 @@ from gp_active_sensing.planning.bandits.view import View, view_of
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates_of, no_plan
 from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import (
-    Budget,
-    CandidateValue,
-    FloatArray,
-    IntArray,
-    Plan,
-    Route,
-)
+from gp_active_sensing.types import Budget, CandidateValue, FloatArray, IntArray, Plan, Route
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
 __all__ = ["Bandit", "best_of", "candidate_values", "next_state", "stage_of", "way_toward"]

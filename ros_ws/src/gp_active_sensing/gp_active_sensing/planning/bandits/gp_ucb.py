@@ -1,18 +1,146 @@
-"""GP-UCB: the place with the largest upper confidence bound. [Srinivas2010]."""
+"""GP-UCB: the largest upper confidence bound, whose width β_t has a schedule. [Srinivas2010]."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.config import param
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bandits.base import Bandit
-from gp_active_sensing.planning.bandits.schedule import Schedule
+from gp_active_sensing.planning.bandits.information_gain import largest_gain
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["GpUcb"]
+__all__ = ["GpUcb", "Schedule", "compact_beta", "finite_beta", "rkhs_beta"]
+
+_COMPACT = ("dimension", "extent", "a", "b")
+
+
+def finite_beta(stage: int, size: int, delta: float) -> float:
+    """Return ``β_t = 2 log(|D| t² π² / (6δ))``. [Srinivas2010, Theorem 1].
+
+    Args:
+        stage: t ≥ 1.
+        size: |D|, number of places.
+        delta: probability that the bound may fail with.
+    """
+    return 2.0 * math.log(size * stage**2 * math.pi**2 / (6.0 * delta))
+
+
+def compact_beta(
+    stage: int, delta: float, *, dimension: int, extent: float, a: float, b: float
+) -> float:
+    """Return ``β_t = 2 log(2π²t²/(3δ)) + 2d log(t² d b r √log(4da/δ))``. [Srinivas2010, Theorem 2].
+
+    Args:
+        stage: t ≥ 1.
+        delta: probability that the bound may fail with.
+        dimension: d of the domain.
+        extent: r, the domain is within ``[0, r]^d``.
+        a: with b: ``Pr{sup |∂f/∂x_j| > L} ≤ a exp(-(L/b)²)`` for every coordinate j.
+        b: see a.
+
+    Raises:
+        ValueError: the second logarithm is of a number that is not above 0.
+    """
+    inner = math.log(4.0 * dimension * a / delta)
+    if not inner > 0.0:
+        msg = f"expected 4·dimension·a/delta above 1, got {4.0 * dimension * a / delta:.6g}"
+        raise ValueError(msg)
+    lattice = stage**2 * dimension * b * extent * math.sqrt(inner)
+    first = 2.0 * math.log(2.0 * math.pi**2 * stage**2 / (3.0 * delta))
+    return first + 2.0 * dimension * math.log(lattice)
+
+
+def rkhs_beta(stage: int, delta: float, *, norm: float, gain: float) -> float:
+    """Return ``β_t = 2 ‖f‖²_k + 300 γ_t log³(t/δ)``. [Srinivas2010, Theorem 3].
+
+    Args:
+        stage: t ≥ 1.
+        delta: probability that the bound may fail with.
+        norm: bound on ‖f‖_k.
+        gain: γ_t, or an upper bound on it [nat].
+    """
+    return 2.0 * norm**2 + 300.0 * gain * math.log(stage / delta) ** 3
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The keys that say how β_t grows, for every policy with an upper confidence bound."""
+
+    schedule: str = param(
+        "finite",
+        help="β_t: for a finite set of places, a compact convex region, functions of bounded norm "
+        "(rkhs), or constant",
+        choices=("finite", "compact", "rkhs", "constant"),
+    )
+    delta: float = param(
+        0.1, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
+    )
+    scale: float = param(
+        1.0, help="divides β_t; the theory needs 1, experiments do well with 5", above=0.0
+    )
+    beta: float = param(4.0, help="constant: β_t itself, before scale", low=0.0)
+    dimension: int | None = param(None, help="compact: dimension d of the region", low=1)
+    extent: float | None = param(
+        None, help="compact: side r of a box that holds the region", unit="feature units", above=0.0
+    )
+    a: float | None = param(
+        None, help="compact: Pr{sup |∂f/∂x_j| > L} is at most a·exp(-(L/b)²)", above=0.0
+    )
+    b: float | None = param(
+        None, help="compact: see a", unit="unit of the readings per feature unit", above=0.0
+    )
+    norm: float | None = param(
+        None, help="rkhs: bound on the norm ‖f‖_k of the field about its mean", low=0.0
+    )
+
+    def __post_init__(self) -> None:
+        beside = getattr(super(), "__post_init__", None)  # of what it is mixed with
+        if beside is not None:
+            beside()
+        missing = [key for key in _COMPACT if getattr(self, key) is None]
+        problems = []
+        if self.schedule == "compact" and missing:
+            problems.append(f"{missing[0]}: is needed for schedule: compact (with {_COMPACT})")
+        if self.schedule == "rkhs" and self.norm is None:
+            problems.append("norm: is needed for schedule: rkhs")
+        if not problems and self.schedule == "compact":
+            try:
+                self._compact(1)
+            except ValueError as error:
+                problems.append(f"a: {error}")
+        if problems:
+            raise ConfigError(problems)
+
+    def width(self, stage: int, size: int, belief: Belief) -> float:
+        """Return ``√(β_t / scale)``, standard deviations; 0 where β_t would be negative.
+
+        Args:
+            stage: t ≥ 1.
+            size: |D|, number of places.
+            belief: for `rkhs`: γ_t is that of its prior.
+        """
+        return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
+
+    def unscaled(self, stage: int, size: int, belief: Belief) -> float:
+        """Return β_t as the theorems have it."""
+        if self.schedule == "finite":
+            return finite_beta(stage, size, self.delta)
+        if self.schedule == "compact":
+            return self._compact(stage)
+        if self.schedule == "rkhs":
+            gain = largest_gain(belief, stage)
+            return rkhs_beta(stage, self.delta, norm=self.norm or 0.0, gain=gain)
+        return self.beta
+
+    def _compact(self, stage: int) -> float:
+        d, r, a, b = (getattr(self, key) for key in _COMPACT)
+        return compact_beta(stage, self.delta, dimension=d, extent=r, a=a, b=b)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What improving on the best place so far means, and how much of it to expect, in logarithms."""
+"""Expected and most probable improvement on the best place so far. [Mockus1978; Mockus1989]."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import erfcx, ndtr
 
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
+from gp_active_sensing.planning.bandits.base import Bandit
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["Improvement", "Incumbent", "log_expected_improvement", "safe_std"]
+__all__ = [
+    "ExpectedImprovement",
+    "Improvement",
+    "Incumbent",
+    "ProbabilityOfImprovement",
+    "log_expected_improvement",
+    "safe_std",
+]
 
 _LEAST = 1e-9
 """Least deviation that is divided by, as a share of what the means and deviations span."""
@@ -91,3 +100,32 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
     # Beyond, 1 + u Φ/φ is a difference of equals: what is left of it is 1/u².
     tail = np.where(u > -1e4, tail, -2.0 * np.log(-low))
     return np.asarray(np.log(std) + np.where(u > -1.0, above, log_phi + tail))
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement(Improvement, Bandit):
+    """Expected improvement on the best place so far, ``argmax_x E[max(f(x) - m, 0)]``.
+
+    With m the incumbent plus the margin, which is nothing where nobody has chosen it. [Mockus1978;
+    Srinivas2010, Sec. 6]
+    """
+
+    def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
+        """Return the logarithm of the expected improvement [log of the unit of the readings]."""
+        return log_expected_improvement(*self.excess(view))
+
+
+@dataclass(frozen=True)
+class ProbabilityOfImprovement(Improvement, Bandit):
+    """Most probable improvement on the best place so far, ``argmax_x Pr{f(x) > m} = Φ(u)``.
+
+    With ``u = (μ - m)/σ`` and m the incumbent plus the margin. Without a margin it would stay at
+    the incumbent, where u is 0; where nobody has chosen one it is a quarter of the noise's standard
+    deviation. [Mockus1989; Srinivas2010, Sec. 6]
+    """
+
+    noise_share: ClassVar[float] = 0.25
+
+    def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
+        """Return u, in the order of the probabilities even where these are all 0 or 1."""
+        return self.excess(view)[0]

@@ -1,4 +1,4 @@
-"""Hot-spot searches for several probes at once: one policy a file."""
+"""Hot-spot searches for several probes at once: one kind of policy a file."""
 
 from __future__ import annotations
 

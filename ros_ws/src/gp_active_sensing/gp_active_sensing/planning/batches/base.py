@@ -1,35 +1,96 @@
-"""What all policies for several probes share: a joint choice of goals, and who goes to which."""
+"""What all policies for several probes share: confidence widths, a joint choice, who goes where."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.bandits.base import (
-    Bandit,
-    candidate_values,
-    next_state,
-    stage_of,
-)
+from gp_active_sensing.planning.bandits.base import Bandit, candidate_values, next_state, stage_of
+from gp_active_sensing.planning.bandits.est import MaximumEstimate, gap_width
+from gp_active_sensing.planning.bandits.gp_ucb import Schedule
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState, no_plan
-from gp_active_sensing.planning.batches.assignment import assign
-from gp_active_sensing.planning.batches.confidence import Widths
 from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import (
-    Budget,
-    FloatArray,
-    IntArray,
-    Plan,
-)
+from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
 
-__all__ = ["Batch", "Start"]
+__all__ = ["Batch", "ByEstimate", "BySchedule", "HasWidths", "Start", "Widths", "assign"]
+
+Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
+"""√β_t [standard deviations] of stage t ≥ 1, given the places (m,) that a member is chosen from and
+the deviations there (m,)."""
+
+
+class HasWidths(Protocol):
+    """Says how many standard deviations a confidence bound is away from the mean."""
+
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return √β_t, for all members of a batch.
+
+        Args:
+            view: of the belief at the start of the batch.
+            belief: over the field.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BySchedule(Schedule):
+    """``√β_t`` of GP-UCB. [Srinivas2010]."""
+
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return √β_t, see `Schedule`."""
+        return lambda stage, places, std: self.width(stage, view.size, belief)
+
+
+@dataclass(frozen=True)
+class ByEstimate(MaximumEstimate):
+    """``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
+
+    The place with the largest ``μ + √β_t σ`` is then that with the least ``(m̂ - μ)/σ``. The minimum
+    is over the places that are chosen from; m̂ is that of the whole map at the start of the batch.
+    """
+
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return √β_t, see `MaximumEstimate`."""
+        highest, mean = self.highest(view), view.everywhere[0]
+        return lambda stage, places, std: max(gap_width(highest, mean[places], std), 0.0)
+
+
+def assign(costs: FloatArray) -> list[int | None]:
+    """Return each probe's goal: as many as can be get one, for the least cost in all.
+
+    [Kuhn1955]
+
+    Args:
+        costs: (k, g) of the way of each probe to each goal, infinite where there is none.
+
+    Returns:
+        For each probe the number of its goal, None where it gets none.
+
+    Raises:
+        ValueError: a cost that is negative or no number.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    costs = np.asarray(costs, dtype=np.float64)
+    if costs.ndim != 2 or np.isnan(costs).any() or (costs < 0.0).any():
+        msg = f"expected costs (k, g), zero or more each, got {costs.tolist()}"
+        raise ValueError(msg)
+    possible = np.isfinite(costs)
+    # Dearer than all possible ways together: one is taken only where nothing else is left.
+    expensive = 1.0 + float(costs[possible].sum())
+    rows, columns = linear_sum_assignment(np.where(possible, costs, expensive))
+    goals: list[int | None] = [None] * costs.shape[0]
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        if possible[row, column]:
+            goals[row] = column
+    return goals
 
 
 class Start(NamedTuple):

@@ -1,6 +1,7 @@
-"""GP-BUCB and B-EST: the members of a batch one after another, each as if the others were read.
+"""GP-BUCB and B-EST: each member of a batch is chosen as if the others had been read.
 
 [Desautels2014; Kathuria2016, Algorithm 1]
+
 """
 
 from __future__ import annotations
@@ -10,13 +11,45 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.batches.ahead import Ahead
-from gp_active_sensing.planning.batches.base import Batch, Start
-from gp_active_sensing.planning.batches.confidence import ByEstimate, BySchedule
+from gp_active_sensing.planning.bandits.view import mixture_moments
+from gp_active_sensing.planning.batches.base import Batch, ByEstimate, BySchedule, Start
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
-__all__ = ["BEst", "GpBucb", "Hallucination"]
+__all__ = ["Ahead", "BEst", "GpBucb", "Hallucination"]
+
+
+class Ahead:
+    """Moments of the field as one place after another is taken as read.
+
+    The values are not known, so each is taken to be what is expected: means and the belief over λ
+    stay, variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``. [Desautels2014, Sec. 3]
+
+    Args:
+        belief: over the field; not changed.
+    """
+
+    def __init__(self, belief: Belief) -> None:
+        self._belief = belief
+        self._mean, self._variance = belief.marginals()
+        self._rows: list[FloatArray] = []
+
+    def read(self, place: int) -> None:
+        """Take a place as read once (more); O(L |D| n)."""
+        c = self._belief.cross(np.array([place], dtype=np.int64))[:, 0]
+        for row in self._rows:
+            c = c - row[:, [place]] * row
+        pivot = np.maximum(c[:, place], 0.0) + self._belief.noise_variance
+        row = c / np.sqrt(pivot)[:, None]
+        self._rows.append(row)
+        self._variance = np.maximum(self._variance - row * row, 0.0)
+
+    def std(self) -> FloatArray:
+        """Return the (n,) standard deviation of the mixture, in the sensor's unit."""
+        _, spread = mixture_moments(self._belief, self._mean, self._variance)
+        return np.sqrt(spread)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.covariance import length_scales_of
 from gp_active_sensing.planning.bandits.improvement import safe_std
 from gp_active_sensing.planning.bandits.view import View
-from gp_active_sensing.planning.batches.base import Batch, Start
-from gp_active_sensing.planning.batches.confidence import BySchedule
+from gp_active_sensing.planning.batches.base import Batch, BySchedule, Start
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["LONGEST", "PATIENCE", "Program", "ProgramError", "line_of"]
+__all__ = ["LONGEST", "PATIENCE", "PlannerProgram", "ProgramError", "line_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def line_of(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-class Program:
+class PlannerProgram:
     """A running program. One question is open at a time, and each is answered by one line.
 
     Waiting for another process is real time, whatever clock a mission is counted by. What it

@@ -1,3 +1,1 @@
-"""Searches for hot spots that move: bandits that forget, one policy a file."""
-
-from __future__ import annotations
+"""Searches for hot spots that move: bandits that forget."""

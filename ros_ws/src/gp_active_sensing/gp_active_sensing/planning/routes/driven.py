@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.map_error import MapError
+from gp_active_sensing.planning.map_error import MapVariance
 from gp_active_sensing.planning.routes.distances import Distances
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Route
 
-__all__ = ["Driven", "Driver"]
+__all__ = ["Driven", "RouteDriver"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Driven:
     whole: bool
 
 
-class Driver:
+class RouteDriver:
     """Drives routes from where a probe stands, as far as its budget lasts.
 
     Args:
@@ -57,7 +57,7 @@ class Driver:
         at: int | None,
         unread: BoolArray,
         budget: Budget,
-        field: MapError,
+        field: MapVariance,
     ) -> None:
         self.topology = topology
         self.distances = distances
@@ -68,7 +68,7 @@ class Driver:
         self.evaluated = 0
         self._ways = ways
         self._flags = unread.tolist()
-        self._allowance = BudgetConstraint(topology, budget)
+        self._constraint = BudgetConstraint(topology, budget)
         self._number = np.full(topology.n, -1, dtype=np.int64)
         self._number[field.places] = np.arange(len(field.places))
 
@@ -117,12 +117,12 @@ class Driver:
             kept.append(goal)
         return Driven(tuple(kept), tuple(reads), Cost(metres, seconds), 0.0, whole)
 
-    def homeward(self, places: IntArray) -> FloatArray | None:
+    def costs_to_end(self, places: IntArray) -> FloatArray | None:
         """(k,) the cheapest way from each of some places to where the mission has to end.
 
         In the unit of the distances, infinite where there is none; None where it may end anywhere.
         """
-        ways = self._allowance.ways_home
+        ways = self._constraint.ways_home
         if not ways:
             return None
         by_metres = self.distances.by == "metres"
@@ -136,7 +136,7 @@ class Driver:
         return numbers[numbers >= 0]
 
     def _allows(self, place: int, cost: Cost, reads: int) -> bool:
-        return self._allowance.allows(place, cost, reads=reads)
+        return self._constraint.allows(place, cost, reads=reads)
 
     def _part(
         self, at: int | None, fresh: list[int], before: Cost, reads: int, *, first: bool

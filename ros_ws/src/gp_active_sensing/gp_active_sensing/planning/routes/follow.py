@@ -23,7 +23,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
 
-__all__ = ["Course", "Trip", "fits", "nearest_plan", "next_plan", "trip_of", "unread_of"]
+__all__ = ["Course", "RouteDrive", "fits", "nearest_plan", "next_plan", "trip_of", "unread_of"]
 
 _MOST_AIMS = 32
 """Probes on their way to different places of a route, at the most."""
@@ -32,7 +32,7 @@ MOST_SHOWN = 300
 
 
 @dataclass(frozen=True)
-class Trip:
+class RouteDrive:
     """A whole drive along a route, without the way home.
 
     Args:
@@ -61,7 +61,7 @@ def trip_of(
     unread: BoolArray,
     by: str = "seconds",
     ways: WaysFrom | None = None,
-) -> Trip | None:
+) -> RouteDrive | None:
     """Return the drive along a route, by the cheapest way from each place to the next.
 
     Args:
@@ -89,16 +89,16 @@ def trip_of(
         path += leg.path
         metres, seconds = metres + leg.cost.metres, seconds + leg.cost.seconds
     reads = sum(bool(unread[place]) for place in set(path))
-    return Trip(tuple(path), Cost(metres, seconds), reads)
+    return RouteDrive(tuple(path), Cost(metres, seconds), reads)
 
 
-def fits(trip: Trip | None, allowance: BudgetConstraint) -> bool:
+def fits(trip: RouteDrive | None, constraint: BudgetConstraint) -> bool:
     """Return whether a budget lasts for a drive, and for the way home from where it ends."""
     if trip is None:
         return False
     if not trip.path:
         return True
-    return allowance.allows(trip.path[-1], trip.cost, reads=trip.reads)
+    return constraint.allows(trip.path[-1], trip.cost, reads=trip.reads)
 
 
 def next_plan(
@@ -324,7 +324,7 @@ class _Steps:
         self.affordable = np.zeros(topology.n, dtype=np.bool_)
         self.affordable[reach.locations] = True
         self.affordable &= self.unread
-        self.allowance = BudgetConstraint(topology, remaining)
+        self.constraint = BudgetConstraint(topology, remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
         """Return the way to the next waypoint on the way to a goal, None if it is out of reach.
@@ -376,7 +376,7 @@ class _Steps:
             if leg is None:
                 continue
             fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
-            if not self.allowance.allows(goal, leg.cost, reads=len(fresh), left=left):
+            if not self.constraint.allows(goal, leg.cost, reads=len(fresh), left=left):
                 continue
             here = goal
             left = left.minus(readings=len(fresh), cost=leg.cost)
@@ -405,7 +405,7 @@ class _Steps:
 
     def _allowed(self, route: Route) -> _Step | None:
         reads = sum(bool(self.unread[place]) for place in set(route.path))
-        if not self.allowance.allows(route.path[-1], route.cost, reads=reads):
+        if not self.constraint.allows(route.path[-1], route.cost, reads=reads):
             return None
         return _Step(route, reads)
 

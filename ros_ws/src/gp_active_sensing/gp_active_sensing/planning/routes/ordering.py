@@ -10,7 +10,7 @@ import numpy as np
 
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["Tour", "short_tour", "tour_length"]
+__all__ = ["VisitOrder", "short_tour", "tour_length"]
 
 _LONGEST = 3
 """Places in the longest piece that is moved elsewhere (Or-opt)."""
@@ -19,7 +19,7 @@ _BOTH = 40
 
 
 @dataclass(frozen=True)
-class Tour:
+class VisitOrder:
     """An order to visit k places in.
 
     Args:
@@ -43,7 +43,7 @@ def short_tour(
     *,
     limit: int | None = None,
     spent: Callable[[], bool] = lambda: False,
-) -> Tour:
+) -> VisitOrder:
     """Return a short open tour through all of k places; the same arguments give the same tour.
 
     The shorter one of two tours is improved, or both where there are few places: that of cheapest
@@ -67,13 +67,15 @@ def short_tour(
         msg = f"expected distances between {k} places, from the start (k,) and to the end (k,)"
         raise ValueError(msg)
     if k == 0:
-        return Tour(np.empty(0, dtype=np.int64), 0.0, 0, False)
+        return VisitOrder(np.empty(0, dtype=np.int64), 0.0, 0, False)
     search = _Search(_closed(between, first, last), limit, spent)
     begun = [search.cheapest_insertion(), search.nearest_neighbour()]
     begun.sort(key=search.length)
     tours = [search.improve(tour) for tour in begun[: 2 if k <= _BOTH else 1]]
     best = min(tours, key=search.length)[1:] - 1
-    return Tour(best, tour_length(best, between, first, last), search.expanded, search.stopped)
+    return VisitOrder(
+        best, tour_length(best, between, first, last), search.expanded, search.stopped
+    )
 
 
 def tour_length(

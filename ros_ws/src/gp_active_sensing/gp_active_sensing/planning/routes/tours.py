@@ -9,7 +9,7 @@ import numpy as np
 
 from gp_active_sensing.planning.map_design import exchange, greedy, joining, leaving
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
-from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
@@ -31,7 +31,7 @@ def best_of(routes: Iterable[Driven]) -> Driven | None:
 
 
 def largest(
-    driver: Driver,
+    driver: RouteDriver,
     order: Sequence[int],
     most: int,
     more: Callable[[], bool],
@@ -67,19 +67,19 @@ def largest(
     return best
 
 
-def in_short_order(driver: Driver, places: Sequence[int]) -> Driven:
+def in_short_order(driver: RouteDriver, places: Sequence[int]) -> Driven:
     """Return the drive through some places in the order of a short tour with the way home."""
     chosen = np.array(places, dtype=np.int64)
     tour = short_tour(
         driver.distances.between(chosen),
         None if driver.at is None else driver.distances.row(driver.at)[chosen],
-        driver.homeward(chosen),
+        driver.costs_to_end(chosen),
     )
     return driver.drive(chosen[tour.order].tolist())
 
 
 def design_routes(
-    driver: Driver, most: int, more: Callable[[], bool], first: int | None = None
+    driver: RouteDriver, most: int, more: Callable[[], bool], first: int | None = None
 ) -> list[Driven]:
     """Return the drive through the places that a greedy design would read.
 
@@ -99,7 +99,7 @@ def design_routes(
     return [] if found is None else [found]
 
 
-def evenly_spaced(driver: Driver, more: Callable[[], bool]) -> list[Driven]:
+def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]:
     """Return evenly spaced routes: of each family the densest one that the budget lasts for.
 
     A family has one direction, one inset (as a share of the spacing) and one corner to begin in.
@@ -144,13 +144,13 @@ def evenly_spaced(driver: Driver, more: Callable[[], bool]) -> list[Driven]:
     return found
 
 
-def _any_order(driver: Driver) -> bool:
+def _any_order(driver: RouteDriver) -> bool:
     """Return whether any set of places can be driven: nothing but their number is limited."""
     budget = driver.budget
     return driver.topology.free and budget.metres is None and budget.seconds is None
 
 
-def corners(driver: Driver, route: Sequence[int]) -> tuple[int, ...]:
+def corners(driver: RouteDriver, route: Sequence[int]) -> tuple[int, ...]:
     """Return the places that a route has to make for: those between are crossed on the way."""
     if driver.topology.free or len(route) < 3:
         return tuple(route)
@@ -165,7 +165,7 @@ def corners(driver: Driver, route: Sequence[int]) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def improved(driver: Driver, route: Driven, more: Callable[[], bool]) -> Driven:
+def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
     """Return a route that is not worse: stops are put in, taken out, and moved.
 
     What a change brings is estimated from each place alone; those that look best are driven and
@@ -184,7 +184,7 @@ def improved(driver: Driver, route: Driven, more: Callable[[], bool]) -> Driven:
     return route
 
 
-def _better(driver: Driver, route: Driven, more: Callable[[], bool]) -> Driven | None:
+def _better(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven | None:
     left = float(driver.field.weights @ driver.field.total) - route.value
     least = _WORTH * max(left, 0.0)
     for stops in _changes(driver, route):
@@ -196,7 +196,7 @@ def _better(driver: Driver, route: Driven, more: Callable[[], bool]) -> Driven |
     return None
 
 
-def _changes(driver: Driver, route: Driven) -> Iterable[list[int]]:
+def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
     """Yield other stops, what looks best first: one more, or one in place of another."""
     field, stops = driver.field, list(route.stops)
     if not stops:
@@ -233,7 +233,7 @@ def _changes(driver: Driver, route: Driven) -> Iterable[list[int]]:
 
 
 def _insertions(
-    driver: Driver, rows: FloatArray, stops: list[int], wanted: IntArray
+    driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
     """Return the least detour (w,) to each place, and before which stop it is taken."""
     legs = _legs(rows, stops)
@@ -248,7 +248,7 @@ def _insertions(
     return np.maximum(detours, 0.0), where
 
 
-def _rows(driver: Driver, stops: list[int]) -> FloatArray:
+def _rows(driver: RouteDriver, stops: list[int]) -> FloatArray:
     """(k + 1, n) from the start and from each stop to every place; nothing from nowhere."""
     row = driver.distances.row
     start = np.zeros(driver.topology.n) if driver.at is None else row(driver.at)

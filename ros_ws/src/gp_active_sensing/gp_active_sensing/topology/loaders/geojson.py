@@ -38,7 +38,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
     if nav2.is_graph(features):
         return nav2.read(path, features, crs=crs)
     header = _header(data, path)
-    reader = _Reader(path)
+    reader = _GeoJsonReader(path)
     for index, feature in enumerate(features):
         reader.read(feature, index)
     reader.drafts.check_junctions(reader.junctions)
@@ -159,7 +159,7 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return header
 
 
-class _Reader:
+class _GeoJsonReader:
     """Collects segments and what is wrong with them, feature by feature."""
 
     def __init__(self, path: Path) -> None:

@@ -44,7 +44,7 @@ def read(path: Path, features: Sequence[Any], *, crs: str = "") -> RoadMap:
     Raises:
         MapError: with every problem found, each with its feature.
     """
-    reader = _Reader(path)
+    reader = _GraphReader(path)
     for index, feature in enumerate(features):
         reader.node(feature, index)
     for index, feature in enumerate(features):
@@ -141,7 +141,7 @@ def _properties(feature: Any) -> Mapping[str, Any]:
     return properties if isinstance(properties, dict) else {}
 
 
-class _Reader:
+class _GraphReader:
     """Collects nodes first, then the edges between them."""
 
     def __init__(self, path: Path) -> None:

@@ -18,8 +18,7 @@ from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.common import Draft, Drafts
 from gp_active_sensing.topology.loaders.osm_tags import directions, drivable, lanes_of, limit_of
 from gp_active_sensing.topology.projection import LONLAT
-from gp_active_sensing.topology.segments import Point, RoadMap
-from gp_active_sensing.topology.turns import successors_of
+from gp_active_sensing.topology.segments import Point, RoadMap, successors_of
 
 __all__ = ["load"]
 

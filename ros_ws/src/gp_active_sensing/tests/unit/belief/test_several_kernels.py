@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning.frozen import freeze, thaw
+from gp_active_sensing.planning.greedy import freeze, thaw
 from gp_active_sensing.topology import MapConfig, build_topology
 
 GRID = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), -1).reshape(-1, 2)

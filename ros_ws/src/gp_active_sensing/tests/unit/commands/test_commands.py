@@ -381,7 +381,7 @@ def test_experiment_refuses(
 ) -> None:
     if "--cluster" in arguments and code == 1:
         pytest.importorskip("distributed")
-        monkeypatch.setattr("gp_active_sensing.util.cluster.PATIENCE", 0.5)
+        monkeypatch.setattr("gp_active_sensing.util.workers.PATIENCE", 0.5)
     monkeypatch.chdir(tmp_path)
     result = cli("experiment", *(str(experiment_file) if a == "FILE" else a for a in arguments))
     assert result.exit_code == code, result.output

@@ -16,7 +16,7 @@ pytest.importorskip("distributed")
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.experiments import run_experiment
-from gp_active_sensing.util import cluster
+from gp_active_sensing.util import workers as cluster
 from tests.unit.experiments.small import small, what_was_done
 from tests.unit.experiments.test_run import hide, with_a_bad_trial
 from tests.waiting import LIMIT, wait_until
@@ -141,7 +141,7 @@ def test_one_who_takes_the_call_and_says_nothing_is_not_waited_for() -> None:
 
 @pytest.mark.slow
 def test_encryption_without_certificates() -> None:
-    from gp_active_sensing.util.cluster import connect
+    from gp_active_sensing.util.workers import connect
 
     with pytest.raises(RunError, match=r"certificates that docs/security\.md names"):
         connect("tls://127.0.0.1:9", patience=1.0)

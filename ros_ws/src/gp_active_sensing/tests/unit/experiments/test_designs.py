@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.experiments import load_records, run_experiment
-from gp_active_sensing.experiments.designs import Design, designs_of, draw_designs
-from gp_active_sensing.experiments.figures import _draw
-from gp_active_sensing.experiments.statistics import Estimate
-from gp_active_sensing.experiments.tables import Row, Table
+from gp_active_sensing.experiments.figures import Design, _draw, designs_of, draw_designs
+from gp_active_sensing.experiments.tables import Estimate, MetricTable, PolicyRow
 from gp_active_sensing.topology import Topology, build_topology
 from gp_active_sensing.topology.config import MapConfig
 from tests.unit.experiments.small import small
@@ -112,8 +110,10 @@ def test_numbers_of_readings_far_apart_are_shown_by_factors(
     figure = pytest.importorskip("matplotlib.figure").Figure()
     panel = figure.subplots()
     cells, counts = tuple(Estimate(1.0, 0.1) for _ in columns), tuple(4 for _ in columns)
-    rows = [Row("default", name, cells, counts) for name in "ab"]
-    _draw(panel, Table("Regret", "average_regret", "", columns, tuple(rows)), rows, ["a", "b"])
+    rows = [PolicyRow("default", name, cells, counts) for name in "ab"]
+    _draw(
+        panel, MetricTable("Regret", "average_regret", "", columns, tuple(rows)), rows, ["a", "b"]
+    )
     assert panel.get_xscale() == scale
     assert [text.get_text() for text in panel.get_xticklabels()] == [str(x) for x in columns]
     for x, first in zip(columns, panel.lines[0].get_xdata(), strict=True):

@@ -21,7 +21,7 @@ from gp_active_sensing.experiments import (
     Outcome,
     Progress,
     load_records,
-    local,
+    run,
     run_experiment,
     run_trial,
     write_outputs,
@@ -141,7 +141,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
 def test_without_joblib_one_job_still_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "joblib")
-    assert local.cores() == 1
+    assert run.cores() == 1
     assert len(run_experiment(small(), tmp_path / "a").records) == 8
     with pytest.raises(MissingDependencyError, match=r"\[experiments\]'.*--jobs 1"):
         run_experiment(small(), tmp_path / "b", jobs=2)
@@ -162,10 +162,10 @@ def test_workers_have_one_blas_thread_whatever_their_parent_has() -> None:
     pytest.importorskip("joblib")
     code = """
 import os
-from gp_active_sensing.experiments import local
+from gp_active_sensing.experiments import run
 
 def look(trial, **rest):
-    from gp_active_sensing.util.threads import THREAD_VARIABLES
+    from gp_active_sensing.util.process import THREAD_VARIABLES
     import numpy as np
 
     square = np.ones((500, 500))
@@ -173,8 +173,8 @@ def look(trial, **rest):
     tasks = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
     return [os.environ[name] for name in THREAD_VARIABLES], tasks
 
-local.do_trial = look
-print(list(local.run_local([1, 2, 3], 2)))
+run.do_trial = look
+print(list(run.run_local([1, 2, 3], 2)))
 """
     variables = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
     done = subprocess.run(
@@ -340,7 +340,7 @@ def test_a_worker_that_is_killed_leaves_a_clear_message(
 ) -> None:
     pytest.importorskip("joblib")
     experiment = small()
-    monkeypatch.setattr(local, "do_trial", _end_the_process)
+    monkeypatch.setattr(run, "do_trial", _end_the_process)
     with pytest.raises(RunError, match=r"(?s)a worker process ended.*--resume"):
         run_experiment(experiment, tmp_path, jobs=2)
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from gp_active_sensing.experts.tour import short_tour
+from gp_active_sensing.experts.second_probe import short_tour
 from gp_active_sensing.types import FloatArray
 
 

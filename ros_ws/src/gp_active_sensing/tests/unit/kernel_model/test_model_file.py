@@ -22,13 +22,13 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import (
     KernelModel,
     KernelPosterior,
+    model_file,
     model_mark,
     read_model,
     write_model,
 )
-from gp_active_sensing.kernel_model import settings as model_settings
 from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
-from gp_active_sensing.kernel_model.safe_npz import HEADER, pack, unpack
+from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
 from gp_active_sensing.kernels.grammar import MOST
 from gp_active_sensing.learning.kernel_selection import VbksConfig
 from tests.kernel_models import make_model, rows
@@ -254,7 +254,7 @@ def test_settings_that_are_written_are_read(path: Path) -> None:
     settings |= {"rows_digest": hashlib.sha256().hexdigest()}
     path.write_bytes(changed(path.read_bytes(), put("settings", settings)))
     assert read_model(path).settings == settings
-    assert tuple(TRANSFORMS) == model_settings.TRANSFORMS
+    assert tuple(TRANSFORMS) == model_file.TRANSFORMS
 
 
 def test_doubt_beyond_all_bounds_is_refused(path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import JITTER, KernelModel
-from gp_active_sensing.kernel_model.predictor import drawn, moments
+from gp_active_sensing.kernel_model.model import drawn, moments
 from tests.kernel_models import make_fit, make_model, rows
 
 NAMES = ("SE", "LIN×RQ", "PER+SE")
@@ -103,9 +103,7 @@ def test_rows_do_not_depend_on_those_beside_them(
 ) -> None:
     X = np.random.default_rng(2).uniform(0.0, 100.0, (50, 2))
     whole = model.predict(X)
-    monkeypatch.setattr(
-        "gp_active_sensing.kernel_model.predictor._BLOCK", 40
-    )  # three rows at a time
+    monkeypatch.setattr("gp_active_sensing.kernel_model.model._BLOCK", 40)  # three rows at a time
     pieces = model.predict(X)
     assert whole[0] == pytest.approx(pieces[0], rel=1e-12)
     assert whole[1] == pytest.approx(pieces[1], rel=1e-10)

@@ -12,8 +12,8 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import (
     K12,
     MATERN,
+    BaseKernel,
     Expression,
-    Leaf,
     Sum,
     leaves,
     parse,
@@ -63,7 +63,7 @@ def leaf_value(base: str, x: np.ndarray, z: np.ndarray, own: dict[str, list[floa
 
 def has_sum(expression: Expression) -> bool:
     return isinstance(expression, Sum) or (
-        not isinstance(expression, Leaf) and any(has_sum(part) for part in expression.parts)
+        not isinstance(expression, BaseKernel) and any(has_sum(part) for part in expression.parts)
     )
 
 
@@ -74,7 +74,7 @@ def value(
 
     A term is a leaf, or a product without sums, that is a summand or the whole.
     """
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return next(values) * (1.0 if inside else next(scales))
     if isinstance(expression, Sum):
         return sum(value(part, values, scales) for part in expression.parts)

@@ -17,8 +17,8 @@ from gp_active_sensing.kernels.grammar import (
     KERNEL_SETS,
     MATERN,
     MOST,
+    BaseKernel,
     Expression,
-    Leaf,
     Sum,
     add,
     kernel_set,
@@ -31,7 +31,7 @@ from gp_active_sensing.kernels.grammar import (
 
 def form(expression: Expression) -> str:
     """Return an expression with a, b, c for its base kernels."""
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return "a"
     inside = [form(part) for part in expression.parts]
     if isinstance(expression, Sum):
@@ -41,7 +41,7 @@ def form(expression: Expression) -> str:
 
 def canonical(expression: Expression) -> object:
     """Return what is the same for two expressions that differ by order only; by brute force."""
-    if isinstance(expression, Leaf):
+    if isinstance(expression, BaseKernel):
         return expression.base
     inside = Counter(canonical(part) for part in expression.parts)
     return (type(expression).__name__, frozenset(inside.items()))
@@ -63,12 +63,12 @@ def test_counts_by_form() -> None:
     }
     assert len(found) == len(set(found)) == 144
     assert found[:24] == sentences(2)
-    assert found[:4] == sentences(1) == tuple(Leaf(base) for base in BASES)
+    assert found[:4] == sentences(1) == tuple(BaseKernel(base) for base in BASES)
 
 
 def brackets(level: int, bases: tuple[str, ...]) -> set[object]:
     """Return all expressions of exactly so many base kernels, by all binary trees."""
-    made: dict[int, list[Expression]] = {1: [Leaf(base) for base in bases]}
+    made: dict[int, list[Expression]] = {1: [BaseKernel(base) for base in bases]}
     for size in range(2, level + 1):
         made[size] = [
             join(a, b)
@@ -93,8 +93,8 @@ def test_nothing_is_missing_up_to_order(level: int, bases: tuple[str, ...]) -> N
     if level < 4:
         assert missing == set()
     else:
-        squares = [add(*(Leaf(b) for b in pair)) for pair in product(bases, repeat=2)]
-        flat = [multiply(*(Leaf(b) for b in pair)) for pair in product(bases, repeat=2)]
+        squares = [add(*(BaseKernel(b) for b in pair)) for pair in product(bases, repeat=2)]
+        flat = [multiply(*(BaseKernel(b) for b in pair)) for pair in product(bases, repeat=2)]
         joined = {canonical(multiply(a, b)) for a, b in product(squares, repeat=2)}
         joined |= {canonical(add(a, b)) for a, b in product(flat, repeat=2)}
         assert missing <= joined
@@ -145,7 +145,7 @@ def test_names_are_read_back() -> None:
 
 
 EXPRESSIONS = st.recursive(
-    st.sampled_from([Leaf(base) for base in (*BASES, *MATERN)]),
+    st.sampled_from([BaseKernel(base) for base in (*BASES, *MATERN)]),
     lambda inner: st.builds(
         lambda parts, join: join(*parts),
         st.lists(inner, min_size=2, max_size=3),
@@ -164,7 +164,7 @@ def test_any_name_is_read_back(expression: Expression) -> None:
 @given(EXPRESSIONS, st.randoms(use_true_random=False))
 def test_the_order_does_not_matter(expression: Expression, random: object) -> None:
     def shuffled(e: Expression) -> str:
-        if isinstance(e, Leaf):
+        if isinstance(e, BaseKernel):
             return e.base.lower()
         inside = [f"({shuffled(part)})" for part in e.parts]
         random.shuffle(inside)  # type: ignore[attr-defined]
@@ -214,7 +214,7 @@ def test_what_is_no_kernel(text: str, why: str) -> None:
 
 
 def test_deep_brackets_are_an_error_or_a_kernel_never_a_crash() -> None:
-    assert parse("(" * 50 + "SE" + ")" * 50) == Leaf("SE")
+    assert parse("(" * 50 + "SE" + ")" * 50) == BaseKernel("SE")
     with pytest.raises(ConfigError, match="expected 200 names and signs at most, got 100001"):
         parse("(" * 100_000 + "SE")
 
@@ -228,13 +228,13 @@ def test_the_largest_expressions() -> None:
         ):
             parse(sign.join(["SE"] * (MOST + 1)))
     with pytest.raises(ConfigError, match="50 base kernels at most, got 51"):
-        Composite(add(*[Leaf("SE")] * (MOST + 1)), 1)
+        Composite(add(*[BaseKernel("SE")] * (MOST + 1)), 1)
     with pytest.raises(ConfigError, match="50 at most, got 51"):
         sentences(MOST + 1)
 
 
 def test_levels() -> None:
-    assert sentences(1, ("MAT32",)) == (Leaf("MAT32"),)
+    assert sentences(1, ("MAT32",)) == (BaseKernel("MAT32"),)
     assert len(sentences(2, ("SE", "MAT32"))) == 2 + 3 + 3
     assert sentences(2, ("SE", "SE")) == sentences(2, ("SE",))
     with pytest.raises(ConfigError, match="level: expected 1 or more, 50 at most, got 0"):
@@ -248,8 +248,8 @@ def test_sets() -> None:
     assert kernel_set("level2") == sentences(2)
     assert kernel_set("K12") == K12
     assert kernel_set("k144") == sentences(3)
-    assert kernel_set("k12, mat32, rq+lin") == (*K12, Leaf("MAT32")), "LIN+RQ is one of them"
-    assert kernel_set("SE,") == (Leaf("SE"),)
+    assert kernel_set("k12, mat32, rq+lin") == (*K12, BaseKernel("MAT32")), "LIN+RQ is one of them"
+    assert kernel_set("SE,") == (BaseKernel("SE"),)
     assert kernel_set("SE+PER,PER+SE") == (parse("PER+SE"),)
     assert set(KERNEL_SETS) == {"base", "level2", "k12", "k144"}
 

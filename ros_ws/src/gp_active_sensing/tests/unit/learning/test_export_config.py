@@ -12,10 +12,10 @@ import yaml
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.learning import Estimate, belief_section, section_text
+from gp_active_sensing.learning import HyperParameterEstimate, belief_section, section_text
 from gp_active_sensing.learning.export_config import CANDIDATES, factors
 
-FOUND = Estimate(
+FOUND = HyperParameterEstimate(
     length_scales=(123.4,),
     signal_std=9.8765,
     noise_std=0.45678,

@@ -9,10 +9,10 @@ import math
 import pytest
 from rich.console import Console
 
-from gp_active_sensing.learning.kernel_selection.config import Progress
-from gp_active_sensing.learning.kernel_show import Show, progress_line, show_learning
+from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
+from gp_active_sensing.learning.kernel_show import LearningDisplay, progress_line, show_learning
 
-NOW = Progress(
+NOW = TrainingProgress(
     kernels=("SE", "PER×SE", "LIN"),
     finished=12,
     total=144,
@@ -73,7 +73,7 @@ def test_bars_on_a_terminal() -> None:
 
 def test_an_interruption_does_not_look_like_the_end() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True)
-    shown: list[Show] = []
+    shown: list[LearningDisplay] = []
 
     def interrupted() -> None:
         with show_learning(console) as show:

@@ -16,7 +16,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, HyperParameters, beli
 from gp_active_sensing.belief.build import covariance_family
 from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
-from gp_active_sensing.learning import Estimate, PriorReadings, belief_section, learn
+from gp_active_sensing.learning import HyperParameterEstimate, PriorReadings, belief_section, learn
 from gp_active_sensing.learning.problem import (
     LEARNABLE,
     NOISE_SHARE,
@@ -304,7 +304,7 @@ def test_where_nothing_is_each_place_s_own_nothing_is_said_to_be(grid: Topology)
 
 @needs_gpytorch
 def test_too_few_places_read_again_leave_it_in_the_noise(grid: Topology) -> None:
-    def found(again: int) -> Estimate:
+    def found(again: int) -> HyperParameterEstimate:
         readings = drawn(
             grid, 3, count=100, again=again, noise=0.6, own=2.0, kernel="se", length_scale=30.0
         )

@@ -25,7 +25,7 @@ def interrupted_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Press Ctrl-C after so many messages of progress."""
     from gp_active_sensing.learning import kernel_show
 
-    original = kernel_show.Show.__call__
+    original = kernel_show.LearningDisplay.__call__
     left = [0]
 
     def pressed(self: Any, part: str, now: Any) -> None:
@@ -34,7 +34,7 @@ def interrupted_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         if left[0] == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel_show.Show, "__call__", pressed)
+    monkeypatch.setattr(kernel_show.LearningDisplay, "__call__", pressed)
 
     def arm(count: int) -> None:
         left[0] = count

@@ -13,8 +13,8 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.ingestion.duplicates import MOST_KNOWN
 from gp_active_sensing.records.events import gap_event
+from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
-from gp_active_sensing.records.sealed import seal
 from tests.journals import change_events
 from tests.unit.mission.missions import SECOND, Drive, Killed
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.records.scores import SCORES
+from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.rehearsal import SimulationRunner

@@ -10,8 +10,7 @@ import pytest
 
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.base import candidates_of, no_plan
-from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
-from gp_active_sensing.planning.homing import check_end, with_way_home
+from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres, with_way_home
 from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
 from gp_active_sensing.types import Budget, Cost
 
@@ -31,8 +30,8 @@ def two_ways() -> GraphTopology:
     return GraphTopology("two ways", "map", list("abcde"), np.zeros((5, 2)), moves, stay=False)
 
 
-def places(allowance: BudgetConstraint, at: int | None, observed=NOTHING, **options) -> list[int]:
-    return [drive.place for drive in allowance.drives(at, observed, **options)]
+def places(constraint: BudgetConstraint, at: int | None, observed=NOTHING, **options) -> list[int]:
+    return [drive.place for drive in constraint.drives(at, observed, **options)]
 
 
 def test_a_drive_needs_what_it_costs_and_the_way_home() -> None:
@@ -147,9 +146,9 @@ def test_why_nothing_is_chosen(budget: Budget, more: str) -> None:
 
 
 def test_readings_that_do_not_last() -> None:
-    allowance = BudgetConstraint(make_line(3, 1.0, reach=2.0), Budget(readings=0))
-    assert allowance.drives(0, np.array([True, False, False])) == []
-    assert allowance.why_none() == "no reachable place is within the budget of readings"
+    constraint = BudgetConstraint(make_line(3, 1.0, reach=2.0), Budget(readings=0))
+    assert constraint.drives(0, np.array([True, False, False])) == []
+    assert constraint.why_none() == "no reachable place is within the budget of readings"
 
 
 @pytest.mark.parametrize(

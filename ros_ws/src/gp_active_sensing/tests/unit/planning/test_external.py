@@ -25,8 +25,8 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.external import External, Program, ProgramError, process, running
-from gp_active_sensing.planning.external.running import ENOUGH, end, running_of
+from gp_active_sensing.planning.external import External, PlannerProgram, ProgramError, process
+from gp_active_sensing.planning.external.policy import _RUNNING, ENOUGH, end, running_of
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.rehearsal import SimulationRunner
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
@@ -420,12 +420,12 @@ def test_one_process_for_a_policy_which_ends_with_it() -> None:
     ask(policy, topology, belief)
     assert pid_of(policy) == first
     key = (os.getpid(), id(policy))
-    assert key in running._RUNNING
+    assert key in _RUNNING
     del policy
     gc.collect()
     assert not alive(first)
     assert alive(second)
-    assert key not in running._RUNNING
+    assert key not in _RUNNING
     end(twin)
     assert not alive(second)
     end(twin)
@@ -461,7 +461,7 @@ def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
         "print('{}', flush=True)\n"
         "time.sleep(600)\n"
     )
-    program = Program([sys.executable, "-S", str(script), str(note)])
+    program = PlannerProgram([sys.executable, "-S", str(script), str(note)])
     with pytest.raises(ProgramError):
         program.ask([b"{}\n"], 0.0)
     deadline = time.monotonic() + 30.0

@@ -18,8 +18,7 @@ from gp_active_sensing.planning.advantage import advantage_over_apgd
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.base import PlanRequest, candidates_of
 from gp_active_sensing.planning.entropy import discrete_entropy, reported_offset
-from gp_active_sensing.planning.frozen import freeze, thaw
-from gp_active_sensing.planning.greedy import Apgd
+from gp_active_sensing.planning.greedy import Apgd, freeze, thaw
 from gp_active_sensing.planning.ie import ImplicitExploration
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.map_design import exchange, greedy, joining, leaving
-from gp_active_sensing.planning.map_error import MapError, map_error_of
+from gp_active_sensing.planning.map_error import MapVariance, map_error_of
 from tests.unit.planning.test_map_error import believed, grid
 
 
-def random_field(seed: int, places: int = 14) -> MapError:
+def random_field(seed: int, places: int = 14) -> MapVariance:
     rng = np.random.default_rng(seed)
     topology = grid()
     belief = believed(topology, rng)

@@ -12,7 +12,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.map_error import (
-    MapError,
+    MapVariance,
     map_error_gains,
     map_error_of,
     targets_of,
@@ -114,7 +114,7 @@ def test_a_sample_of_a_large_map_stands_for_it() -> None:
     assert sampled.value(some) == pytest.approx(exact.value(some), rel=0.01)
 
 
-def best_sequence(field: MapError, topology: Topology, at: int, observed, k: int) -> float:
+def best_sequence(field: MapVariance, topology: Topology, at: int, observed, k: int) -> float:
     """The largest value of k readings in a row, by trying all ways."""
     best = 0.0
     places = field.places.tolist()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gp_active_sensing.planning.bal.last_stage import pairwise_bounds
 from gp_active_sensing.planning.entropy import (
     discrete_entropy,
     gaussian_entropy,
     mixture_entropy,
 )
-from gp_active_sensing.planning.mixture_bounds import pairwise_bounds
 
 
 @pytest.mark.parametrize("seed", range(5))

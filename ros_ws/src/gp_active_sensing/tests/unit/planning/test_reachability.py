@@ -98,7 +98,7 @@ def test_a_place_without_a_way_back_is_no_goal_where_one_is_needed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_goals_are_what_the_allowance_allows(seed: int) -> None:
+def test_goals_are_what_the_constraint_allows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     grid = make_grid(5, 4, 2.0, neighbours=8 if seed % 2 else 4)
     observed = rng.choice(20, size=6, replace=False).tolist()
@@ -113,7 +113,7 @@ def test_goals_are_what_the_allowance_allows(seed: int) -> None:
     )
     at = int(rng.integers(20))
     reach = reachable_goals(belief, grid, at, pending, unavailable, budget)
-    allowance = BudgetConstraint(grid, budget)
+    constraint = BudgetConstraint(grid, budget)
     by = "metres" if budget.metres is not None and budget.seconds is None else "seconds"
     ways = grid.ways_from(at, by)
     expected = []
@@ -122,7 +122,7 @@ def test_goals_are_what_the_allowance_allows(seed: int) -> None:
         assert route is not None
         unread = [p for p in route.path if p not in observed and p not in closed]
         reads = len(unread) + (goal in observed)
-        if goal not in closed and allowance.allows(goal, route.cost, reads=reads):
+        if goal not in closed and constraint.allows(goal, route.cost, reads=reads):
             expected.append(goal)
     assert reach.locations.tolist() == expected
     assert bool(reach.reason) == (not expected)

@@ -9,8 +9,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.capabilities import revisits
 from gp_active_sensing.planning.routes.distances import Apart
-from gp_active_sensing.planning.routes.far_points import FarPoints
-from gp_active_sensing.planning.spread import Spread
+from gp_active_sensing.planning.spread import FarPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit
 from tests.unit.planning.routes.driving import drive, plain_belief

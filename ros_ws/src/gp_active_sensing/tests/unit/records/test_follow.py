@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing.commands.demo import JsonLinesTail
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.follow import JsonLinesTail
 
 
 def test_lines_come_once_and_only_when_complete(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.records.journal_events import Events, kinds_of
-from gp_active_sensing.records.sealed import read_journal, seal
+from gp_active_sensing.records.journal import Events, kinds_of, read_journal, seal
 
 EVENTS = [{"event": "start"}, {"event": "moved", "metres": 1.5}, {"event": "end", "reason": "done"}]
 

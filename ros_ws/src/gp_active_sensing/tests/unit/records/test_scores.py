@@ -16,9 +16,8 @@ from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.work import STAGE_KEYS
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.records.metrics import LEVELS
+from gp_active_sensing.records.metrics import LEVELS, NO_SCORES, SCORES, Scorer
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.records.scores import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import (

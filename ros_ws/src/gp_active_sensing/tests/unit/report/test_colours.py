@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gp_active_sensing.report.colours import DOUBT, VALUES, colour_table, luminance
+from gp_active_sensing.report.frame import DOUBT, VALUES, colour_table, luminance
 
 
 @pytest.mark.parametrize("table", [VALUES, DOUBT])

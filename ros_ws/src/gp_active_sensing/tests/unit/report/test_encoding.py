@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.report.encoding import LEVELS, pack, pack_integers, unpack
+from gp_active_sensing.report.payload import LEVELS, pack, pack_integers, unpack
 
 
 def test_values_come_back_to_half_a_level() -> None:

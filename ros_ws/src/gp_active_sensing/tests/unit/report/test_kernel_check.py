@@ -14,15 +14,15 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.report.kernel_alike import alike
-from gp_active_sensing.report.kernel_check import Check, arranged, check
+from gp_active_sensing.report.kernel_check import ModelCheck, arranged, check
 from gp_active_sensing.types import FloatArray
 from tests.unit.report.models import field_rows, hand_belief, made_model
 
 
-def of_residuals(z: Sequence[float]) -> Check:
+def of_residuals(z: Sequence[float]) -> ModelCheck:
     values = np.array(z, dtype=np.float64)
     zeros = np.zeros(len(values))
-    return Check(len(values), zeros[:, None], 2.0 * values, zeros, zeros + 2.0, seen=False)
+    return ModelCheck(len(values), zeros[:, None], 2.0 * values, zeros, zeros + 2.0, seen=False)
 
 
 def test_coverage_counts_what_the_intervals_hold() -> None:

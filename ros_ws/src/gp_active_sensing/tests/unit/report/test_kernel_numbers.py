@@ -10,7 +10,7 @@ import pytest
 
 from gp_active_sensing.kernels.composite import Composite, scales
 from gp_active_sensing.kernels.grammar import parse, sentences
-from gp_active_sensing.report.kernel_numbers import numbers, terms
+from gp_active_sensing.report.kernel_tables import numbers, terms
 from tests.unit.report.models import field_rows, made_model
 
 

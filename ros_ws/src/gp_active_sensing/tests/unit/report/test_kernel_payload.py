@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.kernel_model import History, KernelModel
-from gp_active_sensing.report.kernel_check import Check, check
-from gp_active_sensing.report.kernel_field import CURVE, domain, significant
+from gp_active_sensing.report.kernel_check import CURVE, ModelCheck, check, domain, significant
 from gp_active_sensing.report.kernel_payload import BARS, LINES, MATRIX, kernel_payload
 from gp_active_sensing.types import FloatArray
 from tests.unit.report.models import field_rows, hand_belief, made_model
 
 
-def payload(model: KernelModel, found: Check | None = None) -> dict[str, object]:
+def payload(model: KernelModel, found: ModelCheck | None = None) -> dict[str, object]:
     def predict(X: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, variance = model.predict(X, samples=2)
         return mean, np.sqrt(variance)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.report.colours import VALUES
+from gp_active_sensing.report.frame import VALUES
 from gp_active_sensing.report.map_picture import draw_png, svg_of
 from gp_active_sensing.topology import RoadMap, load_roads
 from gp_active_sensing.topology.inspection import survey

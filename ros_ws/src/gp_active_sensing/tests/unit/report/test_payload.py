@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.report import payload
-from gp_active_sensing.report.encoding import unpack
-from gp_active_sensing.report.payload import build_payload, scale_labels
+from gp_active_sensing.report.payload import build_payload, scale_labels, unpack
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing.commands.demo import JsonLinesTail
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model.model_file import model_mark, read_model
-from gp_active_sensing.records.follow import JsonLinesTail
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.util import files

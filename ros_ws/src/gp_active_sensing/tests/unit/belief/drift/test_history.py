@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.drift.ageing import FRACTION, Ageing
+from gp_active_sensing.belief.drift.config import FRACTION, Ageing
 from gp_active_sensing.belief.drift.history import DatedReadings
 
 KINDS = {

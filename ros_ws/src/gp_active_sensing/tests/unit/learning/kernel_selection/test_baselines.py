@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import BeliefError, ConfigError, ReadingError
-from gp_active_sensing.kernel_model.fit import KernelFit
-from gp_active_sensing.kernel_model.model import History, KernelModel, Scaling
+from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel, Scaling
 from gp_active_sensing.kernel_model.posterior import kernel_belief
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse, sentences

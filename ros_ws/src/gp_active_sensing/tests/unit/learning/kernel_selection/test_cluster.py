@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("distributed")
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.learning.kernel_selection import Progress, select_kernels
+from gp_active_sensing.learning.kernel_selection import TrainingProgress, select_kernels
 from tests.unit.experiments.test_cluster import fixture_address, fixture_scheduler
 from tests.unit.learning.kernel_selection.test_independence import KERNELS, SMALL, rows, same
 
@@ -29,7 +29,7 @@ pytestmark = [
 
 def test_a_cluster_gives_what_one_process_gives(address: str) -> None:
     here = select_kernels(rows(), KERNELS, SMALL)
-    told: list[Progress] = []
+    told: list[TrainingProgress] = []
     there = select_kernels(rows(), KERNELS, SMALL, cluster=address, progress=told.append)
     assert there.names == here.names
     for a, b in zip(here.fits, there.fits, strict=True):

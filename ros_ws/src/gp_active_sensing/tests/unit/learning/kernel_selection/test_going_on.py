@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.data.dataset import Dataset
-from gp_active_sensing.learning.kernel_selection import Progress, VbksConfig, select_kernels
+from gp_active_sensing.learning.kernel_selection import TrainingProgress, VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -55,9 +55,9 @@ class Stopped(Exception):
 
 def stopping(after: int) -> Any:
     """Return a progress function that stops at the n-th time it is told something."""
-    told: list[Progress] = []
+    told: list[TrainingProgress] = []
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: TrainingProgress) -> None:
         told.append(progress)
         if len(told) == after:
             raise Stopped
@@ -84,7 +84,7 @@ def test_resumed_is_as_never_stopped(after: int, whole: KernelModel, tmp_path: P
 
 def test_resumed_in_the_second_of_several_groups(tmp_path: Path) -> None:
     config = dataclasses.replace(SMALL, memory=1e-9)
-    told: list[Progress] = []
+    told: list[TrainingProgress] = []
     wanted = select_kernels(rows(), KERNELS, config, progress=told.append)
     assert len({t.kernels for t in told}) == 3
     first = sum(t.kernels == told[0].kernels for t in told)

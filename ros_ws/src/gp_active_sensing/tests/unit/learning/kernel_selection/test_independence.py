@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model.fit import KernelFit
-from gp_active_sensing.kernel_model.model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import Expression, parse
 from gp_active_sensing.learning.data.dataset import Dataset
-from gp_active_sensing.learning.kernel_selection import Progress, VbksConfig, select_kernels
+from gp_active_sensing.learning.kernel_selection import TrainingProgress, VbksConfig, select_kernels
 
 pytestmark = pytest.mark.heavy("learn")
 
@@ -210,7 +209,7 @@ def test_single_precision_is_near_double() -> None:
 
 def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Converged as a point, at the fourth estimate; then there are three before the limit."""
-    from gp_active_sensing.learning.kernel_selection import schedule as plateau
+    from gp_active_sensing.learning.kernel_selection import restarts as plateau
 
     monkeypatch.setattr(plateau, "CUTS", 1)
     config = dataclasses.replace(
@@ -225,7 +224,7 @@ def test_what_is_told_of_the_end_is_of_the_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_progress_is_told() -> None:
-    told: list[Progress] = []
+    told: list[TrainingProgress] = []
     select_kernels(rows(), KERNELS[:2], SMALL, progress=told.append)
     assert {t.total for t in told} == {2}
     assert told[-1].iteration <= SMALL.iterations

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.batches.assignment import assign
+from gp_active_sensing.planning.batches.base import assign
 
 
 def best(costs: np.ndarray) -> tuple[int, float]:

@@ -11,10 +11,9 @@ import pytest
 from scipy.stats import chisquare
 
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bandits.schedule import Schedule, finite_beta
+from gp_active_sensing.planning.bandits.gp_ucb import Schedule, finite_beta
 from gp_active_sensing.planning.base import BatchRequest, PlanRequest
-from gp_active_sensing.planning.batches.region_kernel import RegionKernel
-from gp_active_sensing.planning.batches.relevance import region_of, relevance_region
+from gp_active_sensing.planning.batches.region import RegionKernel, region_of, relevance_region
 from tests.unit.planning.batches.worlds import batch, believe, scattered, start_of
 
 

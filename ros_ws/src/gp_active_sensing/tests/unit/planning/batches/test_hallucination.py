@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.bandits.max_value import est_n
-from gp_active_sensing.planning.bandits.schedule import finite_beta
-from gp_active_sensing.planning.batches.ahead import Ahead
+from gp_active_sensing.planning.bandits.est import est_n
+from gp_active_sensing.planning.bandits.gp_ucb import finite_beta
+from gp_active_sensing.planning.batches.hallucination import Ahead
 from tests.unit.planning.batches.worlds import batch, believe, scattered, start_of
 
 

@@ -11,8 +11,12 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.view import view_of
 from gp_active_sensing.planning.capabilities import drift_of
-from gp_active_sensing.planning.nonstationary.queries import query_number, spread_places
-from gp_active_sensing.planning.nonstationary.sparq_gp_ucb import SparqGpUcb, sparq_beta
+from gp_active_sensing.planning.nonstationary.sparq_gp_ucb import (
+    SparqGpUcb,
+    query_number,
+    sparq_beta,
+    spread_places,
+)
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, Reading
 

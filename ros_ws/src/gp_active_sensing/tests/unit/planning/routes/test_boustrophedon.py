@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.lawnmower import densest_rows, rows_that_fit
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
-from gp_active_sensing.planning.routes.fitting import densest_rows, rows_that_fit
 from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.topology import Topology, make_grid, make_line
-from gp_active_sensing.topology.points import make_points
+from gp_active_sensing.topology.free import make_points
 from gp_active_sensing.types import Budget
 
 
@@ -135,17 +135,17 @@ def test_sparse_rows_make_an_even_lattice() -> None:
 def test_what_fits_a_budget_fits(budget: Budget, moves: str) -> None:
     obstacles = [((5.0, 3.0), (7.0, 6.0))]
     grid = make_grid(11, 8, 1.0, neighbours=8, moves=moves, speed=0.5, obstacles=obstacles)
-    allowance = BudgetConstraint(grid, budget)
+    constraint = BudgetConstraint(grid, budget)
     ground, unread = Ground(grid), all_unread(grid)
     found = list(rows_that_fit(ground, 30, budget, unread))
     assert len(found) >= 8
     assert {laid.rows.corner for laid in found} == set(range(CORNERS))
     assert {laid.rows.direction for laid in found} >= {0.0, 90.0}
-    assert all(fits(laid.trip, allowance) for laid in found)
+    assert all(fits(laid.trip, constraint) for laid in found)
     best = densest_rows(ground, 30, budget, unread)
     assert best is not None
     assert best.fits
-    assert fits(best.laid.trip, allowance)
+    assert fits(best.laid.trip, constraint)
     away = [ground.mean_distance(laid.places) for laid in found]
     # Bisection begins in the nearest corner, so that another one may allow for a little more.
     assert ground.mean_distance(best.laid.places) <= 1.05 * min(away)

@@ -102,8 +102,8 @@ def test_what_is_told_of_fits_the_budget_and_the_way_home(
     plan = next_plan([1, 2, 3, 4, 5, 11, 17, 23], read(GRID, 0), GRID, 0, remaining=budget)
     assert plan is not None
     assert plan.waypoints == waypoints
-    allowance = BudgetConstraint(GRID, budget)
-    assert allowance.allows(plan.path[-1], plan.cost)
+    constraint = BudgetConstraint(GRID, budget)
+    assert constraint.allows(plan.path[-1], plan.cost)
 
 
 def test_a_place_that_cannot_be_afforded_is_passed_over() -> None:

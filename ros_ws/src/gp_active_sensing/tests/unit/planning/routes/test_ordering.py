@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.routes.ordering import Tour, short_tour, tour_length
+from gp_active_sensing.planning.routes.ordering import VisitOrder, short_tour, tour_length
 from gp_active_sensing.types import FloatArray
 
 
@@ -84,7 +84,7 @@ def test_places_without_a_way_come_last_and_are_said() -> None:
 
 def test_none_and_wrong_shapes() -> None:
     empty = short_tour(np.empty((0, 0)))
-    assert isinstance(empty, Tour)
+    assert isinstance(empty, VisitOrder)
     assert (empty.order.size, empty.length) == (0, 0.0)
     with pytest.raises(ValueError, match="between 2 places"):
         short_tour(np.zeros((2, 2)), np.zeros(3))

@@ -7,7 +7,7 @@ import pytest
 
 from gp_active_sensing.planning.map_error import map_error_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
-from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.tours import (
     best_of,
     corners,
@@ -30,16 +30,16 @@ BUDGETS = [
 
 def driver_of(
     topology: Topology, budget: Budget, at: int | None = 7, seed: int = 0, readings: int = 3
-) -> Driver:
+) -> RouteDriver:
     belief = believed(topology, np.random.default_rng(seed), readings=readings)
     unread = ~belief.observed
     by = unit_of(budget)
     field = map_error_of(belief, topology, np.flatnonzero(unread), candidates=3)
     ways = topology.ways_from(at, by)
-    return Driver(topology, distances_of(topology, by), ways, at, unread, budget, field)
+    return RouteDriver(topology, distances_of(topology, by), ways, at, unread, budget, field)
 
 
-def check(driver: Driver, route: Driven) -> None:
+def check(driver: RouteDriver, route: Driven) -> None:
     """A route is what one gets by driving from stop to stop, and the budget lasts for it."""
     topology, budget = driver.topology, driver.budget
     at, metres, seconds = driver.at, 0.0, 0.0

@@ -11,7 +11,7 @@ from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.sim.fields import functions as module
 from gp_active_sensing.sim.fields.functions import FUNCTIONS
 from gp_active_sensing.topology import make_grid
-from gp_active_sensing.topology.points import make_points
+from gp_active_sensing.topology.free import make_points
 
 NAMES = sorted(FUNCTIONS)
 

@@ -1,0 +1,293 @@
+"""Number and checksum on each line of a journal, so that damage is found.
+
+``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``: `n` counts from 1, `crc` is the CRC-32 of the
+line as it would be without it. A changed bit anywhere in a line, a line that is missing and one
+that is there twice are found. Lines of older versions have neither, and are taken as they are as
+long as they are JSON. Events are parsed from the text when they are asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import logging
+import math
+import re
+import sys
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.events import gap_event
+from gp_active_sensing.util.files import (
+    cannot,
+    cut_off,
+    keep_beside,
+    read_whole,
+    refuse_link,
+    write_whole,
+)
+
+__all__ = ["Events", "Journalled", "kinds_of", "mend_journal", "read_journal", "seal", "unseal"]
+
+logger = logging.getLogger(__name__)
+
+Event = dict[str, Any]
+
+
+class Events(Sequence[Event]):
+    """Events as they stand in the text of a journal; made of it they would be ten times as large.
+
+    Args:
+        data: the text.
+        read: makes the event of a line.
+    """
+
+    def __init__(self, data: bytes = b"", read: Callable[[bytes], Event] = lambda line: {}) -> None:
+        self.kinds: list[str] = []
+        """The word ``event`` of each."""
+        self._data = data
+        self._read = read
+        self._begins, self._ends = array("q"), array("q")
+        self._added: dict[int, Event] = {}
+
+    def take(self, begin: int, end: int, kind: str) -> None:
+        """Add the event of a line of the text, which is from byte `begin` to `end`."""
+        self._begins.append(begin)
+        self._ends.append(end)
+        self.kinds.append(kind)
+
+    def add(self, event: Event) -> None:
+        """Add an event that is not in the text."""
+        self._added[len(self)] = event
+        self.take(0, 0, str(event.get("event")))
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        if isinstance(index, slice):
+            return [self._at(i) for i in range(len(self))[index]]
+        return self._at(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Event]:
+        return map(self._at, range(len(self)))
+
+    def _at(self, index: int) -> Event:
+        if index in self._added:
+            return self._added[index]
+        return self._read(self._data[self._begins[index] : self._ends[index]])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Events({list(self)!r})"
+
+
+def kinds_of(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the word ``event`` of each."""
+    if isinstance(events, Events):
+        return events.kinds
+    return [str(event.get("event")) for event in events]
+
+
+_SEAL = len(b', "crc": "01234567"}')
+_HUGE = re.compile(rb"[eE]\+?\d{3}|\d{200}")
+"""In a line that may hold a number beyond those that there are, such as 1e999."""
+
+
+@dataclass
+class Journalled:
+    """What a journal holds.
+
+    Args:
+        events: in order, without number and checksum; where lines are missing there is a ``gap``.
+        number: of the last line.
+        damage: a sentence on each damaged, missing or doubled part.
+        lines: of a sound journal with the same events, where they were asked for.
+        sound: bytes before the first damage, or before what is cut off at the end.
+        rest: bytes after the last whole line.
+    """
+
+    events: Events = field(default_factory=Events)
+    number: int = 0
+    damage: list[str] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    sound: int = 0
+    rest: bytes = b""
+
+
+def seal(item: Mapping[str, Any], number: int) -> bytes:
+    """Return a line of a journal. Raises ValueError for a number that JSON cannot say."""
+    body = json.dumps({**item, "n": number}, allow_nan=False).encode("utf-8")
+    return b'%s, "crc": "%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+def unseal(line: bytes) -> tuple[dict[str, Any], int | None] | None:
+    """Return the event of a line (without its newline) and its number; None for a damaged one.
+
+    The number is None in a line of an older version.
+    """
+    sealed = line[-_SEAL:-10] == b', "crc": "' and line[-2:] == b'"}'
+    if sealed:
+        body = line[:-_SEAL] + b"}"
+        if line[-10:-2] != b"%08x" % zlib.crc32(body):
+            return None
+        line = body
+    try:
+        decoder = _STRICT if _HUGE.search(line) else _DECODER
+        item = decoder.decode(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(item, dict):
+        return None
+    number = item.pop("n", None)
+    if sealed:
+        return (item, number) if isinstance(number, int) and number > 0 else None
+    # A line whose seal is damaged is none of an older version.
+    return None if number is not None or "crc" in item else (item, None)
+
+
+def _finite(word: str) -> float:
+    """Return a number; NaN, Infinity and 1e999 are never written, so they are damage."""
+    number = float(word)
+    if not math.isfinite(number):
+        msg = f"expected a finite number, got {word}"
+        raise ValueError(msg)
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite)
+_STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+
+
+def read_journal(path: Path, *, lines: bool = False) -> Journalled:
+    """Return what a journal holds; one that is not there holds nothing.
+
+    Args:
+        path: of the journal.
+        lines: keep the lines as well.
+
+    Raises:
+        RunError: it cannot be read, or two processes wrote to it.
+    """
+    try:
+        data = read_whole(path)
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise cannot(path, "read", error) from error
+    found = Journalled(Events(data, _event))
+    for line in _walk(path, data, found):
+        if lines:
+            found.lines.append(line)
+    return found
+
+
+def mend_journal(path: Path, *, until_damage: bool = False) -> Journalled:
+    """Remove from a journal what cannot be read, and return what it then holds.
+
+    A half-written last line is cut off, and blocks of zeros that the file system had not filled,
+    which are kept beside. Where lines are damaged the whole file is kept beside first.
+
+    Args:
+        path: of the journal; no other process writes to it.
+        until_damage: keep only what is before the first damage; else what is after it, too, with
+            an event ``gap`` in between.
+
+    Raises:
+        RunError: it cannot be read or written, or two processes wrote to it.
+    """
+    refuse_link(path)
+    found = read_journal(path)
+    if found.damage:
+        kept = keep_beside(path, "damaged")
+        what = "; ".join(found.damage[:5]) + (" …" if len(found.damage) > 5 else "")
+        logger.error("%s is damaged: %s. The file as it was is kept in %s", path, what, kept)
+        if not until_damage:
+            write_whole(path, b"".join(read_journal(path, lines=True).lines))
+            return dataclasses.replace(found, damage=[], rest=b"")
+    if found.damage or found.rest:
+        cut_off(path, len(found.rest), found.sound if until_damage else None)
+    return read_journal(path) if found.damage else dataclasses.replace(found, rest=b"")
+
+
+def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
+    """Yield the lines of a sound journal with the same events; fill in everything else."""
+    damaged: list[int] = []
+    lost, sealed, position = 0, False, 0
+    for at in itertools.count(1):
+        end = data.find(b"\n", position)
+        if end < 0:
+            break
+        line = data[position:end]
+        got = unseal(line)
+        item, number = got if got is not None else ({}, None)
+        if got is None or (sealed and number is None):
+            damaged.append(at)
+            lost += max(1, line.count(b'"event": '))  # two, where what was between them is damaged
+        elif number is not None and number <= found.number:
+            if _first_of(data, number) != line:
+                msg = (
+                    f"{path}, line {at}: expected event {found.number + 1}, got another event "
+                    f"{number}: two processes wrote to this journal; begin in another directory"
+                )
+                raise RunError(msg)
+            found.damage.append(f"line {at} is there twice")
+        else:
+            sealed = sealed or number is not None
+            before = found.number + lost if number is None else number - 1
+            yield from _gap(found, damaged, before, sealed=sealed)
+            damaged, lost = [], 0
+            found.number = before + 1
+            found.events.take(position, end, sys.intern(str(item.get("event"))))
+            yield line + b"\n"
+        position = end + 1
+        if not damaged and not found.damage:
+            found.sound = position
+    found.rest = data[position:]
+    if damaged:
+        yield from _gap(found, damaged, found.number + lost, sealed=sealed)
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return the event of a line that was found to be sound."""
+    found = unseal(line)
+    return {} if found is None else found[0]
+
+
+def _gap(found: Journalled, damaged: list[int], before: int, *, sealed: bool) -> Iterator[bytes]:
+    """Say what is missing before an event, and yield the line that says so."""
+    missing = before - found.number
+    if damaged:
+        where = f"line {damaged[0]}" if len(damaged) == 1 else f"lines {damaged[0]}-{damaged[-1]}"
+        found.damage.append(f"{where} cannot be read ({missing} events are missing)")
+    elif missing:
+        found.damage.append(f"{missing} events are missing before event {before + 1}")
+    if missing:
+        event = gap_event(missing, damaged=True)
+        found.events.add(event)
+        found.number = before
+        yield seal(event, before) if sealed else json.dumps(event).encode("utf-8") + b"\n"
+
+
+def _first_of(data: bytes, number: int) -> bytes:
+    """Return the line that has a number first, b"" when none has."""
+    mark = data.find(b', "n": %d, "crc": "' % number)
+    if mark < 0:
+        return b""
+    return data[data.rfind(b"\n", 0, mark) + 1 : data.find(b"\n", mark)]

@@ -1,0 +1,115 @@
+"""What readings tell of each other while a mission goes on: when it is computed, what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.belief.leave_one_out import MANY, Explained
+from gp_active_sensing.commands.console import show_stages
+from gp_active_sensing.mission.recording import Recorder
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim import build_world, run_scenario
+from gp_active_sensing.util.wording import Turns, tells
+from tests.unit.sim.scenarios import GRID, scenario
+
+
+@pytest.fixture
+def belief() -> Belief:
+    square = np.stack(np.meshgrid(np.arange(7.0), np.arange(7.0)), -1).reshape(-1, 2)
+    return build_belief(BeliefConfig(), square, ("x", "y"))
+
+
+def test_it_is_computed_again_when_the_places_have_grown(belief: Belief) -> None:
+    kept, computed = Explained(), []
+    for place in range(49):
+        belief.observe(place, float(np.sin(place % 7) + place // 7))
+        before, kept = kept, kept.after(belief)
+        if kept is not before:
+            computed.append(kept.places)
+            found = belief.leave_one_out()
+            assert found is not None
+            assert kept.share == found.explained
+    assert computed == [5, 10, 15, 20, 25, 30, 35, 40, 45]
+
+
+def test_of_many_places_each_costs_as_much_as_of_fewer() -> None:
+    """O(D³) for each of the places that are waited for: 10 D² of few, and constant of many."""
+
+    def cost(places: int) -> float:
+        return float(places) ** 3 / (Explained(places=places).due - places)
+
+    for places in (60, 100, 250, MANY):
+        assert cost(places) <= 10.0 * places**2 + 1e-6
+    for places in (MANY, 2 * MANY, 5 * MANY, 30 * MANY):
+        assert cost(places) == pytest.approx(10.0 * MANY**2, rel=1e-3)
+
+
+def test_a_record_has_it_and_gives_it_back() -> None:
+    kept = Explained(0.25, 40)
+    assert kept.to_record() == {"explained": 0.25, "explained_places": 40}
+    assert Explained.of_record(kept.to_record()) == kept
+    assert Explained.of_record({"stage": 3}) == Explained()
+    assert Explained.of_record(Explained(None, 5).to_record()) == Explained(None, 5)
+
+
+def test_it_is_said_once_when_it_turns() -> None:
+    turns = Turns()
+
+    def hear(share: float | None, places: int) -> str:
+        return turns.hear({"explained": share, "explained_places": places})
+
+    assert turns.hear({"stage": 1}) == ""
+    assert hear(None, 12) == ""
+    assert hear(-0.3, 5) == ""
+    assert hear(0.4, 10) == ""
+    assert hear(-0.01, 15) == f"15 places read: {tells(-0.01)}"
+    assert hear(-0.2, 20) == ""
+    assert hear(0.05, 25) == ""
+    assert hear(0.12, 30) == f"30 places read: {tells(0.12)} now"
+    assert hear(0.02, 35) == ""
+    assert hear(0.0, 40).startswith("40 places read: these readings do not tell")
+
+
+def test_every_stage_has_it_and_the_last_one_is_that_of_the_summary(tmp_path: Path) -> None:
+    found = run_scenario(scenario(GRID, budget={"readings": 10}), tmp_path / "run")
+    records = RunDirectory.open(tmp_path / "run").records()
+    assert [r["explained_places"] for r in records] == [0] * 4 + [5] * 5 + [10]
+    assert [r["explained"] for r in records[:4]] == [None] * 4
+    assert records[-1]["explained"] == found.explained
+
+
+def test_several_probes_have_it_as_well(tmp_path: Path) -> None:
+    config = scenario(GRID, probes=2, budget={"readings": 12})
+    run_scenario(config, tmp_path / "run")
+    records = RunDirectory.open(tmp_path / "run").records()
+    assert records[-1]["explained_places"] >= 10
+    assert isinstance(records[-1]["explained"], float)
+
+
+def test_a_process_that_goes_on_knows_what_the_last_one_found(tmp_path: Path) -> None:
+    config = scenario(GRID, probes=2, budget={"readings": 12})
+    run_scenario(config, tmp_path / "run")
+    with RunDirectory.open(tmp_path / "run") as run:
+        last = run.records()[-1]
+        again = Recorder(run, config.to_mapping(), build_world(config).topology)
+        assert again.explained_so_far == last["explained"]
+        again.close()
+    fresh = Recorder(None, {}, build_world(config).topology)
+    assert fresh.explained_so_far is None
+
+
+def test_the_console_says_when_it_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    record = {
+        "stage": 15, "value": 1.0, "name": "r1c1", "upper": 1.0, "lower": 0.5,
+        "plan_seconds": 0.1, "explained": -0.2, "explained_places": 15,
+    }  # fmt: skip
+    with show_stages(Console(width=300), total=20) as show:
+        show(record)
+        show(record)
+    assert capsys.readouterr().out.count(tells(-0.2)) == 1

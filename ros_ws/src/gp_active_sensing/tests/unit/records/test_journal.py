@@ -1,0 +1,180 @@
+"""Damage to a journal is found wherever it is, said, kept in a copy and cut out."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.journal import mend_journal, read_journal, seal, unseal
+
+EVENTS: list[dict[str, Any]] = [
+    {"event": "start", "seed": 3},
+    {"event": "asked", "at": None, "pending": []},
+    {"event": "decision", "stage": 1, "name": "Straße 7", "metres": 0.1},
+    {"event": "moved", "metres": 12.5},
+    {"event": "reading", "value": "nan", "position": [1.0, 2.5]},
+    {"event": "end", "reason": "done"},
+]
+LINES = [seal(event, number) for number, event in enumerate(EVENTS, start=1)]
+OLD = [json.dumps(event).encode() + b"\n" for event in EVENTS]
+
+
+def journal(tmp_path: Path, *parts: bytes) -> Path:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def test_a_line_is_read_as_it_was_written() -> None:
+    for number, (event, line) in enumerate(zip(EVENTS, LINES, strict=True), start=1):
+        assert unseal(line[:-1]) == (event, number)
+        assert list(json.loads(line))[-2:] == ["n", "crc"]
+
+
+@pytest.mark.parametrize(
+    "word", ["NaN", "Infinity", "-Infinity", "1e999", f"1{320 * '0'}.0", f"1{251 * '0'}e99"]
+)
+def test_a_number_that_is_never_written_is_damage(word: str) -> None:
+    line = b'{"event": "moved", "metres": 1.0, "seconds": %s}' % word.encode()
+    assert unseal(line) is None
+    body = line[:-1] + b', "n": 1}'
+    assert unseal(b'%s, "crc": "%08x"}' % (body[:-1], zlib.crc32(body))) is None
+
+
+def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
+    """Whatever is read after a flip was written; what is not read is said to be missing."""
+    whole = b"".join(LINES)
+    for at in range(len(whole)):
+        for bit in range(8):
+            changed = bytearray(whole)
+            changed[at] ^= 1 << bit
+            found = read_journal(journal(tmp_path, bytes(changed)))
+            kept = [event for event in found.events if event["event"] != "gap"]
+            assert len(kept) < len(EVENTS), f"byte {at}, bit {bit}"
+            assert all(event in EVENTS for event in kept), f"byte {at}, bit {bit}"
+            assert found.damage or found.rest, f"byte {at}, bit {bit}"
+            missing = sum(event.get("failures", 0) for event in found.events)
+            assert len(kept) + missing + bool(found.rest) >= len(EVENTS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_a_line_that_is_missing_is_counted(tmp_path: Path, count: int) -> None:
+    found = read_journal(journal(tmp_path, LINES[0], *LINES[count:]))
+    missing = count - 1
+    assert sum(event.get("failures", 0) for event in found.events) == missing
+    assert found.number == len(LINES)
+    assert found.damage == [f"{missing} events are missing before event {count + 1}"] * bool(
+        missing
+    )
+
+
+def test_doubled_lines_are_taken_once_and_said(tmp_path: Path) -> None:
+    """As four doubled last lines were before: two writers, or a copy that was joined badly."""
+    for number in range(1, len(LINES) + 1):
+        path = journal(tmp_path, *LINES, *LINES[-number:])
+        found = read_journal(path)
+        assert found.events == EVENTS
+        assert len(found.damage) == number
+        assert "is there twice" in found.damage[0]
+        assert mend_journal(path).events == EVENTS
+        assert path.read_bytes() == b"".join(LINES)
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    other = seal({"event": "moved", "metres": 13.0}, 4)
+    with pytest.raises(RunError, match="line 5: expected event 5, got another event 4: two proc"):
+        read_journal(journal(tmp_path, *LINES[:4], other, *LINES[4:]))
+
+
+def test_a_journal_of_an_older_version_is_read_and_goes_on(tmp_path: Path) -> None:
+    path = journal(tmp_path, *OLD)
+    found = mend_journal(path)
+    assert (found.events, found.number, found.damage) == (EVENTS, len(EVENTS), [])
+    assert path.read_bytes() == b"".join(OLD)
+    path = journal(tmp_path, *OLD[:4], *LINES[4:])
+    assert read_journal(path).events == EVENTS
+    # A line without a seal after one with a seal was not written by us.
+    assert read_journal(journal(tmp_path, *LINES[:4], OLD[4], LINES[5])).events[4] == {
+        "event": "gap",
+        "failures": 1,
+        "damaged": True,
+    }
+
+
+@pytest.mark.parametrize("lines", [LINES, OLD], ids=["sealed", "old"])
+def test_one_zero_byte_costs_one_line(
+    tmp_path: Path, lines: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged = bytearray(b"".join(lines))
+    damaged[len(lines[0]) + 5] = 0
+    path = journal(tmp_path, bytes(damaged))
+    for found in (read_journal(path), mend_journal(path), read_journal(path)):
+        assert [event["event"] for event in found.events] == [
+            *("start", "gap", "decision", "moved", "reading", "end")
+        ]
+        assert found.events[1]["failures"] == 1
+        assert found.number == len(EVENTS)
+    assert found.damage == []
+    assert (tmp_path / "journal.damaged-1.jsonl").read_bytes() == damaged
+    assert "line 2 cannot be read (1 events are missing)" in caplog.text
+    assert "journal.damaged-1.jsonl" in caplog.text
+
+
+def test_a_thousand_events_with_a_zero_at_byte_100(tmp_path: Path) -> None:
+    lines = [
+        seal({"event": "reading", "value": 0.5 * n, "x": "y" * 150}, n) for n in range(1, 1001)
+    ]
+    damaged = bytearray(b"".join(lines))
+    damaged[100] = 0
+    found = mend_journal(journal(tmp_path, bytes(damaged)))
+    assert [event["value"] for event in found.events[1:]] == [0.5 * n for n in range(2, 1001)]
+    assert found.events[0]["event"] == "gap"
+
+
+def test_a_copy_is_never_replaced(tmp_path: Path) -> None:
+    copies = []
+    for number in range(3):
+        broken = LINES[number][:5] + b"\0" + LINES[number][6:]
+        path = journal(tmp_path, *LINES[:number], broken, *LINES[number + 1 :])
+        copies.append(path.read_bytes())
+        mend_journal(path)
+    kept = [(tmp_path / f"journal.damaged-{k}.jsonl").read_bytes() for k in (1, 2, 3)]
+    assert kept == copies
+
+
+def test_only_what_is_before_the_damage(tmp_path: Path) -> None:
+    path = journal(tmp_path, *LINES[:2], b"\xff" + LINES[2], *LINES[3:], b'{"half')
+    whole = path.read_bytes()
+    found = mend_journal(path, until_damage=True)
+    assert found.events == EVENTS[:2]
+    assert path.read_bytes() == b"".join(LINES[:2])
+    assert (tmp_path / "journal.damaged-1.jsonl").read_bytes() == whole
+
+
+def test_the_end_that_a_power_cut_leaves_is_cut_off(tmp_path: Path) -> None:
+    """Blocks of zeros are kept beside, each in a file of its own; half a line is not."""
+    for number in (1, 2):
+        end = LINES[3][:9] + bytes(512 * number)
+        path = journal(tmp_path, *LINES[:3], end)
+        assert mend_journal(path).events == EVENTS[:3]
+        assert path.read_bytes() == b"".join(LINES[:3])
+        assert (tmp_path / f"journal.cut-{number}.jsonl").read_bytes() == end
+    path = journal(tmp_path, *LINES[:3], LINES[3][:-1])
+    assert mend_journal(path).events == EVENTS[:3]
+    assert path.read_bytes() == b"".join(LINES[:3])
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_damage_that_splits_or_joins_lines(tmp_path: Path) -> None:
+    split = LINES[2][:20] + b"\n" + LINES[2][21:]
+    found = read_journal(journal(tmp_path, *LINES[:2], split, *LINES[3:]))
+    assert [event["event"] for event in found.events][2] == "gap"
+    assert found.events[2]["failures"] == 1
+    joined = LINES[2][:-1] + b"*" + LINES[3]
+    found = read_journal(journal(tmp_path, *LINES[:2], joined, *LINES[4:]))
+    assert found.events[2]["failures"] == 2
