@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, ReadingError, suggest
-from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions
+from gp_active_sensing.errors import ConfigError, ReadingError
+from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, check_inputs
 from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
@@ -56,13 +56,7 @@ def read_bag(
         ReplayError: a bag that cannot be read.
         ReadingError: readings that kernels cannot be learned from, see `Dataset.checked`.
     """
-    for name in inputs:
-        if name not in INPUTS:
-            msg = f"--inputs: a bag has {', '.join(INPUTS)}, not {name!r}.{suggest(name, INPUTS)}"
-            raise ConfigError(msg)
-    if not inputs or len(set(inputs)) < len(inputs):
-        msg = f"--inputs: expected some of {', '.join(INPUTS)}, each once; got {','.join(inputs)!r}"
-        raise ConfigError(msg)
+    check_inputs(inputs, INPUTS, "a bag has")
     with Bag(path) as bag:
         recording = find_recording(bag)
         base = None if recording is None else recording.base

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief.transform import TRANSFORMS
-from gp_active_sensing.errors import ReadingError
+from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model.schema import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray
 
-__all__ = ["LEAST_ROWS", "Dataset", "ReadOptions", "refuse_empty", "transformed"]
+__all__ = ["LEAST_ROWS", "Dataset", "ReadOptions", "check_inputs", "refuse_empty", "transformed"]
 
 LEAST_ROWS = 8
 """Rows that kernels can be learned from, at least."""
@@ -237,6 +237,18 @@ def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
         return np.array([forward(value, None)[0] for value in values.tolist()])
     except ReadingError as error:
         raise ReadingError(error.reason, f"{where}: {error}") from error
+
+
+def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> None:
+    """Refuse names that are none of the known inputs, or come twice. Raises ConfigError."""
+    for name in inputs:
+        if name not in known:
+            hint = suggest(name, known)
+            msg = f"--inputs: {whose} {listed(known)}, not {name!r}.{hint}"
+            raise ConfigError(msg)
+    if not inputs or len(set(inputs)) < len(inputs):
+        msg = f"--inputs: expected some of {listed(known)}, each once; got {','.join(inputs)!r}"
+        raise ConfigError(msg)
 
 
 def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:

@@ -11,7 +11,12 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, refuse_empty
+from gp_active_sensing.learning.data.dataset import (
+    Dataset,
+    ReadOptions,
+    check_inputs,
+    refuse_empty,
+)
 from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import IntArray
@@ -187,17 +192,7 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
     """
     names = tuple(inputs) or tuple(topology.feature_names)
     known = {name: k for k, name in enumerate(topology.feature_names)}
-    for name in names:
-        if name != HOURS and name not in known:
-            choice = (*known, HOURS)
-            msg = (
-                f"--inputs: places of map {topology.name!r} have {listed(choice)}, not {name!r}."
-                f"{suggest(name, choice)}"
-            )
-            raise ConfigError(msg)
-    if len(set(names)) < len(names):
-        msg = f"--inputs: expected each once, got {','.join(names)}"
-        raise ConfigError(msg)
+    check_inputs(names, (*known, HOURS), f"places of map {topology.name!r} have")
     places = {name: k for k, name in enumerate(topology.names)}
     cells = empty = timeless = 0
     with open_table(path) as table, closing(MemmapWriter(len(names), how.folder)) as store:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from gp_active_sensing.errors import MapError, brief_repr, suggest
 from gp_active_sensing.topology.loaders.values import number_of
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["MAX_CELLS", "AsciiGrid", "read_ascii_grid"]
+__all__ = ["MAX_CELLS", "read_ascii_grid"]
 
 MAX_CELLS = 25_000_000
 """Largest raster that is read (5000 × 5000, 200 MB in memory)."""
@@ -36,23 +35,12 @@ _CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
 _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 
 
-@dataclass(frozen=True)
-class AsciiGrid:
-    """What a file holds.
-
-    Args:
-        values: (rows, columns) from north to south; NaN = no data.
-        origin: south-west corner of the south-west cell, in the file's unit.
-        cell: width and height of a cell, in the file's unit.
-    """
-
-    values: FloatArray
-    origin: tuple[float, float]
-    cell: tuple[float, float]
-
-
-def read_ascii_grid(path: Path) -> AsciiGrid:
+def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
     """Read an ESRI ASCII grid.
+
+    Returns:
+        (rows, columns) values from north to south, NaN = no data; and in the file's unit the
+        south-west corner of the south-west cell, and width and height of a cell.
 
     Raises:
         MapError: a file that is none; the message says the line.
@@ -70,7 +58,7 @@ def read_ascii_grid(path: Path) -> AsciiGrid:
     width, height = (_number(path, header, key, "a number above 0", 0.0) for key in keys)
     origin = _edge(path, header, "x", width), _edge(path, header, "y", height)
     values[values == header.get("nodata_value", math.nan)] = np.nan
-    return AsciiGrid(values, origin, (width, height))
+    return values, origin, (width, height)
 
 
 _Lines = Iterator[tuple[int, list[str]]]

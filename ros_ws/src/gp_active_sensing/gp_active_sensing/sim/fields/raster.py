@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import MapError, listed, suggest
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.ascii_grid import MAX_CELLS, read_ascii_grid
 from gp_active_sensing.sim.fields.config import FieldConfig
-from gp_active_sensing.sim.fields.slots import Slot, SlotTable
+from gp_active_sensing.sim.fields.slots import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
 
-__all__ = ["Raster", "raster_values", "read_raster", "read_rasters"]
+__all__ = ["Raster", "raster_truth", "read_rasters"]
 
 _SHOWN = 5
 _ARRAYS = (".npy", ".npz")
@@ -104,8 +105,8 @@ def _between(
     return first, np.minimum(first + 1, count - 1), clipped - first
 
 
-def raster_values(path: Path, config: FieldConfig, topology: Topology) -> FloatArray | SlotTable:
-    """Return the values at a map's places, ``offset + scale * raster``.
+def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
+    """Return the field at a map's places, ``offset + scale * raster``.
 
     Args:
         path: the raster.
@@ -113,7 +114,7 @@ def raster_values(path: Path, config: FieldConfig, topology: Topology) -> FloatA
         topology: the map.
 
     Returns:
-        (n,) values that stand still, or a table of the layers.
+        A field that stands still, or one that has the layers one after the other.
 
     Raises:
         MapError: a raster that cannot be used; the message names the places that it does not cover.
@@ -121,11 +122,11 @@ def raster_values(path: Path, config: FieldConfig, topology: Topology) -> FloatA
     rasters = read_rasters(path, config)
     values = np.array([_sampled(raster, path, config, topology) for raster in rasters])
     if config.layers == "one":
-        return np.asarray(values[0])
+        return GroundTruth(values[0])
     length = config.slot_seconds or 1.0
     slots = tuple(Slot(k * length, (k + 1) * length) for k in range(len(rasters)))
-    values.setflags(write=False)
-    return SlotTable(slots, values, config.between == "linear", config.start_time or 0.0)
+    linear, start = config.between == "linear", config.start_time or 0.0
+    return TimeSeriesField(slots, values, linear=linear, start=start)
 
 
 def _sampled(raster: Raster, path: Path, config: FieldConfig, topology: Topology) -> FloatArray:
@@ -157,12 +158,6 @@ def _count(which: BoolArray, topology: Topology) -> str:
     return f"{len(names)} of {topology.n} places: {listed(names, _SHOWN)}"
 
 
-def read_raster(path: Path, config: FieldConfig) -> Raster:
-    """Read a raster file that stands still, see `read_rasters`."""
-    (raster,) = read_rasters(path, config)
-    return raster
-
-
 def read_rasters(path: Path, config: FieldConfig) -> list[Raster]:
     """Read the one raster of a file, or all of its layers.
 
@@ -189,10 +184,9 @@ def read_rasters(path: Path, config: FieldConfig) -> list[Raster]:
                 f"field.{key}: is for .npy and .npz, an ESRI ASCII grid is one raster, north first"
             )
             raise MapError(msg)
-    grid = read_ascii_grid(path)
-    cell = grid.cell if config.cell is None else (config.cell, config.cell)
-    origin = grid.origin if config.origin is None else config.origin
-    return [Raster(grid.values[::-1], origin, cell)]
+    values, origin, cell = read_ascii_grid(path)
+    cell = cell if config.cell is None else (config.cell, config.cell)
+    return [Raster(values[::-1], config.origin or origin, cell)]
 
 
 def _from_arrays(path: Path, config: FieldConfig) -> list[Raster]:

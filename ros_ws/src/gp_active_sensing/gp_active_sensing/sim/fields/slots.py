@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from gp_active_sensing.errors import MapError
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = [
     "Slot",
-    "SlotTable",
+    "TimeSeriesField",
     "check_slots",
     "fill_from_other_slots",
     "slot_in",
@@ -34,64 +33,69 @@ class Slot(NamedTuple):
     end: float
 
 
-@dataclass(frozen=True)
-class SlotTable:
-    """Values of n places in k slots of time.
+class TimeSeriesField(GroundTruth):
+    """A field known for slots of time, such as recorded traffic.
 
     Args:
         slots: (k,) in order.
         values: (k, n), all finite.
         linear: between the middles of the slots values change linearly; otherwise a slot's values
             hold until the next begins.
-        start: the table's clock when the mission begins [s].
-        known: (k, n) which of the values the table itself has; the others stand in for want of
-            one. None = all.
+        start: clock of the slots when the mission begins [s].
+        known: (k, n) which of the values were given; the others stand in for want of one. None =
+            all.
     """
 
-    slots: tuple[Slot, ...]
-    values: FloatArray
-    linear: bool
-    start: float
-    known: BoolArray | None = None
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        values: FloatArray,
+        *,
+        linear: bool,
+        start: float,
+        known: BoolArray | None = None,
+    ) -> None:
+        self._begins = np.array([slot.begin for slot in slots])
+        self._middles = np.array([0.5 * (slot.begin + slot.end) for slot in slots])
+        self._table, self._linear, self._start = values, linear, start
+        self._given = np.ones(values.shape, dtype=np.bool_) if known is None else known
+        super().__init__(self.at(0.0))
+
+    @property
+    def changes(self) -> bool:
+        """The field changes as time goes by."""
+        return True
 
     def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) values at a time of the mission [s]; before and after, those of the ends.
+        """Return the (n,) values at a time of the mission [s]; read-only. O(n + k).
 
-        O(n + k).
+        Before and after the slots they are those of the ends.
         """
         k, after, share = self._between(seconds)
-        if not share:
-            return np.asarray(self.values[k])
-        return np.asarray((1.0 - share) * self.values[k] + share * self.values[after])
+        values = np.array(self._table[k])
+        if share:
+            values = (1.0 - share) * values + share * self._table[after]
+        values.setflags(write=False)
+        return values
 
-    def known_at(self, seconds: float) -> BoolArray:
-        """Return the (n,) places whose value at a time of the mission [s] the table itself has.
+    def known(self, seconds: float) -> BoolArray:
+        """Return the (n,) places whose value at a time of the mission [s] was given.
 
-        Between two slots: those of which it has both values. O(n + k).
+        Between two slots: those of which both values were. O(n + k).
         """
-        if self.known is None:
-            return np.ones(self.values.shape[1], dtype=np.bool_)
         k, after, share = self._between(seconds)
-        return np.asarray(self.known[k] & self.known[after]) if share else self.known[k].copy()
+        return np.asarray(self._given[k] & self._given[after]) if share else self._given[k].copy()
 
     def _between(self, seconds: float) -> tuple[int, int, float]:
         """Return the slots before and after a time of the mission, and the share of the second."""
-        time = self.start + seconds
-        last = len(self.slots) - 1
-        if not self.linear:
+        time = self._start + seconds
+        last = len(self._begins) - 1
+        if not self._linear:
             k = min(max(int(np.searchsorted(self._begins, time, side="right")) - 1, 0), last)
             return k, k, 0.0
         where = float(np.interp(time, self._middles, np.arange(last + 1)))
         k = min(int(where), max(last - 1, 0))
         return k, min(k + 1, last), where - k
-
-    @cached_property
-    def _begins(self) -> FloatArray:
-        return np.array([slot.begin for slot in self.slots])
-
-    @cached_property
-    def _middles(self) -> FloatArray:
-        return np.array([0.5 * (slot.begin + slot.end) for slot in self.slots])
 
 
 def slot_in(name: str) -> Slot | None:

@@ -13,21 +13,22 @@ from pathlib import Path
 import numpy as np
 
 from gp_active_sensing.errors import MapError, listed
+from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.edgedata import is_xml, read_edgedata
 from gp_active_sensing.sim.fields.slots import (
     Slot,
-    SlotTable,
+    TimeSeriesField,
     check_slots,
     fill_from_other_slots,
     slot_in,
     with_ends,
 )
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import EPOCH, Table
 
-__all__ = ["table_values"]
+__all__ = ["table_truth"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +46,8 @@ class _Cells:
     what: str
 
 
-def table_values(
-    path: Path, config: FieldConfig, topology: Topology
-) -> tuple[FloatArray, BoolArray] | SlotTable:
-    """Return the values of a map's places, ``offset + scale * column``.
+def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
+    """Return the field of a map's places, ``offset + scale * column``.
 
     An empty cell of a time slot gets the value of the nearest slot in which the same place has
     one; a place without any gets ``fill``. Both are said in the log, and neither counts as known.
@@ -59,8 +58,8 @@ def table_values(
         topology: the map.
 
     Returns:
-        (n,) values that stand still and which of them are known, or a table of time slots where
-        the configuration names several columns, or the XML has several intervals.
+        A field that stands still, or one of time slots where the configuration names several
+        columns, or the XML has several intervals.
 
     Raises:
         MapError: a table that cannot be used; the message says the line, or the places without a
@@ -85,7 +84,7 @@ def table_values(
         )
     values = _without_gaps(values, cells, path, config, topology)
     if len(cells.slots) < 2:
-        return np.asarray(values[0]), known[0]
+        return GroundTruth(values[0], known[0])
     start = cells.slots[0].begin if config.start_time is None else config.start_time
     first, last = cells.slots[0].begin, cells.slots[-1].end
     if not first <= start <= last:
@@ -96,8 +95,8 @@ def table_values(
             first,
             last,
         )
-    values.setflags(write=False)
-    return SlotTable(cells.slots, values, config.between == "linear", start, known)
+    linear = config.between == "linear"
+    return TimeSeriesField(cells.slots, values, linear=linear, start=start, known=known)
 
 
 def _without_gaps(

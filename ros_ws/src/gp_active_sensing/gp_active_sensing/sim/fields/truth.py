@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,43 +13,13 @@ from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_ke
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
-if TYPE_CHECKING:
-    from gp_active_sensing.sim.fields.slots import SlotTable
-
-__all__ = ["DriftingField", "TimeSeriesField", "build_truth"]
+__all__ = ["DriftingField", "build_truth"]
 
 _STREAM = 0xF1E1D
 _DRIFT_STREAM = 0xD21F7
-
-
-class TimeSeriesField(GroundTruth):
-    """A field known for slots of time, such as recorded traffic.
-
-    Args:
-        table: the values of each slot.
-    """
-
-    def __init__(self, table: SlotTable) -> None:
-        super().__init__(table.at(0.0))
-        self._table = table
-
-    @property
-    def changes(self) -> bool:
-        """The field changes as time goes by."""
-        return True
-
-    def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n)."""
-        values = self._table.at(seconds)
-        values.setflags(write=False)
-        return values
-
-    def known(self, seconds: float) -> BoolArray:
-        """Return the (n,) places whose value at a time of the mission [s] the table has itself."""
-        return self._table.known_at(seconds)
 
 
 _LEAST = 1e-10
@@ -128,20 +98,14 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
         from gp_active_sensing.sim.fields.computed import computed_truth
 
         return computed_truth(config, topology)
-    return _read(_find(config.file or ""), config, topology)
-
-
-def _read(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
-    """Return the field that a file holds."""
-    from gp_active_sensing.sim.fields.raster import raster_values
-    from gp_active_sensing.sim.fields.slots import SlotTable
-    from gp_active_sensing.sim.fields.table import table_values
-
+    path = _find(config.file or "")
     if config.kind == "raster":
-        field = raster_values(path, config, topology)
-        return TimeSeriesField(field) if isinstance(field, SlotTable) else GroundTruth(field)
-    values = table_values(path, config, topology)
-    return TimeSeriesField(values) if isinstance(values, SlotTable) else GroundTruth(*values)
+        from gp_active_sensing.sim.fields.raster import raster_truth
+
+        return raster_truth(path, config, topology)
+    from gp_active_sensing.sim.fields.table import table_truth
+
+    return table_truth(path, config, topology)
 
 
 def _draw(config: FieldConfig, topology: Topology, seed: int) -> GroundTruth:

@@ -96,7 +96,6 @@ class _Reader:
         self._text = set[str]()
         self._lonlat = False
         self._nodes: dict[str, Point] | None = None
-        self._lines: list[str] = []
         self._row = 0
 
     def _cell(self, row: Mapping[str, str], key: str) -> str:

@@ -176,7 +176,7 @@ def test_wide_tables_that_cannot_be_used(wide: tuple[str, Any], tmp_path: Path) 
     log, town = wide
     with pytest.raises(ConfigError, match=r"have x, y, hours, not 'hour'\. Did you mean 'hours'"):
         load_rows(RowRequest(log, map_file="town", inputs=("hour",)))
-    with pytest.raises(ConfigError, match="expected each once, got x,x"):
+    with pytest.raises(ConfigError, match="each once; got 'x,x'"):
         load_rows(RowRequest(log, map_file="town", inputs=("x", "x")))
     timeless = table(tmp_path, ",".join(town.names[:8]), [",".join("12345678")])
     with pytest.raises(ReadingError, match="expected a column hours or time"):
