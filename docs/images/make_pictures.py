@@ -22,7 +22,7 @@ from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 
-from gp_active_sensing.sim.rehearsal import Rehearsal  # noqa: E402 - loads numpy
+from gp_active_sensing.sim.rehearsal import SimulationRunner  # noqa: E402 - loads numpy
 from gp_active_sensing.report import write_kernel_page, write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 
@@ -102,7 +102,7 @@ def learned(page: Path) -> Path:
     import numpy as np
 
     from gp_active_sensing.kernels.grammar import kernel_set
-    from gp_active_sensing.learning.data.dataset import Rows
+    from gp_active_sensing.learning.data.dataset import Dataset
     from gp_active_sensing.learning.kernel_selection import VbksConfig, select_kernels
 
     rng = np.random.default_rng(3)
@@ -110,7 +110,7 @@ def learned(page: Path) -> Path:
     clouds = 1.0 + 0.4 * np.sin(2.0 * np.pi * hours / 70.0)  # some days are brighter
     noise = 0.4 * rng.standard_normal(len(hours))
     values = 18.0 + 3.0 * clouds * np.sin(2.0 * np.pi * hours / 24.0) + 0.05 * hours + noise
-    rows = Rows(hours[:, None], values, ("hours",), "temperature", "four days on a roof")
+    rows = Dataset(hours[:, None], values, ("hours",), "temperature", "four days on a roof")
     config = VbksConfig(inducing=32, batch=400, stages=(0.05, 0.15, 0.4, 0.7, 1.0))
     model = select_kernels(rows, kernel_set("k12,base"), config)
     return write_kernel_page(model, page, rows)
@@ -118,7 +118,7 @@ def learned(page: Path) -> Path:
 
 def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:
     """Play a mission of several probes."""
-    played = Rehearsal(scenario, names, period=1.0, parameters={"run_dir": str(run)})
+    played = SimulationRunner(scenario, names, period=1.0, parameters={"run_dir": str(run)})
     played.run(3600.0)
     played.parts.recorder.save(played.mission, "finished")
     played.close()

@@ -142,6 +142,16 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circles == []
 
 
+def test_no_two_classes_have_one_name() -> None:
+    found: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(found) > 300
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
 @pytest.mark.parametrize(
     ("file", "line", "allowed"),
     [
