@@ -22,7 +22,7 @@ from gp_active_sensing.util.process import one_blas_thread
 
 one_blas_thread()
 
-from gp_active_sensing.sim.rehearsal import SimulationRunner  # noqa: E402 - loads numpy
+from gp_active_sensing.sim.runner import SimulationRunner  # noqa: E402 - loads numpy
 from gp_active_sensing.report import write_kernel_page, write_report  # noqa: E402
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario  # noqa: E402
 
@@ -118,8 +118,8 @@ def learned(page: Path) -> Path:
 
 def rehearse(scenario: Scenario, names: tuple[str, ...], run: Path) -> None:
     """Play a mission of several probes."""
-    played = SimulationRunner(scenario, names, period=1.0, parameters={"run_dir": str(run)})
-    played.run(3600.0)
+    played = SimulationRunner(scenario, names, parameters={"run_dir": str(run)})
+    played.run(24 * 3600.0)
     played.parts.recorder.save(played.mission, "finished")
     played.close()
 

@@ -12,7 +12,7 @@ from common import STATED, Section
 from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 
 SEEDS = range(1, 21)
 PROBES = (1, 2, 3)

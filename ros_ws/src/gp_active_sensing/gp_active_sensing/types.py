@@ -174,7 +174,7 @@ class Budget:
 
     def affords(self, cost: Cost, readings: int = 1) -> bool:
         """Return whether a move of this cost fits that brings so many readings."""
-        tolerance = 1e-9
+        tolerance = 1e-6  # a micrometre, a microsecond: clocks count in nanoseconds
         return (
             (self.readings is None or self.readings >= readings)
             and (self.metres is None or cost.metres <= self.metres + tolerance)

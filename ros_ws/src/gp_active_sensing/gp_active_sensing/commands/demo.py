@@ -26,8 +26,7 @@ from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.planning.capabilities import revisits
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import Scenario, build_world, load_scenario, run_scenario
-from gp_active_sensing.sim.team import STEPS, period_of
+from gp_active_sensing.sim import Scenario, World, build_world, load_scenario, run_scenario
 from gp_active_sensing.util.files import cannot, open_file, open_to_append
 
 __all__ = [
@@ -208,7 +207,7 @@ def speed_for(scenario: Scenario) -> float:
     anywhere and reads nothing on its way, and the stops.
     """
     world = build_world(scenario)
-    hop = STEPS * period_of(world)
+    hop = _seconds_of_a_move(world)
     far = revisits(scenario.build_policy()) and not scenario.sensor.on_the_way
     if far:
         positions = world.topology.positions
@@ -218,6 +217,23 @@ def speed_for(scenario: Scenario) -> float:
     stages = scenario.budget.readings or world.topology.n
     seconds = stages * (hop + scenario.sensor.seconds) / scenario.probes
     return float(min(max(SPEED, round(seconds / SHOW_SECONDS)), 10.0 * SPEED))
+
+
+def _seconds_of_a_move(world: World) -> float:
+    """Return the median time from a place to one nearby [s]."""
+    topology = world.topology
+    own = None if isinstance(world.speed, str) else world.speed
+    some = np.unique(np.linspace(0, topology.n - 1, min(topology.n, 50)).astype(int)).tolist()
+    times = []
+    for place in some:
+        apart = np.hypot(*(topology.positions - topology.positions[place]).T)
+        nearest = int(np.argmin(np.where(np.arange(topology.n) == place, np.inf, apart)))
+        near = nearest if topology.free else next(iter(topology.neighbours(place).tolist()), None)
+        if near is None or near == place:
+            continue
+        route = topology.route(place, near, np.ones(topology.n, dtype=np.bool_))
+        times.append(route.cost.seconds if own is None else route.cost.metres / own)
+    return float(np.median(times)) if times else 1.0
 
 
 def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gp_active_sensing.sim import Scenario, build_loop, build_world
-from gp_active_sensing.sim.mission import EventMission
-from gp_active_sensing.sim.rounds import Rounds
+from gp_active_sensing.sim import Scenario
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Clock
 
 __all__ = ["Trial", "run_trial"]
@@ -45,22 +44,20 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
     """Run a scenario in memory until its budget is spent.
 
     The same scenario and seed give the same fields and noise for every policy, so differences
-    between policies may be paired. Several probes play in rounds, see `Rounds`.
+    between policies may be paired. Several probes play in rounds: all decide, drive and read before
+    any reading is used. That is how searches in batches are defined and compared.
 
     Args:
         scenario: what to simulate; with a limit in expansions the result is reproducible.
         clock: monotonic seconds, for planning times.
     """
-    world = build_world(scenario)
-    loop = build_loop(scenario, world.topology, budget=world.budget, clock=clock)
-    if scenario.probes > 1:
-        rounds = Rounds(scenario, world, loop)
-        return Trial(scenario, tuple(rounds.play()), rounds.reason)
-    mission = EventMission(scenario, world, loop)
-    records = []
-    while not mission.ended:
-        mission.step()
-        record = mission.finish_stage()
-        if record is not None:
-            records.append(record)
-    return Trial(scenario, tuple(records), mission.reason)
+    records: list[Mapping[str, Any]] = []
+    rounds = {"mission": {"together": True}} if scenario.probes > 1 else {}
+    runner = SimulationRunner(scenario, parameters=rounds, driver="sim", clock=clock)
+    runner.on_stage = records.append
+    try:
+        while runner.mission.state != "ended":
+            runner.step()
+    finally:
+        runner.close()
+    return Trial(scenario, tuple(records), runner.mission.reason)

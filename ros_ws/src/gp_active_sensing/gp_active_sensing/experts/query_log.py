@@ -86,6 +86,13 @@ class QueryLog:
         for place in self.places:
             self._known.setdefault(place, set())
 
+    @property
+    def until(self) -> float | None:
+        """When the wait for answers is over, whatever has come [s]; None = nothing is awaited."""
+        if self.begun is None or not self.missing:
+            return None
+        return self.begun + self.config.timeout
+
     def waits(self, seconds: float) -> bool:
         """Return whether the decision is to wait for answers at a time.
 

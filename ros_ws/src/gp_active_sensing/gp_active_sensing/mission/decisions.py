@@ -163,6 +163,8 @@ class Decisions:
         if probe.at is not None:
             return True
         pose = probe.ingestion.track.newest
+        if pose is None and probe.anywhere:
+            return True
         if pose is None:
             return False  # where the probe is must be known first
         probe.at = probe.standing()

@@ -28,10 +28,11 @@ from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.restore import MissionRestorer
-from gp_active_sensing.mission.run_dirs import AUTO, choose_run, give_back
+from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
 from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.capabilities import QueriesExpert, drift_of
+from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -82,6 +83,8 @@ def build_parts(
     clock: Clock = time.monotonic,
     driver: str = "ros",
     known_of: KnownOf = lambda scenario: NOTHING,
+    topology: Topology | None = None,
+    earlier: EarlierRun | None = None,
 ) -> MissionComponents:
     """Build the engine, the mission and its records.
 
@@ -95,17 +98,21 @@ def build_parts(
         driver: who drives the mission, for the records.
         known_of: scenario, as the mission has it -> what is known of its field
             (`sim.known.known_of`); asked only where there is a scenario.
+        topology: the map, if it was built already.
+        earlier: a run that is simulated again as far as its journal goes; in place of the
+            parameters `run_dir` and `resume`.
 
     Raises:
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
+    build = partial(_build, config, scenario, clock, driver, known_of, topology, earlier)
     try:
-        parts = _build(config, scenario, clock, driver, known_of, resume=config.resume)
+        parts = build(resume=config.resume)
     except _NotRestored as error:
         if config.run_dir != AUTO:
             raise
         logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
-        parts = _build(config, scenario, clock, driver, known_of, resume=False)
+        parts = build(resume=False)
     hand_back()  # what reading a long journal took
     return parts
 
@@ -120,18 +127,26 @@ def _build(
     clock: Clock,
     driver: str,
     known_of: KnownOf,
+    topology: Topology | None,
+    earlier: EarlierRun | None,
     *,
     resume: bool,
 ) -> MissionComponents:
-    topology = build_topology(config.map)
+    if topology is None:
+        topology = build_topology(config.map)
     budget, back_to_start = _budget(config, topology)
     policy = build_policy(config.policy)
     matcher = MapMatcher(topology, config.mission.snap_distance)
     now = datetime.now(timezone.utc).astimezone()
     kept = _effective(config, scenario)
-    run, events = choose_run(config.run_dir, kept, now, resume=resume)
+    run: RunDirectory | None
+    events: Events
+    if earlier is not None:
+        run, events = earlier.run, []
+    else:
+        run, events = choose_run(config.run_dir, kept, now, resume=resume)
     with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
-        undo.callback(give_back, run, begun=not events)
+        undo.callback(give_back, run, begun=not events and earlier is None)
         belief, kept = _belief_of(config, kept, run)
         of_run = None if run is None else run.path
         loop = SensingLoop(
@@ -151,6 +166,8 @@ def _build(
         unit = config.reading.unit or known.unit
         recorder = Recorder(run, kept, topology, known=known, unit=unit, driver=driver)
         undo.callback(recorder.close)
+        if earlier is not None:
+            recorder.is_written = earlier.has
         recorder.regret = regret_of(
             loop, known.truth, kept.get("seek"), probes=max(1, len(config.probes))
         )

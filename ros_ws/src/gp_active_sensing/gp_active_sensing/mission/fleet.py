@@ -102,6 +102,12 @@ class Fleet:
         if probe.gone and not probe.gone.startswith((LEFT, MUTE)):
             self._come(probe, now_ns)
 
+    def put_in(self, probe: ProbeState, now_ns: int) -> None:
+        """Let a probe take part that is nowhere yet; its first waypoint may be any place."""
+        probe.anywhere = True
+        if probe.gone:
+            self._come(probe, now_ns)
+
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
         """Record a reading of a probe: one whose sensor was silent takes part again."""
         if probe.gone.startswith(MUTE):

@@ -79,6 +79,8 @@ class ProbeState:
         self.last_plan: Plan | None = None
         self.at: int | None = None
         """Where the next decision is taken from, when that is known."""
+        self.anywhere = False
+        """It is nowhere yet, and will be put down at its first waypoint (in a simulation)."""
         self.finished: Stage | None = None
         """The stage that ended, until the next decision."""
         self.since = 0.0

@@ -93,6 +93,8 @@ class Recorder:
         self._forgotten_readings = 0
         self.muted = False
         """Events are being taken from the journal, not to be written again."""
+        self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
+        """Says of an event whether the journal has it already, from an earlier process."""
         self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
         """Hears every event, after it was written."""
         self._told: RunSummary | None = None
@@ -110,6 +112,9 @@ class Recorder:
     def event(self, event: Mapping[str, Any]) -> None:
         """Add an event to the journal; it is there before anything follows from it."""
         if self.muted:
+            return
+        if self.is_written(event):
+            self.listener(event)
             return
         with self._writing:
             if self._journal is not None and not (

@@ -34,7 +34,7 @@ from gp_active_sensing.ros.spin import run_node
 from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import asking_of, visits_of
+from gp_active_sensing.sim.runner import asking_of, visits_of
 from gp_active_sensing.sim.scenario import with_policy
 
 __all__ = ["ActiveSensingNode", "main"]

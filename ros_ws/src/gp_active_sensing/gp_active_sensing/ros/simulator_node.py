@@ -46,10 +46,10 @@ from gp_active_sensing.ros.node_configs import SimulatorConfig
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.spin import run_node
 from gp_active_sensing.sim import build_world, load_scenario
-from gp_active_sensing.sim.consulting import expert_of
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.robot import Observation, SimulatedRobot
 from gp_active_sensing.sim.traffic_robot import TrafficRobot
+from gp_active_sensing.sim.world import expert_of
 from gp_active_sensing.types import Reading
 
 __all__ = ["SimulatorNode", "main"]

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief import keep_model
-from gp_active_sensing.records.events import start_event
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.records.summary import RunSummary, summarise
+from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.sim.begun import check_same, with_model_of
-from gp_active_sensing.sim.mission import EventMission
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario
-from gp_active_sensing.sim.world import build_loop, build_world
 from gp_active_sensing.types import Clock
-from gp_active_sensing.util.versions import versions
 
 __all__ = ["OnStage", "run_name", "run_scenario"]
 
 logger = logging.getLogger(__name__)
 
-_DIGITS = 3
-"""Of the live truth that is kept for reports."""
+PATIENCE = 10_000.0
+"""Seconds without a probe that drives, after which a mission is given up."""
 
 OnStage = Callable[[Mapping[str, Any]], None]
 """Called with the record of each stage as it is completed."""
@@ -54,15 +53,16 @@ def run_scenario(
 ) -> RunSummary:
     """Run a scenario until its budget is spent or nothing reachable is left.
 
-    Ask, drive along the path, read, tell, record. Places crossed on the way are read as well when
-    the sensor says so. A visit without a reading is repeated, then the place is set aside. Several
-    probes do so beside each other, as they do with nodes; see `run_team`.
+    The mission of the nodes in virtual time, see `SimulationRunner`: decide, drive, read, record.
+    Places crossed on the way are read as well when the sensor says so. A visit without a reading is
+    repeated, then the place is set aside. Several probes do so beside each other.
 
     Args:
         scenario: what to simulate.
         out_dir: run directory; new or empty unless `resume`.
-        resume: go on with the run that `out_dir` holds. With a limit in expansions the result is
-            equal to the bit to that of a run that was never interrupted.
+        resume: go on with the run that `out_dir` holds: it is simulated again, with the decisions
+            of its journal, and then goes on. With a limit in expansions the result is equal to the
+            bit to that of a run that was never interrupted. A run that is over stays as it is.
         on_stage: called with each new stage's record.
         clock: monotonic seconds, for planning times.
 
@@ -73,131 +73,97 @@ def run_scenario(
         RunError: the directory cannot be used, or holds a run of another scenario.
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
-    if scenario.probes > 1:
-        from gp_active_sensing.sim.team import run_team
-
-        return run_team(scenario, out_dir, resume=resume, on_stage=on_stage, clock=clock)
     out_dir = Path(out_dir)
+    earlier = _earlier(scenario, out_dir) if resume else None
+    if isinstance(earlier, RunSummary):
+        return earlier
     with ExitStack() as stack:
-        run = _begun(out_dir) if resume else None
-        if run is not None:  # nobody else writes there from here on, and what is read holds
-            stack.enter_context(run)
+        if earlier is not None:
+            stack.enter_context(earlier.run)
         scenario = with_model_of(scenario, out_dir if resume else None)
-        world = build_world(scenario)
-        loop = build_loop(
-            scenario,
-            world.topology,
-            budget=world.budget,
-            clock=clock,
-            run_dir=out_dir if resume else None,
+        parameters = {"run_dir": str(out_dir), "resume": False}
+        runner = SimulationRunner(
+            scenario, parameters=parameters, driver="sim", clock=clock, earlier=earlier
         )
-        mission = stack.enter_context(closing(EventMission(scenario, world, loop)))
-        again = run is not None
-        if run is not None:
-            check_same(run, scenario)
-        else:
-            run = stack.enter_context(RunDirectory.create(out_dir, scenario.to_mapping()))
-            keep_model(scenario.belief, out_dir)
-        run.hold()
-        records = _replay(run, mission) if again else []
-        if not mission.ended:
-            if not again:
-                run.append_event(start_event(seed=scenario.seed, versions=versions()))
-            try:
-                _go_on(run, mission, records, on_stage)
-            except BaseException as error:
-                status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-                _last_words(run, mission, records, status, error)
-                raise
-        summary = _summary(run, mission, records, "finished")
+        stack.callback(runner.close)
+        runner.on_stage = on_stage
+        if earlier is not None:
+            logger.info("%s: going on after %d events", out_dir, earlier.count)
+        try:
+            _play(runner, scenario)
+        except BaseException as error:
+            _last_words(runner, error)
+            raise
+        summary = _summary(runner, "finished")
+        run = runner.parts.recorder.run
+        assert run is not None  # it has a directory
+        runner.parts.recorder.conclude(runner.mission)
         run.write_summary(summary.to_mapping())
     return summary
 
 
-def _go_on(
-    run: RunDirectory,
-    mission: EventMission,
-    records: list[dict[str, Any]],
-    on_stage: OnStage | None,
-) -> None:
-    while not mission.ended:
-        run.append_event(mission.step())
-        record = mission.finish_stage()
-        if record is not None:
-            _keep(run, mission, record)
-            records.append(record)
-            if on_stage is not None:
-                on_stage(record)
+def _play(runner: SimulationRunner, scenario: Scenario) -> None:
+    """Go on until the mission is over.
+
+    Raises:
+        RunError: it does not go on any more.
+    """
+    waits = scenario.sensor.seconds + scenario.expert.timeout + scenario.expert.delay
+    patience = PATIENCE + 100.0 * waits
+    decided, since, steps = 0, runner.seconds, 0
+    while runner.mission.state != "ended":
+        runner.step()
+        steps += 1
+        driving = any(player.seconds_to_event is not None for player in runner.players.values())
+        if driving or len(runner.sent) != decided:
+            decided, since = len(runner.sent), runner.seconds
+        elif runner.seconds - since > patience:
+            msg = (
+                f"the mission does not go on: no probe was sent anywhere since {since:.0f} s, "
+                f"for {patience:.0f} s of simulated time"
+            )
+            raise RunError(msg)
 
 
-def _replay(run: RunDirectory, mission: EventMission) -> list[dict[str, Any]]:
-    """Bring a fresh mission to where the journal ends, and write the records again."""
-    run.repair(until_damage=True)  # what was simulated after it is simulated again
-    events = run.events()
-    run.forget_records()
-    records: list[dict[str, Any]] = []
-    if not events:
-        run.append_event(start_event(seed=mission.scenario.seed, versions=versions()))
-    for event in events:
-        mission.replay(event)
-        record = mission.finish_stage()
-        if record is not None:
-            _keep(run, mission, record)
-            records.append(record)
-    logger.info("resumed %s after %d stages", run.path, len(records))
-    return records
+def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | RunSummary | None:
+    """Return the run that a directory holds, or the summary of one that is over; None = none.
 
-
-def _keep(run: RunDirectory, mission: EventMission, record: Mapping[str, Any]) -> None:
-    """Write the record of a stage; with live traffic also the truth, which no file knows."""
-    if mission.world.traffic is not None:
-        seconds = float(record["truth_seconds"])
-        values = mission.world.truth.at(seconds).round(_DIGITS).tolist()
-        run.append_truth({"seconds": seconds, "values": values})
-    run.append_record(record)
-
-
-def _begun(out_dir: Path) -> RunDirectory | None:
-    """Return the run that a directory holds, locked; None when nothing was written there yet."""
-    if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
+    Raises:
+        RunError: it holds something else.
+    """
+    if not out_dir.is_dir() or not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
-    return RunDirectory.begin_again(out_dir)
+    with ExitStack() as stack:
+        run = stack.enter_context(RunDirectory.begin_again(out_dir))
+        check_same(run, with_model_of(scenario, out_dir))
+        summary = run.summary()
+        known = {field.name for field in dataclasses.fields(RunSummary)}
+        if summary.get("status") == "finished" and set(summary) == known:
+            return RunSummary(**summary)
+        run.hold()
+        run.repair(until_damage=True)  # what was simulated after it is simulated again
+        earlier = EarlierRun(run, run.events())
+        run.forget_records()
+        stack.pop_all()
+        return earlier
 
 
-def _last_words(
-    run: RunDirectory,
-    mission: EventMission,
-    records: list[dict[str, Any]],
-    status: str,
-    error: BaseException,
-) -> None:
+def _last_words(runner: SimulationRunner, error: BaseException) -> None:
     """Leave a summary that says how far the run came; the error itself goes on."""
+    status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     reason = str(error) or type(error).__name__
+    run = runner.parts.recorder.run
+    assert run is not None  # it has a directory
     try:
-        run.write_summary(_summary(run, mission, records, status, reason).to_mapping())
+        summary = dataclasses.replace(_summary(runner, status), reason=reason)
+        run.write_summary(summary.to_mapping())
     except Exception:
         # The first error is the one to report; this one often has the same cause (a full disk).
         logger.exception("%s: no summary could be written", run.path)
 
 
-def _summary(
-    run: RunDirectory,
-    mission: EventMission,
-    records: list[dict[str, Any]],
-    status: str,
-    reason: str = "",
-) -> RunSummary:
-    return summarise(
-        mission.scenario.to_mapping(),
-        mission.loop,
-        records,
-        status=status,
-        reason=reason or mission.reason,
-        driven=mission.driven,
-        run_dir=run.path,
-        scorer=mission.scorer,
-        at_seconds=mission.driven.seconds,
-        unit=mission.scenario.field.unit,
-        dropouts=mission.dropouts,
-        expert=None if mission.consulting is None else mission.consulting.to_mapping(),
-    )
+def _summary(runner: SimulationRunner, status: str) -> RunSummary:
+    """Return the summary; messages take no time here, and what a sensor did not give is known."""
+    summary = runner.parts.recorder.summarise(runner.mission, status)
+    expert = summary.expert and {**summary.expert, "waited_seconds": runner.waited}
+    return dataclasses.replace(summary, latency={}, dropouts=runner.dropouts, expert=expert)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +13,12 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Cost, FloatArray, Route
 
 __all__ = ["SimulatedProbe"]
+
+_MARKS = (0.005, 0.25, 0.5, 0.75, 0.995)
+"""Parts of a road's length at which its pose is told: just after it is entered, just before it is
+left, and between."""
+_ROUNDING = 1e-9
+"""Part of a metre by which a mark may be missed."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,18 @@ class _Leg:
     @property
     def metres(self) -> float:
         return float(self.lengths[-1])
+
+    @property
+    def half(self) -> float:
+        """Where the second half of the place begins; of a point its end."""
+        return 0.5 * (self.begins + self.metres)
+
+    @cached_property
+    def marks(self) -> tuple[float, ...]:
+        """Bends of the line, and parts of the place itself, `_MARKS`."""
+        own = self.metres - self.begins
+        parts = [self.begins + part * own for part in _MARKS] if own > 0.0 else []
+        return (*self.lengths.tolist(), *parts)
 
 
 class SimulatedProbe:
@@ -82,8 +102,7 @@ class SimulatedProbe:
         if not self._legs:
             return None
         leg = self._legs[0]
-        half = 0.5 * (leg.begins + leg.metres)
-        return leg.place if self._done >= half else None
+        return leg.place if self._done >= leg.half - _ROUNDING else None
 
     @property
     def seconds_to_next(self) -> float:
@@ -91,6 +110,27 @@ class SimulatedProbe:
         if not self._legs:
             return 0.0
         left = self._legs[0].metres - self._done
+        return left / self._rate if left > 0.0 else 0.0
+
+    @property
+    def seconds_to_half(self) -> float:
+        """Time until the second half of the place being driven, or its end if that is next [s]."""
+        if not self._legs:
+            return 0.0
+        return self._seconds_to((self._legs[0].half,))
+
+    @property
+    def seconds_to_turn(self) -> float:
+        """Time until the next bend or mark of the line being driven; 0 when arrived [s].
+
+        Between two of them the probe drives straight.
+        """
+        return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
+
+    def _seconds_to(self, marks: Iterable[float]) -> float:
+        """Return the time until the next of some marks on the line being driven, or its end."""
+        ahead = [mark for mark in marks if mark > self._done + _ROUNDING]
+        left = min([*ahead, self._legs[0].metres]) - self._done
         return left / self._rate if left > 0.0 else 0.0
 
     def cost(self, route: Route) -> Cost:

@@ -10,6 +10,7 @@ import logging
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,8 +23,16 @@ __all__ = ["EPOCH_NS", "Observation", "SharedWorld", "SimulatedRobot", "place_at
 
 logger = logging.getLogger(__name__)
 
-EPOCH_NS = 1_000_000_000
-"""Simulated time begins at one second: zero means "no time yet" in ROS."""
+EPOCH_NS = 1
+"""Simulated time begins at one nanosecond: zero means "no time yet" in ROS."""
+
+
+TimedPose: TypeAlias = tuple[int, tuple[float, float, float]]
+"""When [ns], and x, y [m] and heading [rad]."""
+
+
+POSES = 2.0
+"""Longest time between two poses on a road [s]; in the open a straight line needs none between."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +43,15 @@ class Observation:
         stamp_ns: simulated time.
         pose: x, y [m] and heading [rad].
         speed: of the probe [m/s].
-        readings: taken at this time.
+        readings: taken since the last one.
+        way: where it was before, since the last one: at every bend, half and end of a place.
     """
 
     stamp_ns: int
     pose: tuple[float, float, float]
     speed: float
     readings: tuple[Reading, ...]
+    way: tuple[TimedPose, ...] = ()
 
 
 def place_at(topology: Topology, x: float, y: float, heading: float) -> int | None:
@@ -114,6 +125,9 @@ class SimulatedRobot:
         self._probe = world.probe()
         self._readings = readings
         self._on_the_way = on_the_way
+        lines = any(len(world.topology.geometry(place)) > 1 for place in range(world.topology.n))
+        self._most = POSES if lines else math.inf
+        """Longest time between two poses [s]."""
         self._stop_ns = round(1e9 * stop)
         self._due_ns: int | None = None
         """When the readings are taken for which it stands at its goal."""
@@ -121,6 +135,8 @@ class SimulatedRobot:
         self._done_this_visit: set[int] = set()
         self._goal: int | None = None
         self._next_goal: int | None = None
+        self._planned: tuple[int | None, Route] | None = None
+        """Where the way to it begins, and that way, as it was planned."""
         self._taken: list[Reading] = []
         self.dropouts = 0
         if self._probe.at is not None:
@@ -141,6 +157,11 @@ class SimulatedRobot:
         """The place being driven to."""
         return self._goal
 
+    @property
+    def pose(self) -> tuple[float, float, float]:
+        """x, y [m] and heading [rad]."""
+        return self._probe.pose
+
     def place_of(self, x: float, y: float, heading: float) -> int | None:
         """Return the place whose waypoint this is: nearest, and facing the same way.
 
@@ -151,14 +172,21 @@ class SimulatedRobot:
     def close(self) -> None:
         """Nothing to end."""
 
-    def go_to(self, place: int) -> None:
-        """Drive to a place: at once when standing, else from the end of the place being driven."""
-        self._next_goal = place
+    def go_to(self, place: int, begin: int | None = None, route: Route | None = None) -> None:
+        """Drive to a place: at once when standing, else from the end of the place being driven.
+
+        Args:
+            place: of the waypoint.
+            begin: where the planned way begins.
+            route: the way as it was planned; None = it is found again, see `way_to`.
+        """
+        self._next_goal, self._planned = place, None if route is None else (begin, route)
         if self._probe.arrived:
             self._depart()
 
     def _depart(self) -> None:
         goal, self._next_goal = self._next_goal, None
+        planned, self._planned = self._planned, None
         if goal is None:
             return
         self._goal = self._traces.goals[self._name] = goal
@@ -168,7 +196,10 @@ class SimulatedRobot:
             self._visit(goal)
             return
         self._due_ns = None
-        route = way_to(self._world, at, goal, self._traces.known_to(self._name))
+        if planned is not None and planned[0] == at:
+            route: Route | None = planned[1]
+        else:
+            route = way_to(self._world, at, goal, self._traces.known_to(self._name))
         if route is None:
             logger.warning(
                 "there is no way from %s to %s",
@@ -187,6 +218,7 @@ class SimulatedRobot:
         """
         before = self._probe.pose
         end_ns = self._now_ns + round(1e9 * seconds)
+        way: list[TimedPose] = []
         while self._now_ns < end_ns:
             left = 1e-9 * (end_ns - self._now_ns)
             if self._probe.arrived:
@@ -195,9 +227,10 @@ class SimulatedRobot:
                     self._read(self._probe.at)
                 self._now_ns = end_ns
                 break
-            part = min(left, self._probe.seconds_to_next)
+            part = min(left, self._probe.seconds_to_turn, self._most)
             passed = self._probe.advance(part)
             self._now_ns = min(end_ns, self._now_ns + round(1e9 * part))
+            way.append((self._now_ns, self._probe.pose))
             for place in passed:
                 self._traces.passed[place] = True
                 self._visit(place)
@@ -209,7 +242,16 @@ class SimulatedRobot:
         pose = self._probe.pose
         speed = math.hypot(pose[0] - before[0], pose[1] - before[1]) / seconds
         taken, self._taken = self._taken, []
-        return Observation(self._now_ns, pose, speed, tuple(taken))
+        return Observation(self._now_ns, pose, speed, tuple(taken), tuple(way))
+
+    @property
+    def seconds_to_event(self) -> float | None:
+        """Time until a reading is due, a half or an end is reached [s]; None = it stands."""
+        if self._taken:
+            return 0.0
+        if not self._probe.arrived:
+            return self._probe.seconds_to_half
+        return None if self._due_ns is None else 1e-9 * (self._due_ns - self._now_ns)
 
     def _visit(self, place: int) -> None:
         """Take the readings of this visit, unless that was done."""

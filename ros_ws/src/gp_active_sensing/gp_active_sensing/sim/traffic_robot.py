@@ -17,7 +17,7 @@ from gp_active_sensing.sim.driving import way_to
 from gp_active_sensing.sim.robot import EPOCH_NS, Observation, place_at
 from gp_active_sensing.sim.sumo import LiveTraffic
 from gp_active_sensing.sim.world import World
-from gp_active_sensing.types import FloatArray, Reading
+from gp_active_sensing.types import FloatArray, Reading, Route
 
 __all__ = ["TrafficRobot"]
 
@@ -57,6 +57,8 @@ class TrafficRobot:
         self._path: tuple[int, ...] = ()
         self._goal: int | None = None
         self._next_goal: int | None = None
+        self._planned: tuple[int | None, Route] | None = None
+        """Where the way to it begins, and that way, as it was planned."""
         self._asked: Counter[int] = Counter()
         self._measured: dict[int, float] = {}
         self._passed = np.zeros(world.topology.n, dtype=np.bool_)
@@ -87,13 +89,31 @@ class TrafficRobot:
         """The place being driven to."""
         return self._goal
 
+    @property
+    def pose(self) -> tuple[float, float, float]:
+        """x, y [m] and heading [rad]."""
+        return self._pose()
+
+    @property
+    def seconds_to_event(self) -> float | None:
+        """Time until SUMO goes on [s]; None = the car is parked, and nothing is to be published."""
+        if not self._traffic.vehicle.done or self._next_goal is not None:
+            return self._traffic.dt
+        return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
+
     def place_of(self, x: float, y: float, heading: float) -> int | None:
         """Return the place whose waypoint this is, None when there is none within 1 m."""
         return place_at(self._topology, x, y, heading)
 
-    def go_to(self, place: int) -> None:
-        """Drive to a place: at once when parked, else from the end of the present path."""
-        self._next_goal = place
+    def go_to(self, place: int, begin: int | None = None, route: Route | None = None) -> None:
+        """Drive to a place: at once when parked, else from the end of the present path.
+
+        Args:
+            place: of the waypoint.
+            begin: where the planned way begins.
+            route: the way as it was planned; None = it is found again, see `way_to`.
+        """
+        self._next_goal, self._planned = place, None if route is None else (begin, route)
         if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
             self._depart()
 
@@ -146,13 +166,17 @@ class TrafficRobot:
 
     def _depart(self) -> None:
         goal, self._next_goal = self._next_goal, None
+        planned, self._planned = self._planned, None
         if goal is None:
             return
         self._goal = goal
         if goal == self._at:
             self._take(goal, self._measured.get(goal), self._now_ns)
             return
-        route = way_to(self._world, self._at, goal, self._passed)
+        if planned is not None and planned[0] == self._at:
+            route: Route | None = planned[1]
+        else:
+            route = way_to(self._world, self._at, goal, self._passed)
         if route is None:
             at = "nowhere" if self._at is None else self._topology.names[self._at]
             logger.warning("there is no way from %s to %s", at, self._topology.names[goal])

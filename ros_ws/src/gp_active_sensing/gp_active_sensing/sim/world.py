@@ -13,6 +13,7 @@ import numpy as np
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.experts import SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
 from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres
@@ -24,12 +25,12 @@ from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, Clock
+from gp_active_sensing.types import Budget, Clock, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gp_active_sensing.sim.sumo import LiveTraffic
 
-__all__ = ["World", "begun_elsewhere", "build_loop", "build_world"]
+__all__ = ["World", "begun_elsewhere", "build_loop", "build_world", "expert_of"]
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
@@ -177,6 +178,19 @@ def _checked(topology: Topology, budget: Budget, start: int | None, speed: float
     except PlanningError as error:
         raise ConfigError(str(error)) from error
     return budget
+
+
+def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
+    """Return the expert of a scenario, who knows its truth; None where there is none.
+
+    Raises:
+        ConfigError: stations or a start that are no places of the map.
+    """
+
+    def field(places: IntArray, seconds: float) -> FloatArray:
+        return world.truth.at(seconds)[places]
+
+    return build_expert(scenario.expert, world.topology, field, scenario.seed)
 
 
 def build_loop(

@@ -17,7 +17,7 @@ from gp_active_sensing.records.run_directory import (
 )
 from gp_active_sensing.replay.options import ReplayDefaults, ReplayOptions, settled
 from gp_active_sensing.sim import Scenario, build_loop, build_world, run_scenario
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import scenario_from_mapping
 from gp_active_sensing.types import PlanLimit
 from tests.unit.mission.missions import Drive, Killed

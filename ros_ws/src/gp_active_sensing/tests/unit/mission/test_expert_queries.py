@@ -21,7 +21,7 @@ from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.unit.experts.asking import registered
 from tests.unit.mission.missions import SECOND, Drive, Killed

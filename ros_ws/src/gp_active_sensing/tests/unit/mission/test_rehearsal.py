@@ -13,7 +13,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 
 NAMES = ("a", "b", "c")
 KNOWN = "belief={length_scales: [100, 200, 400], signal_std: [11], noise_std: [6], mean_std: 100}"

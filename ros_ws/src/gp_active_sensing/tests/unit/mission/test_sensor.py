@@ -18,7 +18,7 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.replay.options import as_recorded
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import SimulationRunner, visits_of
+from gp_active_sensing.sim.runner import SimulationRunner, visits_of
 from tests.unit.mission.missions import CONFIG, SECOND
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import Rig, grid

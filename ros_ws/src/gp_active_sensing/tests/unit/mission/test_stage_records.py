@@ -12,7 +12,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.stage_records import FIGURES, StageRecords
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import scenario_from_mapping
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 
 
 class Guard:

@@ -12,7 +12,7 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.team import period_of
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 

@@ -28,7 +28,7 @@ from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.external import External, PlannerProgram, ProgramError, process
 from gp_active_sensing.planning.external.policy import _RUNNING, ENOUGH, end, running_of
 from gp_active_sensing.sim import load_scenario
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER

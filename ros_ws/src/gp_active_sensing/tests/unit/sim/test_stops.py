@@ -13,7 +13,7 @@ from gp_active_sensing.experiments.metrics import stages_until
 from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.rehearsal import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 CLOCK = {"kind": "formula", "formula": "t"}

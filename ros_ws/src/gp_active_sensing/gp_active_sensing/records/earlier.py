@@ -1,0 +1,89 @@
+"""A run that is simulated again as far as its journal goes, and then goes on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.util.files import json_ready
+
+__all__ = ["EarlierRun"]
+
+logger = logging.getLogger(__name__)
+
+_FREE = ("versions",)
+"""Keys of the first event that may differ: digits may then, too, and that is found later."""
+
+
+class EarlierRun:
+    """What a run has written, event by event; what happens again has to be the same.
+
+    Args:
+        run: its directory, which is locked.
+        events: of its journal.
+
+    Raises:
+        RunError: its journal is of an engine that no longer exists.
+    """
+
+    def __init__(self, run: RunDirectory, events: Sequence[Mapping[str, Any]]) -> None:
+        self.run = run
+        self._left = deque(events)
+        self.count = len(self._left)
+        """Events that it has."""
+        if self._left and "driver" not in self._left[0]:
+            msg = (
+                f"{run.path}: its journal was written by version 0.1, which simulated missions in "
+                "another way; its report can be made, but it cannot be gone on with: start it "
+                "again in another directory"
+            )
+            raise RunError(msg)
+
+    @property
+    def next(self) -> Mapping[str, Any] | None:
+        """The event that has to come next; None = whatever happens is new."""
+        return self._left[0] if self._left else None
+
+    def has(self, event: Mapping[str, Any]) -> bool:
+        """Return whether the journal has an event already, which is then taken as come.
+
+        Raises:
+            RunError: the journal has another one in its place.
+        """
+        if not self._left:
+            return False
+        expected = self._left.popleft()
+        found = json.loads(json.dumps(json_ready(event)))
+        if _compared(found) == _compared(expected):
+            _note_versions(found, expected)
+            return True
+        number = self.count - len(self._left)
+        msg = (
+            f"{self.run.path}: event {number} of the journal cannot follow from those before it: "
+            f"expected {found}, got {dict(expected)}. The journal is damaged, or was written by "
+            "another version or configuration: start the run again in another directory"
+        )
+        raise RunError(msg)
+
+
+def _compared(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key not in _FREE}
+
+
+def _note_versions(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Warn where a run was begun with other versions."""
+    now, then = dict(found.get("versions", {})), dict(expected.get("versions", {}))
+    changed = ", ".join(
+        f"{name} {then.get(name, 'none')} -> {now.get(name, 'none')}"
+        for name in sorted({*now, *then})
+        if now.get(name) != then.get(name)
+    )
+    if changed:
+        logger.warning(
+            "the run was started with other versions, so digits may differ: %s", changed
+        )

@@ -1,0 +1,319 @@
+"""Run the mission of the nodes with simulated probes in virtual time, in one process.
+
+The mission, its parts and the simulated probes are those of the nodes; only what carries messages
+between them is left out. Computing takes no time, and time jumps to the next thing that happens: a
+place is reached, a reading is due, an answer comes. So an hour's mission takes seconds, and with
+limits in expansions it is the same every time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gp_active_sensing.config import from_mapping, to_mapping
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.experts import AnswersConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import MissionComponents, build_parts
+from gp_active_sensing.mission.inbox import RawReading, raw_answer
+from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.requests import (
+    DecisionRequest,
+    ExpertRequest,
+    MissionOutput,
+    Stage,
+)
+from gp_active_sensing.records.earlier import EarlierRun
+from gp_active_sensing.records.events import home_of, plan_of
+from gp_active_sensing.records.ground_truth import FieldKnowledge
+from gp_active_sensing.sim.fleet import build_players
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation
+from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.world import build_world, check_end_comes, expert_of
+from gp_active_sensing.types import Clock, Plan, Route
+
+__all__ = ["SimulationRunner", "asking_of", "parameters_of", "visits_of"]
+
+_SECTIONS = ("map", "belief", "policy", "budget", "limit", "seed")
+_LEFT_OUT = ("start",)
+"""Keys of a scenario's probe that only the simulator has."""
+IDLE = 10.0
+"""Step while nothing is known to happen [s]."""
+MOST_ROUNDS = 10_000
+"""Times that a mission may ask for something at one moment."""
+_DIGITS = 3
+"""Of the live truth that is kept for reports."""
+
+
+def parameters_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what a scenario says of the parameters of the node ``active_sensing``."""
+    whole = scenario.to_mapping()
+    found = {section: whole[section] for section in _SECTIONS}
+    found["probe"] = {k: v for k, v in whole["probe"].items() if k not in _LEFT_OUT}
+    found["mission"] = visits_of(scenario)
+    found["expert"] = asking_of(scenario)
+    return found
+
+
+def visits_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what a scenario says of visits, as parameters of the mission."""
+    sensor = scenario.sensor
+    patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
+    # A scenario's sensor reads where it is sent, and says itself how often it drops out.
+    silent = {"wait_for_reading": False, "silent_places": 0}
+    return {"retries": sensor.retries, **silent, **patience}
+
+
+def asking_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what a scenario says of how its expert is asked."""
+    whole = to_mapping(scenario.expert)
+    found = {field.name: whole[field.name] for field in dataclasses.fields(AnswersConfig)}
+    return {**found, "ask": scenario.expert.kind != "none"}
+
+
+class SimulationRunner:
+    """Plays a mission step by step.
+
+    Args:
+        scenario: field, sensor, map and what the mission runs with.
+        probes: names; empty = one without a name; None = as many as the scenario says.
+        starts: places where the first ones begin, see `build_players`.
+        period: between two poses [s], as a robot sends them; None = time jumps to what happens
+            next.
+        parameters: of the node, instead of the scenario's; sections are merged.
+        driver: who drives the mission, for the records.
+        clock: monotonic seconds, for limits of decisions and the times that they take.
+        earlier: a run that is gone on with: its decisions are taken again from its journal.
+
+    Raises:
+        ActiveSensingError: anything that cannot be used.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        probes: Sequence[str] | None = None,
+        starts: Sequence[str] = (),
+        *,
+        period: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        driver: str = "ros",
+        clock: Clock = time.monotonic,
+        earlier: EarlierRun | None = None,
+    ) -> None:
+        check_end_comes(scenario, scenario.build_policy())
+        self.world = world = build_world(scenario)
+        probes = scenario.names if probes is None else tuple(probes)
+        self.players = build_players(scenario, world, probes, starts)
+        self.truth = world.truth
+        self.expert = expert_of(scenario, world)
+        self.period = period
+        self.now_ns = EPOCH_NS
+        self.silent: set[str] = set()
+        """Probes whose messages get lost, both ways; they drive on to their last waypoint."""
+        self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
+        """Called with the record of each stage."""
+        self.sent: list[tuple[str, int]] = []
+        """Every waypoint sent: to whom, and the place."""
+        self.waited = 0.0
+        """For answers of the expert [s]."""
+        self._earlier = earlier
+        self._asked_and_used: dict[str, int] = {}
+        mapping = parameters_of(scenario)
+        mapping.update(plan_ahead=False, probes=list(probes))
+        for key, value in (parameters or {}).items():
+            own = mapping.get(key)
+            both = isinstance(own, dict) and isinstance(value, Mapping)
+            mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
+        config = from_mapping(ActiveSensingConfig, mapping)
+        unit = scenario.field.unit
+        self.parts: MissionComponents = build_parts(
+            config,
+            scenario.to_mapping(),
+            clock=self.clock,
+            driver=driver,
+            known_of=lambda _: FieldKnowledge(world.truth, world.sensor, unit),
+            topology=world.topology,
+            earlier=earlier,
+        )
+        self.mission = self.parts.mission
+        self.mission.loop.clock = clock
+
+    def clock(self) -> float:
+        """Return virtual seconds."""
+        return 1e-9 * self.now_ns
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return 1e-9 * (self.now_ns - EPOCH_NS)
+
+    @property
+    def dropouts(self) -> int:
+        """How often a sensor gave nothing."""
+        return sum(player.dropouts for player in self.players.values())
+
+    def run(self, seconds: float) -> bool:
+        """Go on until the mission is over or so much time has passed; say whether it is over."""
+        until_ns = self.now_ns + round(1e9 * seconds)
+        while self.mission.state != "ended" and self.now_ns < until_ns:
+            self.step()
+        return self.mission.state == "ended"
+
+    def step(self) -> list[MissionOutput]:
+        """Let time pass until the next thing happens; return what the mission asked for then."""
+        if self.mission.state == "idle":
+            self.mission.start()
+            for name, player in self.players.items():
+                if player.at is not None:
+                    self._hear(name, Observation(self.now_ns, player.pose, 0.0, ()))
+                elif name in self.mission.probes:
+                    self.mission.fleet.put_in(self.mission.probes[name], self.now_ns)
+            return self._let_act()
+        seconds = self._seconds_to_next() if self.period is None else self.period
+        passed_ns = max(1, math.ceil(1e9 * seconds - 1e-3))
+        consulting = self.mission.consulting
+        if consulting is not None and consulting.books.waits(self.clock()):
+            self.waited += 1e-9 * passed_ns
+        self.now_ns += passed_ns
+        for name, player in self.players.items():
+            self._hear(name, player.step(1e-9 * passed_ns))
+        return self._let_act()
+
+    def _seconds_to_next(self) -> float:
+        """Return the time until something happens, at the latest when a wait may be over [s]."""
+        found = []
+        for name, player in self.players.items():
+            probe = self.mission.probes.get(name)
+            if (seconds := player.seconds_to_event) is not None:
+                found.append(seconds)
+            elif probe is not None and probe.plan is not None:
+                found.append(probe.arrival.timeout)
+        if self.expert is not None and self.expert.due is not None:
+            found.append(self.expert.due - self.clock())
+        consulting = self.mission.consulting
+        if consulting is not None and (until := consulting.books.until) is not None:
+            found.append(until - self.clock())
+        return max(0.0, min(found, default=IDLE))
+
+    def _hear(self, name: str, moment: Observation) -> None:
+        """Leave the messages of a probe for the mission."""
+        if name in self.silent or name not in self.mission.probes:
+            return
+        if self.players[name].at is None and not moment.way:
+            return  # it was not put down yet
+        inbox, now, frame = self.mission.inbox, self.clock(), self.mission.loop.topology.frame
+        way = [*moment.way, (moment.stamp_ns, moment.pose)]
+        if len(way) > 1 and way[-2][0] == moment.stamp_ns:
+            way.pop()
+        for stamp_ns, pose in way:
+            inbox.put(Pose(stamp_ns, frame, *pose), now, name)
+        for reading in moment.readings:
+            raw = RawReading(reading.stamp_ns, reading.value, reading.noise_variance)
+            inbox.put(raw, now, name)
+
+    def _let_act(self) -> list[MissionOutput]:
+        """Let the mission do all that it can do now; return what it asked for."""
+        done: list[MissionOutput] = []
+        for _ in range(MOST_ROUNDS):
+            self._hear_expert()
+            outputs = self.mission.step(self.now_ns)
+            for output in outputs:
+                self._do(output)
+            done += outputs
+            if not outputs and not len(self.mission.inbox):
+                return done
+        msg = f"the mission does not come to rest at {self.seconds:g} s"
+        raise RunError(msg)
+
+    def _hear_expert(self) -> None:
+        """Take the expert's answers that have come by now."""
+        if self.expert is None:
+            return
+        topology = self.mission.loop.topology
+        for reading in self.expert.answers(self.clock()):
+            answer = raw_answer(reading, topology)
+            self.mission.inbox.put(answer, self.clock())
+
+    def _do(self, step: MissionOutput) -> None:
+        if step.query and self.expert is not None:
+            self.expert.ask(step.query, self.clock())
+        if step.plan is not None:
+            self._send(step.probe, step.plan.path[-1])
+        if step.again is not None:
+            self._send(step.probe, step.again)
+        if isinstance(step.job, ExpertRequest):
+            self.mission.queried(step.job, step.job.ask())
+        elif isinstance(step.job, DecisionRequest) and step.job.decide:
+            plan = self._decide(step.job)
+            if self.mission.decided(step.job, plan):
+                if plan.path:
+                    self._send(step.job.probe, plan.path[-1], step.job.at, plan)
+                self._record(step.job)
+        elif isinstance(step.job, DecisionRequest):
+            self._record(step.job)
+            self.mission.showing = False
+
+    def _decide(self, job: DecisionRequest) -> Plan:
+        """Take a decision; of a run that is gone on with the one that its journal has."""
+        event = None if self._earlier is None else self._earlier.next
+        kind = "" if event is None else event["event"]
+        if event is not None and kind == "decision":
+            plan, again = plan_of(event), bool(event.get("again", False))
+            job.loop.replay_decision(event["policy_state"], plan.path, job.probe, again=again)
+            return plan
+        if event is not None and kind == "home":
+            job.loop.replay_way_home(job.probe)
+            return home_of(event)
+        plan = job.ask()
+        # What a journal gives back, so that going on with a run changes nothing.
+        job.loop.policy_state = json.loads(json.dumps(job.loop.policy_state))
+        return plan
+
+    def _record(self, job: DecisionRequest) -> None:
+        """Write the record of the stage that ended."""
+        stage, recorder = job.finished, self.parts.recorder
+        wanted = recorder.run is not None or self.on_stage is not None
+        if stage is None or not wanted or not self.mission.claim(stage):
+            return
+        self._keep_truth(stage)
+        belief = job.loop.belief
+        recorder.stage(stage, belief, belief.mixture(), **self._of_expert())
+        if self.on_stage is not None:
+            self.on_stage(recorder.stages.newest)
+
+    def _keep_truth(self, stage: Stage) -> None:
+        """Keep what is true in live traffic, which no file knows."""
+        run = self.parts.recorder.run
+        if run is not None and self.world.traffic is not None:
+            seconds = 1e-9 * stage.stamp_ns
+            values = self.truth.at(seconds).round(_DIGITS).tolist()
+            run.append_truth({"seconds": seconds, "values": values})
+
+    def _of_expert(self) -> dict[str, int]:
+        """Return what the expert was asked and answered since this was last asked."""
+        consulting = self.mission.consulting
+        if consulting is None:
+            return {}
+        counts, before = consulting.books.counts, self._asked_and_used
+        self._asked_and_used = {word: counts[word] for word in ("asked", "used")}
+        return {f"expert_{w}": n - before.get(w, 0) for w, n in self._asked_and_used.items()}
+
+    def _send(
+        self, probe: str, place: int, at: int | None = None, plan: Plan | None = None
+    ) -> None:
+        self.sent.append((probe, place))
+        if probe not in self.silent:
+            route = None if plan is None else Route(plan.path, plan.cost)
+            self.players[probe].go_to(place, at, route)
+
+    def close(self) -> None:
+        """Close the records, and end the traffic if there is any."""
+        for player in self.players.values():
+            player.close()
+        self.parts.recorder.close()
