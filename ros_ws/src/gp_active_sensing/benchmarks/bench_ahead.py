@@ -8,16 +8,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import STATED, Section
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
+from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee, take
-from gp_active_sensing.sim import build_loop, build_world, load_scenario
-from gp_active_sensing.sim.mission import EventMission
+from gp_active_sensing.sim import load_scenario
+from gp_active_sensing.sim.runner import SimulationRunner
 
 SAME = (
     ("town", "7 length-scales", [*STATED["town"]], (1, 2, 3)),
@@ -67,22 +70,23 @@ def _compare(
 ) -> tuple[int, int, int, list[float], list[float]]:
     """Return decisions with one before them, those foreseen, those that differ, losses, seconds."""
     scenario = load_scenario(name, overrides=[f"seed={seed}", *overrides])
-    world = build_world(scenario)
-    loop = build_loop(scenario, world.topology)
-    mission = EventMission(scenario, world, loop)
+    runner = SimulationRunner(scenario, driver="sim")
+    loop = runner.mission.loop
     seen: ContingentPlans | None = None
+    before: SensingLoop | None = None
     value: float | None = None
     total = fitted = other = 0
     lost: list[float] = []
     seconds: list[float] = []
-    while not mission.ended:
-        event = mission.step()
-        if (record := mission.finish_stage()) is not None:
-            value = record["value"]
-            before = loop.snapshot()
+
+    def hear(event: Mapping[str, Any]) -> None:
+        nonlocal seen, before, value, total, fitted, other
+        if event["event"] == "asked":
+            finished = runner.mission.probe.finished
+            before, value = loop.snapshot(), None if finished is None else finished.value
         if event["event"] != "decision":
-            continue
-        if seen is not None and value is not None:
+            return
+        if seen is not None and before is not None and value is not None:
             total += 1
             taken = take(before, seen, value)
             fitted += taken is not None
@@ -94,6 +98,11 @@ def _compare(
         begun = time.perf_counter()
         seen = foresee(loop.snapshot(), event["waypoints"][0])
         seconds.append(time.perf_counter() - begun)
+
+    runner.parts.recorder.listener = hear
+    while runner.mission.state != "ended":
+        runner.step()
+    runner.close()
     return total, fitted, other, lost, seconds
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from gp_active_sensing.mission.fleet import Fleet
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
+from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.records.events import asked_event, decision_event, left_words
 from gp_active_sensing.types import Clock, Plan
 
@@ -117,6 +119,7 @@ class Decisions:
         waiting = [probe for probe in self.fleet.waiting if not probe.needs_reading]
         if not self.fleet.config.together:
             return waiting
+        waiting = [probe for probe in self.fleet.present if probe in waiting]
         if not any(probe.name in self.round for probe in waiting):
             first = self.loop.decisions == 0 and self.fleet.awaited(now_ns)
             if first or self.fleet.under_way:
@@ -129,7 +132,7 @@ class Decisions:
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
-        return self.consulting.ready(now_ns, left)
+        return self.consulting.ready(now_ns, left, lambda: _spare(probe, now_ns))
 
     def _others_waiting(self, probe: ProbeState, now_ns: int) -> dict[str, int | None]:
         """Return which other probes wait for a decision, and where each of them stands."""
@@ -279,3 +282,16 @@ class Decisions:
         took = self._clock() - since
         self.latency.add(took)
         self.latencies["foreseen" if foreseen else "computed"].add(took)
+
+
+def _spare(probe: ProbeState, now_ns: int) -> float:
+    """Return how long a probe may stand and still be where it has to end in time [s]."""
+    left, loop = probe.left, probe.loop
+    if left.seconds is None:
+        return math.inf
+    spare = left.seconds - probe.stages.owed(now_ns, probe.ingestion.metres).seconds
+    if probe.at is not None and left.end is not None:
+        home = BudgetConstraint(loop.topology, in_metres(left, loop.speed)).way_home(probe.at)
+        if home is not None:
+            spare -= home.cost.seconds if loop.speed is None else home.cost.metres / loop.speed
+    return spare

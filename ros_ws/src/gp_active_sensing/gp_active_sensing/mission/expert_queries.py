@@ -8,6 +8,7 @@ their time like any other; see `experts.QueryLog` for what is used and what is n
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,10 @@ from gp_active_sensing.util.wording import moment
 __all__ = ["ExpertQueries"]
 
 logger = logging.getLogger(__name__)
+
+
+_MOMENT = 1e-6
+"""Waits shorter than this are none [s]."""
 
 
 class ExpertQueries:
@@ -56,6 +61,8 @@ class ExpertQueries:
         self._number = 0
         """Of the newest job."""
         self._now_ns = 0
+        self.until: float | None = None
+        """When the present wait is over, whatever has come [s]; None = nothing is awaited."""
         self._times_missing = 0
         self._begin_anew = False
         """The process was killed while a question was open: what is missing is asked again."""
@@ -77,12 +84,15 @@ class ExpertQueries:
 
     # -- before a decision -----------------------------------------------------------------------
 
-    def ready(self, now_ns: int, left: int | None = None) -> bool:
+    def ready(
+        self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
+    ) -> bool:
         """Return whether a decision that is due may be taken; ask first where that was not done.
 
         Args:
             now_ns: time of the node's clock.
             left: readings that are left for the probe; with none nothing is asked. None = any.
+            spare: how long it may wait and still be where it has to end in time [s].
         """
         seconds, self._now_ns = 1e-9 * now_ns, now_ns
         if not self.books.open:
@@ -97,7 +107,9 @@ class ExpertQueries:
             self._begin_anew = False
             self.books.begun = seconds
             self._outgoing = self.books.missing
-        if self.books.waits(seconds):
+        self.until = None
+        if self.books.waits(seconds) and (most := spare()) > _MOMENT:
+            self.until = min(self.books.until or math.inf, seconds + most)
             return False
         if self.books.missing and self.books.begun is not None:
             self._say_missing()

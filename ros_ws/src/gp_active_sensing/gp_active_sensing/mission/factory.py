@@ -40,7 +40,7 @@ from gp_active_sensing.topology import Topology, build_topology, place_index
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 
-__all__ = ["MissionComponents", "build_parts", "plan_limit"]
+__all__ = ["MissionComponents", "OpenRun", "build_parts", "plan_limit"]
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,8 @@ _FIXED = ("none", "stations")
 """Kinds of a scenario's expert that may have stations."""
 
 KnownOf = Callable[[Mapping[str, Any]], FieldKnowledge]
+
+OpenRun = Callable[[], EarlierRun]
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limit")
 
@@ -84,7 +86,7 @@ def build_parts(
     driver: str = "ros",
     known_of: KnownOf = lambda scenario: NOTHING,
     topology: Topology | None = None,
-    earlier: EarlierRun | None = None,
+    open_run: OpenRun | None = None,
 ) -> MissionComponents:
     """Build the engine, the mission and its records.
 
@@ -99,13 +101,13 @@ def build_parts(
         known_of: scenario, as the mission has it -> what is known of its field
             (`sim.known.known_of`); asked only where there is a scenario.
         topology: the map, if it was built already.
-        earlier: a run that is simulated again as far as its journal goes; in place of the
-            parameters `run_dir` and `resume`.
+        open_run: opens the run to write to, which may be one that is simulated again as far as its
+            journal goes; in place of the parameters `run_dir` and `resume`.
 
     Raises:
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
-    build = partial(_build, config, scenario, clock, driver, known_of, topology, earlier)
+    build = partial(_build, config, scenario, clock, driver, known_of, topology, open_run)
     try:
         parts = build(resume=config.resume)
     except _NotRestored as error:
@@ -128,7 +130,7 @@ def _build(
     driver: str,
     known_of: KnownOf,
     topology: Topology | None,
-    earlier: EarlierRun | None,
+    open_run: OpenRun | None,
     *,
     resume: bool,
 ) -> MissionComponents:
@@ -141,12 +143,14 @@ def _build(
     kept = _effective(config, scenario)
     run: RunDirectory | None
     events: Events
+    earlier = None if open_run is None else open_run()
     if earlier is not None:
         run, events = earlier.run, []
     else:
         run, events = choose_run(config.run_dir, kept, now, resume=resume)
     with contextlib.ExitStack() as undo:  # the node may be configured again, whatever goes wrong
-        undo.callback(give_back, run, begun=not events and earlier is None)
+        is_new = not events if earlier is None else not earlier.count
+        undo.callback(give_back, run, begun=is_new)
         belief, kept = _belief_of(config, kept, run)
         of_run = None if run is None else run.path
         loop = SensingLoop(

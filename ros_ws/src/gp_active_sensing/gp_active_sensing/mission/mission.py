@@ -8,12 +8,13 @@ every case can be tested without a clock, and a logged bag goes through the same
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gp_active_sensing.mission.delays import say_delay
 from gp_active_sensing.mission.fleet import LEFT, OFF_LIST
-from gp_active_sensing.mission.inbox import BATCH, Envelope, RawAnswer
+from gp_active_sensing.mission.inbox import BATCH, Envelope, RawAnswer, RawReading
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -46,6 +47,14 @@ AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
 
 
+def _same(message: Envelope, following: Envelope) -> bool:
+    """Return whether both are readings of one probe with one stamp: parts of one measurement."""
+    one, other = message.what, following.what
+    if not isinstance(one, RawReading) or not isinstance(other, RawReading):
+        return False
+    return message.probe == following.probe and one.stamp_ns == other.stamp_ns
+
+
 class Mission(MissionWatch):
     """One mission; `step` and the commands may be called from different threads."""
 
@@ -73,10 +82,11 @@ class Mission(MissionWatch):
             self._watch_clock(now_ns)
             self.loop.clock_ns = now_ns
         steps: list[MissionOutput] = []
-        messages = iter(() if self._holds() else self.inbox.take(BATCH))
+        messages = deque(() if self._holds() else self.inbox.take(BATCH))
         try:
-            for message in messages:
-                steps += self._use(message)
+            while messages:
+                message = messages.popleft()
+                steps += self._use(message, more=bool(messages) and _same(message, messages[0]))
                 if self._holds():
                     break
         finally:  # an error in one message must not take the others along
@@ -102,7 +112,8 @@ class Mission(MissionWatch):
     def _decides(self) -> bool:
         return self.state == "running" and self._ticking
 
-    def _use(self, message: Envelope) -> Iterator[MissionOutput]:
+    def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
+        """Use a message; with more to come of the same moment nothing is decided from it yet."""
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):
@@ -117,7 +128,7 @@ class Mission(MissionWatch):
             self.fleet.heard(probe, message.what.stamp_ns, self._now_ns)
         elif speaks(message):
             self.fleet.spoke(probe, self._now_ns)
-        if self._decides:
+        if self._decides and not more:
             yield from self._look_at(probe, message.received)
 
     def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:

@@ -25,7 +25,7 @@ class EarlierRun:
 
     Args:
         run: its directory, which is locked.
-        events: of its journal.
+        events: of its journal; () = it is a new one.
 
     Raises:
         RunError: its journal is of an engine that no longer exists.
@@ -35,7 +35,7 @@ class EarlierRun:
         self.run = run
         self._left = deque(events)
         self.count = len(self._left)
-        """Events that it has."""
+        """Events that it has; 0 = it is new."""
         if self._left and "driver" not in self._left[0]:
             msg = (
                 f"{run.path}: its journal was written by version 0.1, which simulated missions in "
@@ -62,13 +62,23 @@ class EarlierRun:
         if _compared(found) == _compared(expected):
             _note_versions(found, expected)
             return True
+        raise self._out_of_order(expected, found)
+
+    def check_end(self) -> None:
+        """See that nothing follows in the journal of a mission that is over. Raises RunError."""
+        if self._left:
+            raise self._out_of_order(self._left.popleft(), None)
+
+    def _out_of_order(
+        self, event: Mapping[str, Any], instead: Mapping[str, Any] | None
+    ) -> RunError:
         number = self.count - len(self._left)
-        msg = (
-            f"{self.run.path}: event {number} of the journal cannot follow from those before it: "
-            f"expected {found}, got {dict(expected)}. The journal is damaged, or was written by "
-            "another version or configuration: start the run again in another directory"
+        wanted = "nothing after the end" if instead is None else str(dict(instead))[:500]
+        return RunError(
+            f"{self.run.path}: event {number} of the journal does not follow from the ones before "
+            f"it: expected {wanted}, got {str(dict(event))[:500]}. The journal is damaged, or "
+            "was written by another version: start the run again in another directory"
         )
-        raise RunError(msg)
 
 
 def _compared(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,6 +94,4 @@ def _note_versions(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Non
         if now.get(name) != then.get(name)
     )
     if changed:
-        logger.warning(
-            "the run was started with other versions, so digits may differ: %s", changed
-        )
+        logger.warning("the run was started with other versions, so digits may differ: %s", changed)

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from gp_active_sensing.belief import keep_model
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -62,7 +63,7 @@ def run_scenario(
         out_dir: run directory; new or empty unless `resume`.
         resume: go on with the run that `out_dir` holds: it is simulated again, with the decisions
             of its journal, and then goes on. With a limit in expansions the result is equal to the
-            bit to that of a run that was never interrupted. A run that is over stays as it is.
+            bit to that of a run that was never interrupted.
         on_stage: called with each new stage's record.
         clock: monotonic seconds, for planning times.
 
@@ -74,23 +75,27 @@ def run_scenario(
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     out_dir = Path(out_dir)
-    earlier = _earlier(scenario, out_dir) if resume else None
-    if isinstance(earlier, RunSummary):
-        return earlier
     with ExitStack() as stack:
+        earlier = _earlier(scenario, out_dir) if resume else None
         if earlier is not None:
             stack.enter_context(earlier.run)
+            logger.info("%s: going on after %d events", out_dir, earlier.count)
         scenario = with_model_of(scenario, out_dir if resume else None)
-        parameters = {"run_dir": str(out_dir), "resume": False}
-        runner = SimulationRunner(
-            scenario, parameters=parameters, driver="sim", clock=clock, earlier=earlier
-        )
+
+        def open_run() -> EarlierRun:
+            if earlier is not None:
+                return earlier
+            run = stack.enter_context(RunDirectory.create(out_dir, scenario.to_mapping()))
+            keep_model(scenario.belief, out_dir)
+            return EarlierRun(run, ())
+
+        runner = SimulationRunner(scenario, driver="sim", clock=clock, open_run=open_run)
         stack.callback(runner.close)
         runner.on_stage = on_stage
-        if earlier is not None:
-            logger.info("%s: going on after %d events", out_dir, earlier.count)
         try:
             _play(runner, scenario)
+            if earlier is not None:
+                earlier.check_end()
         except BaseException as error:
             _last_words(runner, error)
             raise
@@ -125,21 +130,17 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
             raise RunError(msg)
 
 
-def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | RunSummary | None:
-    """Return the run that a directory holds, or the summary of one that is over; None = none.
+def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
+    """Return the run that a directory holds, None where nothing was written there yet.
 
     Raises:
         RunError: it holds something else.
     """
-    if not out_dir.is_dir() or not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
+    if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
     with ExitStack() as stack:
         run = stack.enter_context(RunDirectory.begin_again(out_dir))
         check_same(run, with_model_of(scenario, out_dir))
-        summary = run.summary()
-        known = {field.name for field in dataclasses.fields(RunSummary)}
-        if summary.get("status") == "finished" and set(summary) == known:
-            return RunSummary(**summary)
         run.hold()
         run.repair(until_damage=True)  # what was simulated after it is simulated again
         earlier = EarlierRun(run, run.events())

@@ -19,7 +19,7 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.experts import AnswersConfig
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.mission.factory import MissionComponents, build_parts
+from gp_active_sensing.mission.factory import MissionComponents, OpenRun, build_parts
 from gp_active_sensing.mission.inbox import RawReading, raw_answer
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import (
@@ -88,7 +88,8 @@ class SimulationRunner:
         parameters: of the node, instead of the scenario's; sections are merged.
         driver: who drives the mission, for the records.
         clock: monotonic seconds, for limits of decisions and the times that they take.
-        earlier: a run that is gone on with: its decisions are taken again from its journal.
+        open_run: opens the run to write to; of one that is gone on with the decisions are taken
+            again from its journal.
 
     Raises:
         ActiveSensingError: anything that cannot be used.
@@ -104,7 +105,7 @@ class SimulationRunner:
         parameters: Mapping[str, Any] | None = None,
         driver: str = "ros",
         clock: Clock = time.monotonic,
-        earlier: EarlierRun | None = None,
+        open_run: OpenRun | None = None,
     ) -> None:
         check_end_comes(scenario, scenario.build_policy())
         self.world = world = build_world(scenario)
@@ -122,7 +123,7 @@ class SimulationRunner:
         """Every waypoint sent: to whom, and the place."""
         self.waited = 0.0
         """For answers of the expert [s]."""
-        self._earlier = earlier
+        self._earlier: EarlierRun | None = None
         self._asked_and_used: dict[str, int] = {}
         mapping = parameters_of(scenario)
         mapping.update(plan_ahead=False, probes=list(probes))
@@ -131,6 +132,12 @@ class SimulationRunner:
             both = isinstance(own, dict) and isinstance(value, Mapping)
             mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         config = from_mapping(ActiveSensingConfig, mapping)
+
+        def opened() -> EarlierRun:
+            assert open_run is not None  # it is asked for then only
+            self._earlier = open_run()
+            return self._earlier
+
         unit = scenario.field.unit
         self.parts: MissionComponents = build_parts(
             config,
@@ -139,7 +146,7 @@ class SimulationRunner:
             driver=driver,
             known_of=lambda _: FieldKnowledge(world.truth, world.sensor, unit),
             topology=world.topology,
-            earlier=earlier,
+            open_run=None if open_run is None else opened,
         )
         self.mission = self.parts.mission
         self.mission.loop.clock = clock
@@ -197,7 +204,7 @@ class SimulationRunner:
         if self.expert is not None and self.expert.due is not None:
             found.append(self.expert.due - self.clock())
         consulting = self.mission.consulting
-        if consulting is not None and (until := consulting.books.until) is not None:
+        if consulting is not None and (until := consulting.until) is not None:
             found.append(until - self.clock())
         return max(0.0, min(found, default=IDLE))
 

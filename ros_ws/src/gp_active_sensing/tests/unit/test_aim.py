@@ -11,11 +11,11 @@ import pytest
 from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.mission.command_words import budget_words
 from gp_active_sensing.mission.plan_ahead import foresee, take
 from gp_active_sensing.records.events import aim_of, budget_event, budget_of
 from gp_active_sensing.sim import build_world, run_scenario
-from gp_active_sensing.sim.rounds import Rounds
 from gp_active_sensing.sim.scenario import BudgetConfig
 from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Reading
@@ -138,11 +138,9 @@ def test_several_probes_all_end(tmp_path: Path, probes: int) -> None:
 
 
 def test_rounds_end_as_well() -> None:
-    given = aimed(probes=2)
-    world = build_world(given)
-    rounds = Rounds(given, world, build_loop(given, world.topology, budget=world.budget))
-    assert 0 < len(list(rounds.play())) < 12
-    assert rounds.reason.startswith(WHY)
+    trial = run_trial(aimed(probes=2))
+    assert 0 < len(trial.records) < 12
+    assert trial.reason.startswith(WHY)
 
 
 def test_nothing_that_was_foreseen_is_done_when_it_is_reached() -> None:

@@ -13,7 +13,6 @@ from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
-from gp_active_sensing.sim.team import period_of
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 
@@ -121,22 +120,11 @@ def test_a_mission_that_does_not_go_on_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing_happens(played: SimulationRunner) -> None:
-        played.now_ns += round(1e9 * played.period)
+        played.now_ns += 10**12
 
     monkeypatch.setattr(SimulationRunner, "step", nothing_happens)
     with pytest.raises(RunError, match="the mission does not go on: no probe was sent anywhere"):
         run_scenario(fleet(), tmp_path / "run")
-
-
-def test_the_period_is_a_part_of_a_move() -> None:
-    world = build_world(fleet())  # 10 m at 2 m/s
-    assert period_of(world) == pytest.approx(5.0 / 20)
-    slow = build_world(fleet(probe={"start": 0, "speed": 0.001}))
-    assert period_of(slow) == 60.0
-    lone = build_world(fleet(map={"columns": 1, "rows": 1}))
-    assert period_of(lone) == 1.0
-    free = build_world(fleet(map={"moves": "free"}))
-    assert period_of(free) == pytest.approx(5.0 / 20)
 
 
 def test_one_car_only_in_live_traffic() -> None:

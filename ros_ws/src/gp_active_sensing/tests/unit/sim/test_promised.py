@@ -100,15 +100,11 @@ def test_a_report_of_an_older_run_works_it_out(tmp_path: Path) -> None:
 
 def test_a_mission_that_goes_on_has_no_floor_yet(tmp_path: Path) -> None:
     from gp_active_sensing.records.summary import summarise
-    from gp_active_sensing.sim.mission import EventMission
-    from gp_active_sensing.sim.world import build_loop, build_world
+    from gp_active_sensing.sim.runner import SimulationRunner
 
-    scenario = scenario_from_mapping(SMALL)
-    world = build_world(scenario)
-    mission = EventMission(scenario, world, build_loop(scenario, world.topology))
-    while not mission.ended:
-        mission.step()
-        mission.finish_stage()
+    runner = SimulationRunner(scenario_from_mapping(SMALL))
+    assert runner.run(1e6)
+    mission = runner.mission
 
     def of(status: str) -> RunSummary:
         return summarise(

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.planning.base import BatchRequest
-from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
-from gp_active_sensing.sim.rounds import Rounds
+from gp_active_sensing.sim import Scenario, scenario_from_mapping
+from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Reading
 
 
@@ -28,59 +27,87 @@ def scenario(**more: Any) -> Scenario:
     return scenario_from_mapping(known | more)
 
 
-def rounds_of(of: Scenario) -> Rounds:
-    world = build_world(of)
-    return Rounds(of, world, build_loop(of, world.topology, budget=world.budget))
+class Rounds(SimulationRunner):
+    """Plays round by round."""
+
+    def __init__(self, of: Scenario) -> None:
+        super().__init__(of, parameters={"mission": {"together": True}}, driver="sim")
+        self.records: list[Any] = []
+        self.on_stage = self.records.append
+        self.loop = self.mission.loop
+
+    def round(self) -> list[Any]:
+        """Go on until the records of a round are there, or the mission is over; return them."""
+        done = len(self.records)
+        while len(self.records) == done and self.mission.state != "ended":
+            self.step()
+        return self.records[done:]
+
+    def play(self) -> list[Any]:
+        assert self.run(1e6)
+        return self.records
 
 
 def test_nothing_is_known_of_a_round_before_it_is_over() -> None:
     """What the policy saw at each decision: readings of earlier rounds only."""
-    rounds = rounds_of(scenario())
+    rounds = Rounds(scenario())
     seen: list[int] = []
-    loop = rounds.loop
-    ask = loop.ask
 
-    def counted(*args: Any, **options: Any) -> Any:
-        seen.append(int(loop.belief.readings.sum()))
-        return ask(*args, **options)
+    def hear(event: Any) -> None:
+        if event["event"] == "asked":
+            seen.append(int(rounds.loop.belief.readings.sum()))
 
-    loop.ask = counted  # type: ignore[method-assign]
-    records = list(rounds.play())
+    rounds.parts.recorder.listener = hear
+    records = rounds.play()
     assert seen == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 12, 12, 12]
     assert [record["stage"] for record in records] == list(range(1, 13))
-    assert [record["visits"] for record in records] == list(range(1, 13))
+    assert sorted(record["visits"] for record in records) == list(range(1, 13))
     assert [record["probe"] for record in records] == ["probe_1", "probe_2", "probe_3"] * 4
-    assert "readings is spent" in rounds.reason
+    assert "readings is spent" in rounds.mission.reason
 
 
 def test_the_goals_of_a_round_are_the_joint_choice() -> None:
-    rounds = rounds_of(scenario())
+    rounds = Rounds(scenario())
+    before: list[tuple[Any, ...]] = []
+
+    def hear(event: Any) -> None:
+        if event["event"] == "asked" and event["probe"] == "probe_1":
+            loop = rounds.loop
+            at = [probe.at for probe in rounds.mission.probes.values()]
+            before.append((loop.belief.copy(), at, loop.decisions, loop.policy_state))
+
+    rounds.parts.recorder.listener = hear
     rounds.round()
-    belief, at = rounds.loop.belief.copy(), [member.probe.at for member in rounds.members]
+    rounds.round()
+    belief, at, number, state = before[1]
     plans, _ = rounds.loop.policy.plan_batch(  # type: ignore[attr-defined]
-        BatchRequest(
-            belief, rounds.world.topology, at, rng=np.random.default_rng([0, rounds.loop.decisions])
-        ),
-        rounds.loop.policy_state,
+        BatchRequest(belief, rounds.world.topology, at, rng=np.random.default_rng([0, number])),
+        state,
     )
-    records = rounds.round()
-    assert [record["location"] for record in records] == [plan.waypoint for plan in plans]
+    went = [place for _, place in rounds.sent[3:6]]
+    assert went == [plan.waypoint for plan in plans]
 
 
 def test_predictions_and_recommendations_are_those_after_the_round() -> None:
-    rounds = rounds_of(scenario())
-    truth = rounds.world.truth.at(0.0)
-    for _ in range(4):
-        records = rounds.round()
-        mean, _ = rounds.loop.belief.predict()
+    rounds = Rounds(scenario())
+    truth = rounds.truth.at(0.0)
+    beliefs: list[Any] = []
+
+    def hear(event: Any) -> None:
+        if event["event"] == "asked" and event["probe"] == "probe_1":
+            beliefs.append(rounds.loop.belief.copy())
+
+    rounds.parts.recorder.listener = hear
+    records = rounds.play()
+    for number, record in enumerate(records):
+        mean, _ = beliefs[1 + number // 3].predict()
         named = int(np.argmax(mean))
-        for record in records:
-            assert record["recommended"] == named
-            assert record["recommended_regret"] == pytest.approx(truth.max() - truth[named])
-            went = truth.max() - truth[record["location"]]
-            assert record["regret"] == pytest.approx(went)
+        assert record["recommended"] == named
+        assert record["recommended_regret"] == pytest.approx(truth.max() - truth[named])
+        went = truth.max() - truth[record["location"]]
+        assert record["regret"] == pytest.approx(went)
     assert records[-1]["observed"] == int(rounds.loop.belief.observed.sum())
-    assert records[-1]["observed"] <= records[-1]["visits"] == 12
+    assert records[-1]["observed"] <= max(record["visits"] for record in records) == 12
 
 
 @pytest.mark.parametrize("policy", ["random", "gp_ucb", "max_entropy", "lp_ucb", "est_dpp_sample"])
@@ -104,19 +131,19 @@ def test_each_probe_drives_its_own_budget_and_comes_home() -> None:
         probe={"start": "random", "end": "start", "speed": 2.0},
         budget={"metres": 120.0, "readings": 60},
     )
-    rounds = rounds_of(of)
-    starts = [member.probe.at for member in rounds.members]
+    rounds = Rounds(of)
+    starts = [player.at for player in rounds.players.values()]
     assert len(set(starts)) == 3
-    records = list(rounds.play())
-    assert [member.probe.at for member in rounds.members] == starts
-    assert all(not member.plan.waypoints for member in rounds.members)
-    left = [member.budget.metres for member in rounds.members]
-    assert all(metres is not None and metres >= -1e-9 for metres in left)
-    assert rounds.metres == pytest.approx(360.0 - sum(left))  # type: ignore[arg-type]
+    records = rounds.play()
+    assert [player.at for player in rounds.players.values()] == starts
+    left = [probe.purse.metres for probe in rounds.mission.probes.values()]
+    assert all(metres is not None and metres >= -1e-6 for metres in left)
+    driven = rounds.mission.driven
+    assert driven.metres == pytest.approx(360.0 - sum(left))  # type: ignore[arg-type]
     # A round takes as long as its longest way: less than all ways one after another.
-    assert rounds.seconds < rounds.metres / 2.0
+    assert rounds.seconds < driven.metres / 2.0
     assert len(records) > 3
-    assert rounds.reason
+    assert rounds.mission.reason
 
 
 def test_places_on_the_way_are_read_and_count() -> None:
@@ -135,8 +162,8 @@ def test_places_on_the_way_are_read_and_count() -> None:
 
 def test_a_goal_without_a_reading_is_tried_again_then_set_aside() -> None:
     of = scenario(sensor={"noise_std": 0.02, "dropout": 0.7, "retries": 1})
-    rounds = rounds_of(of)
-    records = list(rounds.play())
+    rounds = Rounds(of)
+    records = rounds.play()
     aside = [record for record in records if record["set_aside"]]
     assert aside
     assert all(record["value"] is None and record["regret"] is None for record in aside)
@@ -152,15 +179,17 @@ def test_more_probes_than_places() -> None:
 
 
 def test_several_readings_a_visit() -> None:
-    rounds = rounds_of(scenario(sensor={"noise_std": 0.02, "readings": 4}))
-    records = rounds.round()
-    assert [record["visits"] for record in records] == [1, 2, 3]
-    assert int(rounds.loop.belief.readings.sum()) == 12
+    rounds = Rounds(scenario(sensor={"noise_std": 0.02, "readings": 4}))
+    seen: list[int] = []
 
+    def hear(event: Any) -> None:
+        if event["event"] == "asked":
+            seen.append(int(rounds.loop.belief.readings.sum()))
 
-def test_rounds_have_no_expert() -> None:
-    with pytest.raises(ConfigError, match="rounds of several probes ask no expert"):
-        rounds_of(scenario(expert={"kind": "model"}))
+    rounds.parts.recorder.listener = hear
+    records = rounds.play()
+    assert sorted(record["visits"] for record in records[:3]) == [1, 2, 3]
+    assert seen[3] == 12
 
 
 def test_readings_of_a_round_are_told_in_the_order_of_time() -> None:
@@ -170,7 +199,7 @@ def test_readings_of_a_round_are_told_in_the_order_of_time() -> None:
         belief={"length_scales": [20.0], "signal_std": [1.0], "noise_std": [0.1]},
         probe={"start": 0, "speed": 1.0},
     )
-    rounds = rounds_of(of)
+    rounds = Rounds(of)
     told: list[int] = []
     tell = rounds.loop.tell
 
@@ -179,6 +208,6 @@ def test_readings_of_a_round_are_told_in_the_order_of_time() -> None:
         return tell(readings)
 
     rounds.loop.tell = noted  # type: ignore[method-assign, assignment]
-    list(rounds.play())
+    rounds.play()
     assert told == sorted(told)
     assert rounds.loop.counts["late"] == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -49,8 +50,9 @@ def test_a_run_leaves_everything_in_its_directory(tmp_path: Path) -> None:
         assert record["lower"] <= record["upper"]
         assert sum(record["weights"]) == pytest.approx(1.0)
     assert records[-1]["rmspe"] == summary["rmspe"]
-    kinds = [event["event"] for event in events_of(out)]
-    assert kinds == ["start", *["decision", "moved", "reading"] * 6, "end"]
+    kinds = [event["event"] for event in events_of(out) if event["event"] != "status"]
+    stages = ["asked", "decision", "reading", "moved"] * 6
+    assert kinds == ["start", "state", *stages, "asked", "unused", "end"]
 
 
 def test_the_same_run_twice_is_equal(tmp_path: Path) -> None:
@@ -117,8 +119,8 @@ def test_a_place_without_readings_is_tried_again_then_set_aside(tmp_path: Path) 
     assert summary["observed"] == 0
     assert len(summary["set_aside"]) == 12
     assert summary["dropouts"] == 36
-    kinds = [event["event"] for event in events_of(tmp_path / "run")][1:9]
-    assert kinds == ["decision", "moved", "dropout", "miss", "dropout", "miss", "dropout", "miss"]
+    kinds = [event["event"] for event in events_of(tmp_path / "run") if event["event"] != "status"]
+    assert kinds[2:8] == ["asked", "decision", "miss", "miss", "miss", "moved"]
     records = RunDirectory.open(tmp_path / "run").records()
     assert all(record["value"] is None and record["set_aside"] for record in records)
 
@@ -139,12 +141,14 @@ def test_several_readings_a_visit(tmp_path: Path) -> None:
     what = scenario(sensor={"readings": 3, "dropout": 0.4})
     summary = run(what, tmp_path / "run")
     assert summary["readings"] + summary["dropouts"] >= 3 * summary["observed"]
-    visits = [
-        (event["location"], event["visit"])
-        for event in events_of(tmp_path / "run")
-        if event["event"] in ("reading", "dropout")
-    ]
-    assert len(set(visits)) == len(visits)
+    readings = [e for e in events_of(tmp_path / "run") if e["event"] == "reading"]
+    assert len({(e["location"], e["value"]) for e in readings}) == len(readings)
+    # All readings of a visit are known when the next decision is taken.
+    seen: set[int] = set()
+    for before, event in itertools.pairwise(events_of(tmp_path / "run")):
+        if event["event"] == "reading" and before["event"] != "reading":
+            assert event["location"] not in seen or before["event"] == "miss"
+            seen.add(event["location"])
 
 
 def corridor(**sensor: Any) -> Scenario:
@@ -170,7 +174,8 @@ def test_stamps_are_times_of_arrival(tmp_path: Path) -> None:
     run(corridor(), tmp_path / "run")
     stamps = [e["stamp_ns"] for e in events_of(tmp_path / "run") if e["event"] == "reading"]
     assert stamps == sorted(stamps)
-    assert stamps[-1] == round(1e9 * run(corridor(), tmp_path / "again")["seconds"])
+    seconds = run(corridor(), tmp_path / "again")["seconds"]
+    assert 1e-9 * stamps[-1] == pytest.approx(seconds, abs=1e-6)
 
 
 def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:

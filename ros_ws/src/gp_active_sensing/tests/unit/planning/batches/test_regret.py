@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
+from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.planning.bandits.information_gain import largest_gain
 from gp_active_sensing.planning.bandits.regret_bound import batch_ucb_bound, constant
-from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
-from gp_active_sensing.sim.rounds import Rounds
+from gp_active_sensing.sim import Scenario, build_world, scenario_from_mapping
 
 ROUNDS, BATCH, DELTA = 12, 4, 0.2
 
@@ -32,9 +32,7 @@ def scenario_of(name: str, seed: int, **policy: float) -> Scenario:
 
 
 def regret_of(scenario: Scenario) -> float:
-    world = build_world(scenario)
-    rounds = Rounds(scenario, world, build_loop(scenario, world.topology))
-    return float(list(rounds.play())[-1]["cumulative_regret"])
+    return float(run_trial(scenario).records[-1]["cumulative_regret"])
 
 
 @pytest.mark.slow
