@@ -104,7 +104,14 @@ class Decisions:
             probe.homeward.note_start(probe.at)
             pending, waiting = self.fleet.pending(probe), self._others_waiting(probe, now_ns)
             self._journal(
-                asked_event(probe.name, probe.at, pending, waiting=waiting, stamp_ns=now_ns)
+                asked_event(
+                    probe.name,
+                    probe.at,
+                    pending,
+                    waiting=waiting,
+                    stamp_ns=now_ns,
+                    **probe.whereabouts(),
+                )
             )
             # The copy that decides and the belief here have to agree on what is still observed.
             self.loop.advance(now_ns)
@@ -149,7 +156,7 @@ class Decisions:
         """Return the job to decide for a probe from what is known now."""
         self.whom = probe.name
         return DecisionRequest(
-            probe.homeward.snapshot(probe.at),
+            probe.homeward.snapshot(probe.at, now_ns),
             probe.at,
             self.number,
             probe.finished,

@@ -48,9 +48,9 @@ AGAIN = "blocked places are tried again"
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
-    """Return whether both are readings of one probe with one stamp: parts of one measurement."""
+    """Return whether what follows is a reading of the same probe and the same moment."""
     one, other = message.what, following.what
-    if not isinstance(one, RawReading) or not isinstance(other, RawReading):
+    if isinstance(one, RawAnswer) or not isinstance(other, RawReading):
         return False
     return message.probe == following.probe and one.stamp_ns == other.stamp_ns
 

@@ -163,6 +163,8 @@ class MissionRestorer:
 
     def _ask(self, event: Mapping[str, Any]) -> None:
         probe = self._probe(event)
+        if "odometer" in event:  # not in journals of version 0.1
+            self._whereabouts(probe, event)
         probe.at = None if event["at"] is None else int(event["at"])
         probe.homeward.note_start(probe.at)
         waiting = {

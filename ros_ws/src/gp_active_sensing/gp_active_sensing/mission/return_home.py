@@ -60,10 +60,19 @@ class ReturnHome:
             seconds = metres / loop.speed
         return Cost((1.0 - here.fraction) * metres, (1.0 - here.fraction) * seconds)
 
-    def snapshot(self, at: int | None) -> SensingLoop:
-        """Return a copy of the engine to take the next decision on."""
+    def snapshot(self, at: int | None, now_ns: int) -> SensingLoop:
+        """Return a copy of the engine to take the next decision on.
+
+        What was driven and waited since the last stage ended is taken off what is left, and what is
+        still to be driven in any case.
+
+        Args:
+            at: where the probe stands.
+            now_ns: time of the node's clock.
+        """
         copy = self._probe.snapshot()
-        copy.remaining = copy.remaining.minus(cost=self.rest(at))
+        owed = self._probe.stages.owed(now_ns, self._probe.ingestion.metres)
+        copy.remaining = copy.remaining.minus(cost=owed.plus(self.rest(at)))
         return copy
 
     def begin(self, plan: Plan, at: int | None, now_ns: int) -> None:

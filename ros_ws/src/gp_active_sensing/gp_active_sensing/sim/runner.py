@@ -125,6 +125,8 @@ class SimulationRunner:
         """For answers of the expert [s]."""
         self._earlier: EarlierRun | None = None
         self._asked_and_used: dict[str, int] = {}
+        self._of_stage: dict[str, int] = {}
+        """What the expert was asked, and what of it was used, for the decision carried out."""
         mapping = parameters_of(scenario)
         mapping.update(plan_ahead=False, probes=list(probes))
         for key, value in (parameters or {}).items():
@@ -262,6 +264,7 @@ class SimulationRunner:
                 if plan.path:
                     self._send(step.job.probe, plan.path[-1], step.job.at, plan)
                 self._record(step.job)
+                self._of_stage = self._of_expert()
         elif isinstance(step.job, DecisionRequest):
             self._record(step.job)
             self.mission.showing = False
@@ -290,7 +293,7 @@ class SimulationRunner:
             return
         self._keep_truth(stage)
         belief = job.loop.belief
-        recorder.stage(stage, belief, belief.mixture(), **self._of_expert())
+        recorder.stage(stage, belief, belief.mixture(), **self._of_stage)
         if self.on_stage is not None:
             self.on_stage(recorder.stages.newest)
 
