@@ -68,11 +68,12 @@ def test_it_is_back_within_the_budget(
         assert events[-1].items() >= {"event": "end", "reason": summary.reason}.items()
         driven = [e for e in events if e["event"] == "moved"]
         assert summary.metres == pytest.approx(sum(e["metres"] for e in driven))
-        assert summary.metres <= (budget.get("metres") or np.inf) + 1e-9
-        assert summary.seconds <= (budget.get("seconds") or np.inf) + 1e-9
+        assert summary.metres <= (budget.get("metres") or np.inf) + 1e-6
+        assert summary.seconds <= (budget.get("seconds") or np.inf) + 1e-6
         assert summary.observed <= (budget["readings"] or np.inf)
         assert summary.observed >= 2
-        assert summary.rejected == 0
+        # On the way home new places are crossed that the budget of readings is spent for.
+        assert set(summary.rejected_by_reason) <= {"budget_spent"}
         steps = [
             abs(np.subtract(divmod(a, 4), divmod(b, 4))).sum()
             for a, b in zip(way(events, 0), way(events, 0)[1:], strict=False)
@@ -127,8 +128,9 @@ def test_the_goal_alone_is_read_when_told_so(tmp_path: Path) -> None:
     )
     run_scenario(what, tmp_path / "run")
     events = journal(tmp_path / "run")
-    kinds = [event["event"] for event in events if event["event"] != "status"]
-    assert kinds[kinds.index("home") :] == ["home", "moved", "end"]
+    home = next(event for event in events if event["event"] == "home")
+    later = [e for e in events if e["event"] == "reading" and e["stamp_ns"] > home["stamp_ns"]]
+    assert {event["location"] for event in later} <= {0}
 
 
 @pytest.mark.slow
