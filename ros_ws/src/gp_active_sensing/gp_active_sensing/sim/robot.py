@@ -19,7 +19,7 @@ from gp_active_sensing.sim.world import World
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Reading, Route
 
-__all__ = ["EPOCH_NS", "Observation", "SharedWorld", "SimulatedRobot", "place_at"]
+__all__ = ["EPOCH_NS", "Observation", "PlannedWay", "SharedWorld", "SimulatedRobot", "place_at"]
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,21 @@ def place_at(topology: Topology, x: float, y: float, heading: float) -> int | No
     turns = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
     best = int(np.argmin(distances + turns))
     return best if distances[best] <= 1.0 else None
+
+
+@dataclass(frozen=True)
+class PlannedWay:
+    """A way as it was planned.
+
+    Args:
+        begin: the place where it begins; None = nowhere.
+        route: the way.
+        then: waypoints that will probably follow.
+    """
+
+    begin: int | None
+    route: Route
+    then: tuple[int, ...] = ()
 
 
 @dataclass
@@ -135,8 +150,8 @@ class SimulatedRobot:
         self._done_this_visit: set[int] = set()
         self._goal: int | None = None
         self._next_goal: int | None = None
-        self._planned: tuple[int | None, Route] | None = None
-        """Where the way to it begins, and that way, as it was planned."""
+        self._planned: PlannedWay | None = None
+        """The way to it."""
         self._taken: list[Reading] = []
         self.dropouts = 0
         if self._probe.at is not None:
@@ -172,15 +187,14 @@ class SimulatedRobot:
     def close(self) -> None:
         """Nothing to end."""
 
-    def go_to(self, place: int, begin: int | None = None, route: Route | None = None) -> None:
+    def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
         """Drive to a place: at once when standing, else from the end of the place being driven.
 
         Args:
             place: of the waypoint.
-            begin: where the planned way begins.
-            route: the way as it was planned; None = it is found again, see `way_to`.
+            planned: the way there; None = it is found again, see `way_to`.
         """
-        self._next_goal, self._planned = place, None if route is None else (begin, route)
+        self._next_goal, self._planned = place, planned
         if self._probe.arrived:
             self._depart()
 
@@ -196,8 +210,8 @@ class SimulatedRobot:
             self._visit(goal)
             return
         self._due_ns = None
-        if planned is not None and planned[0] == at:
-            route: Route | None = planned[1]
+        if planned is not None and planned.begin == at:
+            route: Route | None = planned.route
         else:
             route = way_to(self._world, at, goal, self._traces.known_to(self._name))
         if route is None:

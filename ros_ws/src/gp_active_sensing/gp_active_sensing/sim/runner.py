@@ -12,6 +12,7 @@ import dataclasses
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import home_of, plan_of
 from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.robot import EPOCH_NS, Observation
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world, check_end_comes, expert_of
 from gp_active_sensing.types import Clock, Plan, Route
@@ -124,6 +125,8 @@ class SimulationRunner:
         self.waited = 0.0
         """For answers of the expert [s]."""
         self._earlier: EarlierRun | None = None
+        self._deciding: deque[tuple[int, DecisionRequest]] = deque()
+        """Decisions that are being taken, and when they will be there [ns]."""
         self._asked_and_used: dict[str, int] = {}
         self._of_stage: dict[str, int] = {}
         """What the expert was asked, and what of it was used, for the decision carried out."""
@@ -196,7 +199,7 @@ class SimulationRunner:
 
     def _seconds_to_next(self) -> float:
         """Return the time until something happens, at the latest when a wait may be over [s]."""
-        found = []
+        found = [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
         for name, player in self.players.items():
             probe = self.mission.probes.get(name)
             if (seconds := player.seconds_to_event) is not None:
@@ -234,6 +237,7 @@ class SimulationRunner:
             outputs = self.mission.step(self.now_ns)
             for output in outputs:
                 self._do(output)
+            self._take_decisions()
             done += outputs
             if not outputs and not len(self.mission.inbox):
                 return done
@@ -259,15 +263,23 @@ class SimulationRunner:
         if isinstance(step.job, ExpertRequest):
             self.mission.queried(step.job, step.job.ask())
         elif isinstance(step.job, DecisionRequest) and step.job.decide:
-            plan = self._decide(step.job)
-            if self.mission.decided(step.job, plan):
-                if plan.path:
-                    self._send(step.job.probe, plan.path[-1], step.job.at, plan)
-                self._record(step.job)
-                self._of_stage = self._of_expert()
+            traffic = self.world.traffic
+            seconds = 0.0 if traffic is None else traffic.traffic.planning_time
+            self._deciding.append((self.now_ns + round(1e9 * seconds), step.job))
         elif isinstance(step.job, DecisionRequest):
             self._record(step.job)
             self.mission.showing = False
+
+    def _take_decisions(self) -> None:
+        """Carry out the decisions that are due."""
+        while self._deciding and self._deciding[0][0] <= self.now_ns:
+            _, job = self._deciding.popleft()
+            plan = self._decide(job)
+            if self.mission.decided(job, plan):
+                if plan.path:
+                    self._send(job.probe, plan.path[-1], job.at, plan)
+                self._record(job)
+                self._of_stage = self._of_expert()
 
     def _decide(self, job: DecisionRequest) -> Plan:
         """Take a decision; of a run that is gone on with the one that its journal has."""
@@ -299,9 +311,12 @@ class SimulationRunner:
 
     def _keep_truth(self, stage: Stage) -> None:
         """Keep what is true in live traffic, which no file knows."""
-        run = self.parts.recorder.run
-        if run is not None and self.world.traffic is not None:
-            seconds = 1e-9 * stage.stamp_ns
+        run, traffic = self.parts.recorder.run, self.world.traffic
+        if traffic is None:
+            return
+        seconds = 1e-9 * stage.stamp_ns
+        traffic.truth.add(seconds, traffic.values())
+        if run is not None:
             values = self.truth.at(seconds).round(_DIGITS).tolist()
             run.append_truth({"seconds": seconds, "values": values})
 
@@ -319,8 +334,10 @@ class SimulationRunner:
     ) -> None:
         self.sent.append((probe, place))
         if probe not in self.silent:
-            route = None if plan is None else Route(plan.path, plan.cost)
-            self.players[probe].go_to(place, at, route)
+            planned = None
+            if plan is not None:
+                planned = PlannedWay(at, Route(plan.path, plan.cost), plan.waypoints[1:])
+            self.players[probe].go_to(place, planned)
 
     def close(self) -> None:
         """Close the records, and end the traffic if there is any."""

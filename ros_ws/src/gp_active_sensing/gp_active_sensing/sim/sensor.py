@@ -38,7 +38,7 @@ class SensorConfig:
     seconds: float = param(
         0.0,
         help="how long the probe stops at its goal for the readings of a visit, which then are of "
-        "the end of that time; not counted as driven",
+        "the end of that time; it counts as time driven",
         unit="s",
         low=0.0,
         high=HUGE,

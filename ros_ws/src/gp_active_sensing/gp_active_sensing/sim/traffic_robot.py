@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 
 from gp_active_sensing.sim.driving import way_to
-from gp_active_sensing.sim.robot import EPOCH_NS, Observation, place_at
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay, place_at
 from gp_active_sensing.sim.sumo import LiveTraffic
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import FloatArray, Reading, Route
@@ -57,8 +57,8 @@ class TrafficRobot:
         self._path: tuple[int, ...] = ()
         self._goal: int | None = None
         self._next_goal: int | None = None
-        self._planned: tuple[int | None, Route] | None = None
-        """Where the way to it begins, and that way, as it was planned."""
+        self._planned: PlannedWay | None = None
+        """The way to it."""
         self._asked: Counter[int] = Counter()
         self._measured: dict[int, float] = {}
         self._passed = np.zeros(world.topology.n, dtype=np.bool_)
@@ -105,15 +105,14 @@ class TrafficRobot:
         """Return the place whose waypoint this is, None when there is none within 1 m."""
         return place_at(self._topology, x, y, heading)
 
-    def go_to(self, place: int, begin: int | None = None, route: Route | None = None) -> None:
+    def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
         """Drive to a place: at once when parked, else from the end of the present path.
 
         Args:
             place: of the waypoint.
-            begin: where the planned way begins.
-            route: the way as it was planned; None = it is found again, see `way_to`.
+            planned: the way there; None = it is found again, see `way_to`.
         """
-        self._next_goal, self._planned = place, None if route is None else (begin, route)
+        self._next_goal, self._planned = place, planned
         if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
             self._depart()
 
@@ -173,8 +172,8 @@ class TrafficRobot:
         if goal == self._at:
             self._take(goal, self._measured.get(goal), self._now_ns)
             return
-        if planned is not None and planned[0] == self._at:
-            route: Route | None = planned[1]
+        if planned is not None and planned.begin == self._at:
+            route: Route | None = planned.route
         else:
             route = way_to(self._world, self._at, goal, self._passed)
         if route is None:
@@ -184,7 +183,7 @@ class TrafficRobot:
             return
         self._path = route.path
         self._left_ns = self._sumo_ns
-        self._traffic.go(route.path)
+        self._traffic.go(route.path, () if planned is None else planned.then)
         self._progress = (0.0, 0.0)
 
     def _take(self, place: int, value: float | None, stamp_ns: int) -> None:

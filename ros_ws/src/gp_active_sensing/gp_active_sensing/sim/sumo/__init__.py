@@ -12,7 +12,7 @@ from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.sim.sumo.config import TrafficConfig
-    from gp_active_sensing.sim.sumo.live import LiveTraffic, Trip, build_traffic
+    from gp_active_sensing.sim.sumo.live import LiveTraffic, build_traffic
     from gp_active_sensing.sim.sumo.session import has_sumo
     from gp_active_sensing.sim.sumo.truth import LiveTruth, RecordedTruth
     from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
@@ -23,7 +23,6 @@ __all__ = [
     "ProbeVehicle",
     "RecordedTruth",
     "TrafficConfig",
-    "Trip",
     "Visit",
     "build_traffic",
     "has_sumo",
@@ -35,7 +34,6 @@ __getattr__, __dir__ = lazy_names(
         "config": ("TrafficConfig",),
         "live": (
             "LiveTraffic",
-            "Trip",
             "build_traffic",
         ),
         "session": ("has_sumo",),

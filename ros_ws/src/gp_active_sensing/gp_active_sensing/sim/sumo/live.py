@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +17,11 @@ from gp_active_sensing.sim.sumo.session import Session, arguments_of, require_su
 from gp_active_sensing.sim.sumo.truth import EdgeSpeeds, LiveTruth
 from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Cost, Plan
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["LiveTraffic", "Trip", "build_traffic"]
+__all__ = ["LiveTraffic", "build_traffic"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Trip:
-    """A drive to a waypoint.
-
-    Args:
-        cost: metres of the path, and how long it took, the decision's time included.
-        visits: (place, time of the mission [ns], value) of each place of the path; the value is
-            None where nothing was measured.
-        notes: what else happened on the way.
-    """
-
-    cost: Cost
-    visits: tuple[tuple[int, int, float | None], ...]
-    notes: tuple[str, ...] = field(default=())
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return what the journal keeps beside the cost."""
-        return {"visits": [list(visit) for visit in self.visits], "notes": list(self.notes)}
 
 
 class LiveTraffic:
@@ -140,30 +118,6 @@ class LiveTraffic:
         names = self.topology.names
         self.vehicle.drive([names[p] for p in path], [names[p] for p in then])
 
-    def drive(self, plan: Plan) -> Trip:
-        """Drive the path of a plan to its end, while traffic goes on; never fails to arrive.
-
-        Where the car is teleported, taken off the road or stuck for `patience`, the places that
-        it did not drive as a whole have no value, and the trip's notes say so.
-        """
-        vehicle, begun = self._going(), self.seconds
-        vehicle.notes.clear()
-        if self.traffic.planning_time > 0.0:
-            vehicle.park()
-            while self.seconds < begun + self.traffic.planning_time - 1e-9:
-                self._running().step()
-                self._speeds.note()
-        self.go(plan.path, _next_after(plan))
-        left = self.seconds
-        visits: list[tuple[int, int, float | None]] = []
-        while not vehicle.done:
-            visits += [self.visit(plan.path, visit) for visit in self.step()]
-            if self.seconds - left > self.traffic.patience and not vehicle.done:
-                visits += [self.visit(plan.path, visit) for visit in self.give_up()]
-        self.truth.add(self.seconds, self.values())
-        cost = Cost(plan.cost.metres, self.seconds - begun)
-        return Trip(cost, tuple(visits), tuple(vehicle.notes))
-
     def give_up(self) -> tuple[Visit, ...]:
         """Put the probe at the end of its path; return the visits that are left without a value."""
         self.vehicle.notes.append(
@@ -172,24 +126,6 @@ class LiveTraffic:
         )
         logger.warning("SUMO, %s", self.vehicle.notes[-1])
         return self.vehicle.tow()
-
-    def drive_again(self, plan: Plan, event: Mapping[str, Any]) -> Trip:
-        """Drive as an earlier run did, whose ``moved`` event this is.
-
-        Raises:
-            RunError: the traffic does not repeat itself.
-        """
-        trip = self.drive(plan)
-        then = (float(event["metres"]), float(event["seconds"]), event.get("visits"))
-        now = (trip.cost.metres, trip.cost.seconds, trip.to_mapping()["visits"])
-        if then != now:
-            msg = (
-                f"the traffic does not repeat itself: a drive of {then[1]:g} s now takes "
-                f"{now[1]:g} s, or measures something else; SUMO, its files or its seed have "
-                "changed since. Start the run again in another directory"
-            )
-            raise RunError(msg)
-        return trip
 
     def close(self) -> None:
         """End SUMO; safe to call again."""
@@ -207,15 +143,6 @@ class LiveTraffic:
             msg = "SUMO did not start"
             raise RunError(msg)
         return self._session
-
-    def _going(self) -> ProbeVehicle:
-        self._running()
-        return self.vehicle
-
-
-def _next_after(plan: Plan) -> tuple[int, ...]:
-    """Return where the plan goes on after its first waypoint."""
-    return plan.waypoints[1:]
 
 
 def build_traffic(
