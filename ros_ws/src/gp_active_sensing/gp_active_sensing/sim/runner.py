@@ -125,6 +125,8 @@ class SimulationRunner:
         self.waited = 0.0
         """For answers of the expert [s]."""
         self._earlier: EarlierRun | None = None
+        self._begun = False
+        """The probes have said where they are."""
         self._deciding: deque[tuple[int, DecisionRequest]] = deque()
         """Decisions that are being taken, and when they will be there [ns]."""
         self._asked_and_used: dict[str, int] = {}
@@ -181,6 +183,8 @@ class SimulationRunner:
         """Let time pass until the next thing happens; return what the mission asked for then."""
         if self.mission.state == "idle":
             self.mission.start()
+        if not self._begun:
+            self._begun = True
             for name, player in self.players.items():
                 if player.at is not None:
                     self._hear(name, Observation(self.now_ns, player.pose, 0.0, ()))
