@@ -104,7 +104,7 @@ def test_records_compare_with_the_truth_of_their_time(tmp_path: Path) -> None:
     assert len(readings) == len(records) == 6
     for reading, record in zip(readings, records, strict=True):
         now = record["truth_seconds"]
-        assert now == 1e-9 * reading["stamp_ns"]
+        assert now == pytest.approx(1e-9 * reading["stamp_ns"], abs=1e-6)
         assert now == pytest.approx(record["driven_seconds"], abs=1e-6)
         belief.observe(reading["location"], reading["value"])
         mean, _ = belief.predict()
