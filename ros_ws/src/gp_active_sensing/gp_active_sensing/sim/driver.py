@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,14 @@ def run_scenario(
             keep_model(scenario.belief, out_dir)
             return EarlierRun(run, ())
 
-        runner = SimulationRunner(scenario, driver="sim", clock=clock, open_run=open_run)
+        made = [folder for folder in out_dir.parents if not folder.exists()]
+        try:
+            runner = SimulationRunner(scenario, driver="sim", clock=clock, open_run=open_run)
+        except BaseException:
+            for folder in made:  # the run directory itself is gone by now
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
         stack.callback(runner.close)
         runner.on_stage = on_stage
         try:
