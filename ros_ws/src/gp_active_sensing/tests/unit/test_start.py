@@ -46,7 +46,7 @@ def loaded(code: str) -> list[str]:
         ("report", 5),
         ("loop", 50),
         ("sim.sensor", 20),
-        ("sim.driver", 124),
+        ("sim.driver", 180),  # the mission of the nodes is what it plays
     ],
 )
 def test_an_import_loads_what_it_needs(module: str, most: int) -> None:
