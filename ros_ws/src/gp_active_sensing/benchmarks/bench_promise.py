@@ -122,7 +122,7 @@ def run(smoke: bool = False) -> Section:
                 for asked, rule in list(open_):
                     if promise.error > asked:
                         continue
-                    if rule == "and sure" and not met(Aim(asked), belief, weights):
+                    if rule == "and sure" and not met(Aim(asked), belief, topology):
                         continue
                     ends[asked, rule].rows.append((count, promise.error, error))
                     del open_[asked, rule]

@@ -225,6 +225,7 @@ class SensingLoop(Observations):
                     rng=rng,
                     remaining=remaining,
                     unavailable=unavailable,
+                    aim=self.aim,
                     clock=self.clock,
                 ),
                 joint.policy_state,
@@ -254,7 +255,9 @@ class SensingLoop(Observations):
 
     def good_enough(self) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`."""
-        return "" if self.aim is None else met(self.aim, self.belief, self.topology.weights)
+        if self.aim is None:
+            return ""
+        return met(self.aim, self.belief, self.topology, self.set_aside | self.blocked)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return how many readings are left for a probe; None = any number.

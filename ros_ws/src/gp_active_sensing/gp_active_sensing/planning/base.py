@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, IntArray, Plan, PlanLimit, Route
+from gp_active_sensing.types import (
+    Aim,
+    BoolArray,
+    Budget,
+    Clock,
+    Cost,
+    IntArray,
+    Plan,
+    PlanLimit,
+    Route,
+)
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief import Belief
@@ -49,6 +59,8 @@ class PlanRequest:
         remaining: what is left of the mission's budget, and where it has to end; the horizon is
             clipped to it. `candidates` and `BudgetConstraint` keep it.
         unavailable: places not to be chosen but not observed either (set aside).
+        aim: error of the map with which the mission is over, whatever is left of its budget; None =
+            the budget alone ends it.
         clock: monotonic seconds, for `limit.seconds`.
     """
 
@@ -61,6 +73,7 @@ class PlanRequest:
     limit: PlanLimit = PlanLimit()
     remaining: Budget = Budget()
     unavailable: Collection[int] = ()
+    aim: Aim | None = None
     clock: Clock = time.monotonic
 
 

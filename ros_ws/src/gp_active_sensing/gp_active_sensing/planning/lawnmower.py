@@ -97,6 +97,7 @@ def densest_rows(
     direction: float | None = None,
     limit: int | None = None,
     spent: Callable[[], bool] = lambda: False,
+    known: Sequence[int] = (),
 ) -> Found | None:
     """Return the evenly spaced rows that leave the places of a map the least distance on average.
 
@@ -113,6 +114,7 @@ def densest_rows(
         direction: of the rows [degrees].
         limit: most rows to lay, but at least one.
         spent: whether time is up.
+        known: places from which a distance counts, too: those that were read.
     """
     if not len(ground.places):
         return None
@@ -133,7 +135,7 @@ def densest_rows(
             if layer.fits(laid) and laid.trip is not None:
                 cost = laid.trip.cost
                 length = cost.metres if layer.by == "metres" else cost.seconds
-                away = ground.mean_distance(laid.places)
+                away = ground.mean_distance([*laid.places, *known])
                 rank = (round(away, 6), round(length + layer.home(laid), 6))
                 if best is None or rank < best[0]:
                     best = (rank, laid)
@@ -230,7 +232,9 @@ class Lawnmower(RoutePolicy):
     outline, and are driven one side after the other where an obstacle interrupts them.
 
     Places that are set aside, or that the budget does not last for, are left out. When the rows
-    are done and something is left, the nearest places follow. Several probes share the rows out.
+    are done and something is left, the nearest places follow. Where an error of the map ends the
+    mission the rows are those of one pass, and the next ones go between them. Several probes share
+    the rows out.
 
     The state is the route. Roads have no rows: on them `spread` is for.
     """
@@ -271,6 +275,11 @@ class Lawnmower(RoutePolicy):
             )
             raise PlanningError(msg)
 
+    @property
+    def in_passes(self) -> bool:
+        """Rows are as far apart as the budget says, unless their spacing is given."""
+        return self.spacing is None
+
     def lay(self, ask: Ask) -> Laying:
         """Lay the densest rows that the budget lasts for."""
         ground = Ground(ask.topology, np.isfinite(ask.reach.ways.seconds))
@@ -284,6 +293,7 @@ class Lawnmower(RoutePolicy):
             direction=self.direction,
             limit=ask.limit.expansions,
             spent=ask.spent,
+            known=ask.earlier,
         )
         if found is None:
             return Laying(())

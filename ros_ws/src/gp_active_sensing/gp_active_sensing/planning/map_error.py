@@ -20,6 +20,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.bal.merge import representatives
 from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.curve import runs
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["MapVariance", "Targets", "map_error_gains", "map_error_of", "targets_of", "thinned"]
@@ -190,9 +191,9 @@ def _standing_for(topology: Topology, own: FloatArray, counted: IntArray, most: 
     """Return about `most` places that stand for those counted."""
     if len(counted) <= most:
         return Targets(counted, own[counted], own)
-    runs = _runs(topology, counted, most)
-    places = np.array([run[len(run) // 2] for run in runs])
-    total = np.array([own[run].sum() for run in runs])
+    groups = runs(topology.positions, counted, most)
+    places = np.array([run[len(run) // 2] for run in groups])
+    total = np.array([own[run].sum() for run in groups])
     by_place = np.argsort(places)
     return Targets(places[by_place], total[by_place], own)
 
@@ -207,7 +208,7 @@ def thinned(topology: Topology, places: IntArray, most: int) -> IntArray:
     """
     if len(places) <= most:
         return places
-    return np.sort([run[len(run) // 2] for run in _runs(topology, places, most)])
+    return np.sort([run[len(run) // 2] for run in runs(topology.positions, places, most)])
 
 
 def map_error_of(
@@ -318,19 +319,3 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
             for h in (candidates[i] for i in which.tolist())
         ]
     )
-
-
-def _runs(topology: Topology, places: IntArray, count: int) -> list[IntArray]:
-    """Return places in so many groups, those of a group near each other."""
-    return np.array_split(places[_along_a_curve(topology.positions[places])], count)
-
-
-def _along_a_curve(positions: FloatArray) -> IntArray:
-    """Return the order of (n, 2) positions along a space-filling curve [Morton1966]."""
-    span = np.maximum(np.ptp(positions, axis=0).max(), 1e-300)
-    cells = ((positions - positions.min(axis=0)) / span * 65535.0).astype(np.int64)
-    code = np.zeros(len(cells), dtype=np.int64)
-    for bit in range(16):
-        code |= ((cells[:, 0] >> bit) & 1) << (2 * bit)
-        code |= ((cells[:, 1] >> bit) & 1) << (2 * bit + 1)
-    return np.argsort(code, kind="stable")

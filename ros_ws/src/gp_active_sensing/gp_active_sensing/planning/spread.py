@@ -89,7 +89,8 @@ class Spread(RoutePolicy):
     whole map fit, a part of the map is tried, too; what leaves places the least mean distance from
     the tour is taken.
 
-    When the set is visited, another one is laid for what is left. Several probes share a set out.
+    When the set is visited, another one is laid for what is left. Where an error of the map ends
+    the mission a set is as large as one pass takes. Several probes share a set out.
     The state is the route.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gp_active_sensing.planning.reachability import reachable_goals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
+from gp_active_sensing.planning.routes.passes import Pass, least_of, next_pass
 from gp_active_sensing.planning.routes.tours import (
     best_of,
     corners,
@@ -23,7 +24,7 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.types import Budget, Clock, Plan, PlanLimit
+from gp_active_sensing.types import BoolArray, Budget, Clock, Plan, PlanLimit
 from gp_active_sensing.util.ties import by_size
 
 __all__ = ["Tour"]
@@ -112,9 +113,10 @@ class Tour:
         if _no_time(request.limit):
             kept = next_plan(routes.mine(at), belief, topology, at, **given, deadline_hit=True)
             if kept is not None:
-                routes = routes.with_mine(at, kept.waypoints[0], routes.mine(at), routes.renewed)
+                mine, left = routes.mine(at), _after(routes.left_of_pass(at), kept, unread)
+                routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
-        field = map_error_of(
+        error = map_error_of(
             belief,
             topology,
             thinned(topology, goals, self.places),
@@ -128,10 +130,19 @@ class Tour:
             at,
             unread,
             self._share(remaining, len(pending)),
-            field,
+            error,
         )
         room = _Room(driver, request.limit, clock, started)
-        route, renewed = self._route(driver, routes, room)
+        new: Pass | None = None
+        if request.aim is not None and not _goes_on(driver, routes):
+            new = next_pass(driver, belief, request.aim, self.candidates, room.for_larger())
+            driver.keep_to(new.budget)
+            routes = replace(routes, renewed=None)
+        renewed: float | None
+        if new is not None and new.stops:
+            route, renewed = driver.drive(new.stops), _left(driver)
+        else:
+            route, renewed = self._route(driver, routes, room)
         values: dict[str, Any] = {
             "lower": route.value,
             "upper": route.value,
@@ -142,7 +153,8 @@ class Tour:
         if plan is None:
             plan = nearest_plan(belief, topology, at, **given)
         if plan.waypoints:
-            routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed)
+            left = None if request.aim is None else _after(driver.budget, plan, unread)
+            routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed, left)
         return replace(plan, seconds=clock() - started), routes.state()
 
     def _share(self, remaining: Budget, others: int) -> Budget:
@@ -184,6 +196,26 @@ class Tour:
         return improved(driver, best, room.for_more(self.trials)), left
 
 
+def _goes_on(driver: Driver, routes: _Routes) -> bool:
+    """Keep a driver to what is left of its pass; whether its route reads anything within that."""
+    left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
+    if left is None or not mine:
+        return False
+    whole = driver.budget
+    driver.keep_to(least_of(left, whole))
+    if driver.drive_only(corners(driver, mine)).reads:
+        return True
+    driver.keep_to(whole)
+    return False
+
+
+def _after(left: Budget | None, plan: Plan, unread: BoolArray) -> Budget | None:
+    """Return what is left of a pass when a plan's waypoint is reached."""
+    if left is None:
+        return None
+    return left.minus(readings=sum(bool(unread[p]) for p in set(plan.path)), cost=plan.cost)
+
+
 def _no_time(limit: PlanLimit) -> bool:
     """Whether nothing may be computed: the last route goes on as it is."""
     return limit.seconds == 0.0 or limit.expansions == 0
@@ -197,11 +229,13 @@ class _Routes:
         by_goal: waypoint -> places to read from there on, in order, the waypoint first.
         renewed: what was left of the budget when new routes were looked for; None = never.
         pending: waypoints of other probes.
+        passes: waypoint -> what is left of the budget of the pass that it belongs to, if any.
     """
 
     by_goal: dict[int, tuple[int, ...]]
     renewed: float | None
     pending: frozenset[int]
+    passes: dict[int, Budget] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: PolicyState, pending: Collection[int]) -> _Routes:
@@ -209,22 +243,39 @@ class _Routes:
         if state is None:
             return cls({}, None, frozenset(pending))
         routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
-        return cls(routes, state["renewed"], frozenset(pending))
+        passes = {int(goal): Budget(*left) for goal, *left in state.get("passes", ())}
+        return cls(routes, state["renewed"], frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:
         """Return them as JSON-serialisable data."""
-        return {
+        found: dict[str, Any] = {
             "routes": [[goal, list(reads)] for goal, reads in self.by_goal.items()],
             "renewed": self.renewed,
         }
+        if self.passes:
+            found["passes"] = [
+                [goal, left.readings, left.metres, left.seconds, left.end]
+                for goal, left in self.passes.items()
+            ]
+        return found
 
     def mine(self, at: int | None) -> tuple[int, ...]:
         """Return the rest of the route of the probe that stands there."""
-        if at in self.by_goal and at not in self.pending:
-            return self.by_goal[at]
+        goal = self._goal(at)
+        return () if goal is None else self.by_goal[goal]
+
+    def left_of_pass(self, at: int | None) -> Budget | None:
+        """Return what is left of the pass of the probe that stands there."""
+        goal = self._goal(at)
+        return None if goal is None else self.passes.get(goal)
+
+    def _goal(self, at: int | None) -> int | None:
+        """Return the waypoint that the probe which stands there was sent to."""
+        if at is not None and at in self.by_goal and at not in self.pending:
+            return at
         if len(self.by_goal) == 1 and not self.pending:  # it was sent elsewhere
-            return next(iter(self.by_goal.values()))
-        return ()
+            return next(iter(self.by_goal))
+        return None
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
         """Return what other probes are to read."""
@@ -236,11 +287,19 @@ class _Routes:
         )
 
     def with_mine(
-        self, at: int | None, goal: int, reads: tuple[int, ...], renewed: float | None
+        self,
+        at: int | None,
+        goal: int,
+        reads: tuple[int, ...],
+        renewed: float | None,
+        left: Budget | None,
     ) -> _Routes:
         """Return the routes with the one of the probe that stands there and is sent to a goal."""
         routes = {g: r for g, r in self.by_goal.items() if g in self.pending and g != at}
-        return _Routes(routes | {goal: reads}, renewed, self.pending)
+        passes = {g: b for g, b in self.passes.items() if g in routes and g != goal}
+        if left is not None:
+            passes[goal] = left
+        return _Routes(routes | {goal: reads}, renewed, self.pending, passes)
 
 
 class _Room:

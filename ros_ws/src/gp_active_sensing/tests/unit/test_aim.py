@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met
+from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met, not_seen
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.mission.command_words import budget_words
 from gp_active_sensing.mission.plan_ahead import foresee, take
+from gp_active_sensing.planning.base import PlanRequest, no_plan
 from gp_active_sensing.records.events import aim_of, budget_event, budget_of
 from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.sim.scenario import BudgetConfig
 from gp_active_sensing.sim.world import build_loop
-from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Reading
+from gp_active_sensing.topology import make_grid
+from gp_active_sensing.topology.curve import parts_that_count
+from gp_active_sensing.types import MEAN, WORST, Aim, Budget, Plan, Reading
 from tests.unit.mission.missions import Drive, Killed
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
@@ -67,21 +72,79 @@ def test_a_promise_alone_is_not_enough() -> None:
     promise = loop.belief.promise(weights)
     assert promise is not None
     assert assurance(loop.belief, weights, promise.error) < SURE
-    assert met(Aim(promise.error), loop.belief, weights) == ""
-    assert met(Aim(1e6), loop.belief, weights).startswith(WHY)
-    assert met(Aim(promise.error, WORST), loop.belief, weights) == ""
-    assert met(Aim(1e6, WORST), loop.belief, weights).startswith(
+    assert met(Aim(promise.error), loop.belief, loop.topology) == ""
+    assert met(Aim(1e6), loop.belief, loop.topology).startswith(WHY)
+    assert met(Aim(promise.error, WORST), loop.belief, loop.topology) == ""
+    assert met(Aim(1e6, WORST), loop.belief, loop.topology).startswith(
         "the promised error of its worst place is"
     )
 
 
+def nothing_known() -> Any:
+    """A loop on 8 × 5 places whose belief does not know the scale."""
+    given = scenario(mapping(GRID, map={"columns": 8, "rows": 5}), belief=None)
+    return build_loop(given, build_world(given).topology)
+
+
 def test_a_few_readings_that_are_alike_are_not_enough() -> None:
-    given = scenario(mapping(GRID), belief=None)
-    loop = build_loop(given, build_world(given).topology)
-    for place in range(FEWEST):
-        assert met(Aim(1e6), loop.belief, loop.topology.weights) == ""
+    loop = nothing_known()
+    parts = parts_that_count(loop.topology, FEWEST)
+    for i, part in enumerate(parts):
+        assert met(Aim(1e6), loop.belief, loop.topology) == ""
+        loop.tell([Reading(0, int(part[0]), 30.0 + 0.01 * i)])
+    assert met(Aim(1e6), loop.belief, loop.topology).startswith(WHY)
+
+
+def test_all_readings_in_one_part_of_the_map_are_not_enough() -> None:
+    loop = nothing_known()
+    parts = parts_that_count(loop.topology, FEWEST)
+    for place in np.concatenate(parts[:-1]).tolist():
         loop.tell([Reading(0, place, 30.0 + 0.01 * place)])
-    assert met(Aim(1e6), loop.belief, loop.topology.weights).startswith(WHY)
+    assert loop.belief.readings.sum() > 3 * FEWEST
+    (left,) = not_seen(loop.belief, loop.topology)
+    assert np.array_equal(left, parts[-1])
+    assert met(Aim(1e6), loop.belief, loop.topology) == ""
+    # Not asked for where nothing can be read, as the loop says.
+    loop.aim = Aim(1e6)
+    assert loop.good_enough() == ""
+    loop.set_aside.update(left[1:].tolist())
+    assert loop.good_enough() == ""
+    loop.blocked.add(int(left[0]))
+    assert loop.good_enough().startswith(WHY)
+    loop.blocked.clear()
+    loop.tell([Reading(0, int(left[0]), 30.0)])
+    assert not_seen(loop.belief, loop.topology) == []
+    assert loop.good_enough().startswith(WHY)
+
+
+def test_parts_of_a_map_are_of_the_places_that_count() -> None:
+    topology = make_grid(9, 7, 2.0)
+    parts = parts_that_count(topology, 10)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(63))
+    assert {len(part) for part in parts} == {6, 7}
+    spread = [np.ptp(topology.positions[part], axis=0).max() for part in parts]
+    assert np.mean(spread) < 0.6 * np.ptp(topology.positions, axis=0).max()
+    few = topology.weighted(np.where(np.arange(63) < 4, 1.0, 0.0))
+    assert [part.tolist() for part in parts_that_count(few, 10)] == [[0], [1], [2], [3]]
+
+
+def test_a_policy_is_told_what_is_asked_for_on_a_snapshot_too() -> None:
+    asked = []
+
+    @dataclass(frozen=True)
+    class Spy:
+        def plan(self, request: PlanRequest, state: Any = None) -> tuple[Plan, Any]:
+            asked.append(request.aim)
+            return no_plan("enough"), state
+
+    given = scenario(GRID)
+    loop = build_loop(given, build_world(given).topology)
+    loop.policy = Spy()
+    loop.ask(0)
+    loop.aim = Aim(0.5, WORST)
+    loop.ask(0)
+    loop.snapshot().ask(0)
+    assert asked == [None, Aim(0.5, WORST), Aim(0.5, WORST)]
 
 
 def test_the_worst_place_takes_longer_than_the_mean(tmp_path: Path) -> None:

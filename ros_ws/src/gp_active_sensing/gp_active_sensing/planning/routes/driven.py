@@ -16,6 +16,9 @@ from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArra
 
 __all__ = ["Driven", "RouteDriver"]
 
+_SLACK = 1.0 + 1e-9
+"""Of the metres and seconds that a route takes: the sum of its legs is rounded."""
+
 
 @dataclass(frozen=True)
 class Driven:
@@ -71,6 +74,24 @@ class RouteDriver:
         self._constraint = BudgetConstraint(topology, budget)
         self._number = np.full(topology.n, -1, dtype=np.int64)
         self._number[field.places] = np.arange(len(field.places))
+
+    def keep_to(self, budget: Budget) -> None:
+        """Drive within another budget from now on."""
+        self.budget = budget
+        self._allowance = BudgetConstraint(self.topology, budget)
+
+    def needs(self, route: Driven) -> Budget:
+        """Return the part of the budget that a route takes, with the way home."""
+        budget, cost = self.budget, route.cost
+        last = route.stops[-1] if route.stops else self.at
+        if last is not None and (home := self._allowance.way_home(last, budget.minus(cost=cost))):
+            cost = cost.plus(home.cost)
+        return Budget(
+            None if budget.readings is None else len(route.reads),
+            None if budget.metres is None else min(budget.metres, cost.metres * _SLACK),
+            None if budget.seconds is None else min(budget.seconds, cost.seconds * _SLACK),
+            budget.end,
+        )
 
     def drive(self, stops: Sequence[int]) -> Driven:
         """Return the route along some stops with its value; see `drive_only`."""

@@ -14,7 +14,7 @@ from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
-__all__ = ["best_of", "corners", "design_routes", "evenly_spaced", "improved"]
+__all__ = ["best_of", "corners", "design_routes", "evenly_spaced", "improved", "in_short_order"]
 
 _TRIED = 6
 """Changes of a route that look best and are tried, before it is given up."""

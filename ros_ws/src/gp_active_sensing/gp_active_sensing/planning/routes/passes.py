@@ -1,0 +1,192 @@
+"""How much of a budget one pass over the map takes, where an error of the map ends the mission.
+
+A route for all of a generous budget is as dense as the budget allows and comes to the last part of
+the map when the mission should be over. So the map is driven in passes: each is a route over the
+whole map within the least part of the budget after which the map is expected to be good enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.promise import FEWEST, Foresight, not_seen
+from gp_active_sensing.planning.bal.merge import representatives
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.map_design import greedy
+from gp_active_sensing.planning.map_error import map_error_of, thinned
+from gp_active_sensing.planning.reachability import ReachableGoals
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.tours import in_short_order
+from gp_active_sensing.types import Aim, BoolArray, Budget, IntArray
+from gp_active_sensing.util.ties import first_best
+
+__all__ = ["Pass", "least_of", "next_pass", "pass_of"]
+
+_CANDIDATES = 4
+"""Most λ that a pass of a policy is planned with that plans with none,"""
+_PLACES = 500
+"""and most places."""
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over a map.
+
+    Args:
+        budget: the part that it takes of what is left, with the way home.
+        stops: where it has to go: one place in each part of the map where nothing was read, if that
+            is all that is missing; () = anywhere.
+    """
+
+    budget: Budget
+    stops: tuple[int, ...] = ()
+
+
+def pass_of(
+    request: PlanRequest, reach: ReachableGoals, unread: BoolArray, spent: Callable[[], bool]
+) -> Pass:
+    """Return the next pass of a request with an aim.
+
+    Args:
+        request: what is known, what is left, and the aim.
+        reach: where the probe can go with what is left.
+        unread: (n,) places that may be chosen, and cost a reading when they are crossed.
+        spent: whether time is up.
+    """
+    belief, topology = request.belief, request.topology
+    goals = reach.locations[unread[reach.locations]]
+    if request.aim is None or not goals.size:
+        return Pass(request.remaining)
+    remaining = request.remaining
+    if remaining.readings is None and remaining.metres is None and remaining.seconds is None:
+        remaining = replace(remaining, readings=len(goals))
+    field = map_error_of(
+        belief,
+        topology,
+        thinned(topology, goals, _PLACES),
+        pending=request.pending,
+        candidates=_CANDIDATES,
+    )
+    driver = Driver(
+        topology,
+        distances_of(topology, unit_of(remaining)),
+        reach.ways,
+        request.at,
+        unread,
+        remaining,
+        field,
+    )
+    most = request.limit.expansions
+
+    def more() -> bool:
+        return not spent() and (most is None or driver.evaluated < most)
+
+    return next_pass(driver, belief, request.aim, _CANDIDATES, more)
+
+
+def next_pass(
+    driver: Driver, belief: Belief, aim: Aim, candidates: int, more: Callable[[], bool]
+) -> Pass:
+    """Return what the next pass takes of a driver's budget.
+
+    Tours go through one place of each part of the map where nothing was read (see `not_seen`), and
+    then through the first places of a greedy design. The pass takes as much as the one with the
+    fewest places after which the map is expected to be good enough (see `Foresight`), found by
+    doubling and bisection. What n readings tell of a field is not relied on for more than n further
+    ones: the tour has at most as many places as were read, and another pass follows. All that is
+    left is taken where it does not last for that. While fewer than `FEWEST` places were read, or
+    nothing is known of the scale, no forecast is worth anything: then the tour goes through those
+    parts, or so many places, and no more.
+
+    Args:
+        driver: knows what is left, and the field.
+        belief: what is known.
+        aim: error of the map with which the mission is over.
+        candidates: most λ, as of the driver's field.
+        more: asked before each tour but the first whether there is room for it; without any it is
+            the largest tour so far.
+    """
+    field, whole = driver.field, driver.budget
+    most = len(field.places)
+    if whole.readings is not None:
+        most = min(most, whole.readings)
+    read = int(np.count_nonzero(belief.readings))
+    unknown = not belief.settled or read < FEWEST
+    which, shares = representatives(belief, candidates)
+    foresight = Foresight(aim, belief, driver.topology.weights, which, shares)
+    parts = _middles(driver, not_seen(belief, driver.topology))[:most]
+    order = parts if parts else _design(driver, parts, FEWEST)
+
+    def enough(route: Driven) -> bool:
+        left = field.total - field.values(driver.which(route.reads))
+        return foresight.met(np.clip(left / np.maximum(foresight.total, _TINY), 0.0, 1.0))
+
+    first = in_short_order(driver, order)
+    if unknown or not first.whole:
+        return Pass(driver.needs(first) if first.whole else whole)
+    if enough(first):
+        only = bool(parts) and foresight.met(np.ones(len(shares)))
+        return Pass(driver.needs(first), first.stops if only else ())
+    most = min(most, max(read, len(order)))
+    low, high, count = len(order), most, min(2 * len(order), most)
+    met: Driven | None = None
+    short = first  # the largest that is not enough
+    doubling = True
+    while low < high - (met is not None) and more():
+        if count > len(order):
+            order = _design(driver, parts, count)
+            if len(order) < count:  # nothing more is to be learned
+                high = most = count = len(order)
+                if count <= low:
+                    break
+        route = in_short_order(driver, order[:count])
+        if not route.whole:
+            high = count - 1
+        elif enough(route):
+            met, high = route, count
+        else:
+            short, low = route, count
+        doubling = doubling and low == count
+        count = min(2 * low, high) if doubling else (low + high + (met is None)) // 2
+    if met is not None:
+        return Pass(driver.needs(met))
+    return Pass(whole if low >= high and low < most else driver.needs(short))
+
+
+def _middles(driver: Driver, parts: list[IntArray]) -> list[int]:
+    """Return of each part the goal that is nearest to the middle of it, if it has a goal."""
+    found: list[int] = []
+    positions = driver.topology.positions
+    for part in parts:
+        goals = np.intersect1d(part, driver.field.places)
+        if goals.size:
+            away = np.hypot(*(positions[goals] - positions[part].mean(axis=0)).T)
+            found.append(int(goals[first_best(-away)]))
+    return found
+
+
+def _design(driver: Driver, begin: list[int], count: int) -> list[int]:
+    """Return so many places, as far as there are: those of a greedy design after some others."""
+    chosen = driver.field.places[greedy(driver.field, count)].tolist()
+    return list(dict.fromkeys([*begin, *chosen]))[:count]
+
+
+def least_of(one: Budget, other: Budget) -> Budget:
+    """Return the budget that lasts for no more than either of two that end at the same place."""
+
+    def least(a: float | None, b: float | None) -> float | None:
+        return a if b is None else b if a is None else min(a, b)
+
+    readings = least(one.readings, other.readings)
+    return Budget(
+        None if readings is None else int(readings),
+        least(one.metres, other.metres),
+        least(one.seconds, other.seconds),
+        other.end,
+    )
