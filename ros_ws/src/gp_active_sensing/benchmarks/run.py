@@ -21,6 +21,7 @@ BENCHMARKS = (
     "beliefs",
     "draws",
     "promise",
+    "aims",
     "algorithm1",
     "experiment1",
     "free",

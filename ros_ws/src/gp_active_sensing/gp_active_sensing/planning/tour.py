@@ -196,7 +196,7 @@ class Tour:
         return improved(driver, best, room.for_more(self.trials)), left
 
 
-def _goes_on(driver: Driver, routes: _Routes) -> bool:
+def _goes_on(driver: RouteDriver, routes: _Routes) -> bool:
     """Keep a driver to what is left of its pass; whether its route reads anything within that."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:

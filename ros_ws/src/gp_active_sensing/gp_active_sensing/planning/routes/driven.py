@@ -78,13 +78,13 @@ class RouteDriver:
     def keep_to(self, budget: Budget) -> None:
         """Drive within another budget from now on."""
         self.budget = budget
-        self._allowance = BudgetConstraint(self.topology, budget)
+        self._constraint = BudgetConstraint(self.topology, budget)
 
     def needs(self, route: Driven) -> Budget:
         """Return the part of the budget that a route takes, with the way home."""
         budget, cost = self.budget, route.cost
         last = route.stops[-1] if route.stops else self.at
-        if last is not None and (home := self._allowance.way_home(last, budget.minus(cost=cost))):
+        if last is not None and (home := self._constraint.way_home(last, budget.minus(cost=cost))):
             cost = cost.plus(home.cost)
         return Budget(
             None if budget.readings is None else len(route.reads),

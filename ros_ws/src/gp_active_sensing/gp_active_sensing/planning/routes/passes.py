@@ -20,7 +20,7 @@ from gp_active_sensing.planning.map_design import greedy
 from gp_active_sensing.planning.map_error import map_error_of, thinned
 from gp_active_sensing.planning.reachability import ReachableGoals
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
-from gp_active_sensing.planning.routes.driven import Driven, Driver
+from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.tours import in_short_order
 from gp_active_sensing.types import Aim, BoolArray, Budget, IntArray
 from gp_active_sensing.util.ties import first_best
@@ -73,7 +73,7 @@ def pass_of(
         pending=request.pending,
         candidates=_CANDIDATES,
     )
-    driver = Driver(
+    driver = RouteDriver(
         topology,
         distances_of(topology, unit_of(remaining)),
         reach.ways,
@@ -91,7 +91,7 @@ def pass_of(
 
 
 def next_pass(
-    driver: Driver, belief: Belief, aim: Aim, candidates: int, more: Callable[[], bool]
+    driver: RouteDriver, belief: Belief, aim: Aim, candidates: int, more: Callable[[], bool]
 ) -> Pass:
     """Return what the next pass takes of a driver's budget.
 
@@ -159,7 +159,7 @@ def next_pass(
     return Pass(whole if low >= high and low < most else driver.needs(short))
 
 
-def _middles(driver: Driver, parts: list[IntArray]) -> list[int]:
+def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
     """Return of each part the goal that is nearest to the middle of it, if it has a goal."""
     found: list[int] = []
     positions = driver.topology.positions
@@ -171,7 +171,7 @@ def _middles(driver: Driver, parts: list[IntArray]) -> list[int]:
     return found
 
 
-def _design(driver: Driver, begin: list[int], count: int) -> list[int]:
+def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
     """Return so many places, as far as there are: those of a greedy design after some others."""
     chosen = driver.field.places[greedy(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
