@@ -194,9 +194,9 @@ def run(
         f"Budget of {MOVES} usual moves; asked for: {SHARE:g} of the field's standard deviation; "
         "the default belief; every third draw ends where it began; draws of which both missions "
         "were played. before: the policy plans for the whole budget, and the mission ends wherever "
-        "its readings lie. now: the policy is told, and each tenth of the map has to have a reading. "
-        "ended: missions that the error ended. kept: of these, the share whose error over all "
-        "places is at most what was asked for. error / promised and error / asked: root mean "
+        "its readings lie. now: the policy is told, and each tenth of the map has to have a "
+        "reading. ended: missions that the error ended. kept: of these, the share whose error over "
+        "all places is at most what was asked for. error / promised and error / asked: root mean "
         "squares over those, and the worst. moves: metres driven by all missions, in usual moves, "
         "mean.",
         ("data set", "policy", "rule", "missions", "ended", "kept", "error / promised",
