@@ -285,12 +285,18 @@ class Recorder:
         with self._lock:
             return self._guard(partial(self.run.write_summary, self.summary(mission, status)))
 
-    def conclude(self, mission: Mission, report: Callable[[Path], Path] | None = None) -> str:
+    def conclude(
+        self,
+        mission: Mission,
+        report: Callable[[Path], Path] | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> str:
         """Have everything on disk, and write summary and report of a mission that is over.
 
         Args:
             mission: it is over.
             report: writes the page of a run directory and returns its path; None = no page.
+            summary: of it; None = it is made.
 
         Returns:
             What could not be written, and why; "" when everything is there, or nothing is kept.
@@ -299,8 +305,9 @@ class Recorder:
             return ""
         self._catch_up(self._journal)
         problems = []
-        summary = partial(self.run.write_summary, self.summary(mission, "finished"))
-        for write in (self._journal.sync, summary):
+        if summary is None:
+            summary = self.summary(mission, "finished")
+        for write in (self._journal.sync, partial(self.run.write_summary, summary)):
             try:
                 write()
             except ActiveSensingError as error:

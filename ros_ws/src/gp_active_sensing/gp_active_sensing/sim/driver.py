@@ -71,7 +71,8 @@ def run_scenario(
         The summary, also written to ``summary.json``.
 
     Raises:
-        RunError: the directory cannot be used, or holds a run of another scenario.
+        RunError: the directory cannot be used, holds a run of another scenario, or not all could
+            be written.
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     out_dir = Path(out_dir)
@@ -107,10 +108,10 @@ def run_scenario(
             _last_words(runner, error)
             raise
         summary = _summary(runner, "finished")
-        run = runner.parts.recorder.run
-        assert run is not None  # it has a directory
-        runner.parts.recorder.conclude(runner.mission)
-        run.write_summary(summary.to_mapping())
+        recorder = runner.parts.recorder
+        if problem := recorder.conclude(runner.mission, summary=summary.to_mapping()):
+            msg = f"{out_dir}: the mission is over, but {problem}"
+            raise RunError(msg)
     return summary
 
 

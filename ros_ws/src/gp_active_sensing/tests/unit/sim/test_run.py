@@ -206,3 +206,17 @@ def test_an_interrupted_run_says_so_in_its_summary(tmp_path: Path) -> None:
 def test_run_name_has_scenario_policy_seed_and_time() -> None:
     now = datetime(2031, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
     assert run_name(scenario(), now) == "small-bal-seed3-20310203T040506Z"
+
+
+def test_records_that_could_not_be_written_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        msg = "no space left"
+        raise RunError(msg)
+
+    monkeypatch.setattr(RunDirectory, "append_record", full)
+    with pytest.raises(RunError, match="6 records could not be written"):
+        run(scenario(), tmp_path / "run")
+    events = RunDirectory.open(tmp_path / "run").events()
+    assert events[-1]["event"] == "end"
