@@ -1,69 +1,89 @@
 """Learn the field from the readings and poses of a bag, and say where one should have gone."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
+from gp_active_sensing.config import param
 from gp_active_sensing.ros.launching import (
-    SENSOR_PARAMETERS,
-    SENSOR_TOPICS,
-    VIEW_TOPICS,
-    Given,
-    arguments,
+    BAGS,
+    MAPS,
+    SCENARIOS,
+    SensorArguments,
+    declarations,
+    read_arguments,
+    remap,
 )
 
-ARGUMENTS = arguments(
-    *("bag", "rate", "scenario", "map", "decisions", "policy", "budget"),
-    *(*SENSOR_TOPICS.values(), *SENSOR_PARAMETERS.values()),
-    *(*VIEW_TOPICS.values(), "plan_topic", "salvage", "run_dir", "rviz"),
-    params_file="replay.yaml",
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(SensorArguments):
+    """Arguments of this launch file."""
+
+    bag: str = param(help=f"rosbag2 folder, .mcap or .db3 file, {BAGS}")
+    rate: float | None = param(
+        None, help="times the bag's own speed; 0 = as fast as can be taken in"
+    )
+    scenario: str | None = param(
+        "town", help=f"where map and belief come from: a scenario, {SCENARIOS}"
+    )
+    map: str | None = param(None, help=f"road map: a path, {MAPS}; empty = that of the scenario")
+    decisions: bool | None = param(
+        None, help="take decisions: where the planner would have gone from where the probe was"
+    )
+    salvage: bool | None = param(False, help="play what can be read of a damaged bag")
+    params_file: str | None = param(
+        "replay.yaml", help="ROS parameter file; arguments go before it"
+    )
 
 
 def start(context: LaunchContext) -> list[Any]:
     """Return the processes, by the values of the arguments."""
-    given = Given(ARGUMENTS, context.launch_configurations)
+    given = read_arguments(Arguments, context.launch_configurations)
     parameters = {
-        "scenario": "scenario",
-        "map.file": "map",
-        "policy.name": "policy",
-        "budget.readings": "budget",
-        "mission.begin": "decisions",
-        **SENSOR_PARAMETERS,
-        "run_dir": "run_dir",
+        "scenario": given.scenario,
+        "map.file": given.map,
+        "policy.name": given.policy,
+        "budget.readings": given.budget,
+        "mission.begin": given.decisions,
+        **given.sensor_parameters,
+        "run_dir": given.run_dir,
+        "use_sim_time": True,
     }
+    topics = {"reading": given.reading_topic, "pose": given.pose_topic, "~/plan": given.plan_topic}
     # Not what the node publishes itself, of which a recorded mission is full.
-    played = [given[name] for name in ("reading_topic", "pose_topic") if given[name]] or None
-    topics = {**SENSOR_TOPICS, "~/plan": "plan_topic", **VIEW_TOPICS}
+    played = [name for name in (given.reading_topic, given.pose_topic) if name] or None
+    player = {
+        "bag": given.bag,
+        "rate": given.rate,
+        "salvage": given.salvage,
+        "topics": played,
+        "wait_for": played,
+        "journal": "active_sensing/journal",
+        "finish": "active_sensing/finish",
+    }
     return [
         Node(
             package="gp_active_sensing",
             executable="active_sensing",
-            parameters=given.parameters(parameters, use_sim_time=True),
-            remappings=given.remappings(topics),
+            parameters=given.parameters(parameters),
+            remappings=remap({**topics, **given.view_topics}),
             **given.process("active_sensing"),
         ),
         Node(
             package="gp_active_sensing",
             executable="bag_player",
-            parameters=given.parameters(
-                {"bag": "bag", "rate": "rate", "salvage": "salvage"},
-                topics=played,
-                wait_for=played,
-                journal="active_sensing/journal",
-                finish="active_sensing/finish",
-            ),
+            parameters=given.parameters(player),
             **given.process("bag_player"),
         ),
-        *given.rviz(use_sim_time=True),
+        *given.viewer(use_sim_time=True),
     ]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Return the launch; ``--show-args`` lists its arguments."""
-    declared = [DeclareLaunchArgument(**argument.declaration) for argument in ARGUMENTS]
+    declared = [DeclareLaunchArgument(**keywords) for keywords in declarations(Arguments)]
     return LaunchDescription([*declared, OpaqueFunction(function=start)])

@@ -1,67 +1,82 @@
 """Sense with a simulated probe that drives through a simulated field or live traffic."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from gp_active_sensing.ros.launching import VIEW_TOPICS, Given, arguments
-
-ARGUMENTS = arguments(
-    *("scenario", "policy", "budget", "plan_ahead", "seed", "speed_factor"),
-    *(*VIEW_TOPICS.values(), "plan_topic"),
-    *("probes", "run_dir", "respawn", "record", "exit_at_end", "rviz"),
-    params_file="traffic_sim.yaml",
+from gp_active_sensing.config import param
+from gp_active_sensing.ros.launching import (
+    SCENARIOS,
+    MissionArguments,
+    declarations,
+    read_arguments,
+    remap,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(MissionArguments):
+    """Arguments of this launch file."""
+
+    scenario: str | None = param("town", help=f"scenario: a path, {SCENARIOS}")
+    seed: int | None = param(None, help="key of every random draw")
+    speed_factor: float | None = param(None, help="simulated seconds per second")
+    exit_at_end: bool | None = param(False, help="end once the mission is over")
+    params_file: str | None = param(
+        "traffic_sim.yaml", help="ROS parameter file; arguments go before it"
+    )
 
 
 def start(context: LaunchContext) -> list[Any]:
     """Return the processes, by the values of the arguments."""
-    given = Given(ARGUMENTS, context.launch_configurations)
+    given = read_arguments(Arguments, context.launch_configurations)
     simulated = {
-        "scenario": "scenario",
-        "seed": "seed",
-        "policy_name": "policy",
-        "probes": "probes",
-        "speed_factor": "speed_factor",
+        "scenario": given.scenario,
+        "seed": given.seed,
+        "policy_name": given.policy,
+        "probes": given.names,
+        "speed_factor": given.speed_factor,
+        # active_sensing ends the launch, once its records are written.
+        "exit_at_end": False,
     }
     parameters = {
-        "scenario": "scenario",
-        "policy.name": "policy",
-        "budget.readings": "budget",
-        "plan_ahead": "plan_ahead",
-        "probes": "probes",
-        "seed": "seed",
-        "run_dir": "run_dir",
-        "mission.exit_at_end": "exit_at_end",
+        "scenario": given.scenario,
+        "policy.name": given.policy,
+        "budget.readings": given.budget,
+        "plan_ahead": given.plan_ahead,
+        "probes": given.names,
+        "seed": given.seed,
+        "run_dir": given.run_dir,
+        "mission.exit_at_end": given.exit_at_end,
+        "use_sim_time": True,
     }
+    recorded = ["reading", "pose", "next_waypoint", "expert/query", "expert/answer"]
     return [
-        *given.recorder(use_sim_time=True),
+        *given.recorder(recorded, use_sim_time=True),
         Node(
             package="gp_active_sensing",
             executable="simulator",
-            # active_sensing ends the launch, once its records are written.
-            parameters=given.parameters(simulated, exit_at_end=False),
+            parameters=given.parameters(simulated),
             **given.process("simulator"),
         ),
         Node(
             package="gp_active_sensing",
             executable="active_sensing",
-            parameters=given.parameters(parameters, use_sim_time=True),
+            parameters=given.parameters(parameters),
             remappings=[
-                *given.remappings({"~/plan": "plan_topic"}, each=given["probes"]),
-                *given.remappings(VIEW_TOPICS),
+                *remap({"~/plan": given.plan_topic}, given.names),
+                *remap(given.view_topics),
             ],
-            **given.process("active_sensing", respawn=given["respawn"]),
+            **given.process("active_sensing", respawn=bool(given.respawn)),
         ),
-        *given.rviz(use_sim_time=True),
+        *given.viewer(use_sim_time=True),
     ]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Return the launch; ``--show-args`` lists its arguments."""
-    declared = [DeclareLaunchArgument(**argument.declaration) for argument in ARGUMENTS]
+    declared = [DeclareLaunchArgument(**keywords) for keywords in declarations(Arguments)]
     return LaunchDescription([*declared, OpaqueFunction(function=start)])

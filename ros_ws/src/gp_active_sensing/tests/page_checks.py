@@ -14,13 +14,16 @@ __all__ = ["GIVEN", "check_arguments", "check_parameters", "overlaid"]
 
 def check_arguments(use: str, arguments: list[str]) -> None:
     """Compare arguments of a launch with those that it has."""
-    from gp_active_sensing.ros.runner import read_launch
+    from gp_active_sensing.errors import ConfigError
+    from gp_active_sensing.ros.launching import read_arguments
+    from gp_active_sensing.ros.runner import parse_arguments, read_launch
 
-    known = {argument.name: argument for argument in read_launch(use).arguments}
-    for word in arguments:
-        name, _, value = word.partition(":=")
-        assert name in known, f"{name} is no argument of {use}: {sorted(known)}"
-        known[name].parse(value)
+    needed = {"bag": "some"} if use == "replay" else {}
+    kind = read_launch(use).arguments
+    try:
+        read_arguments(kind, {**needed, **parse_arguments(arguments)}, strict=True)
+    except ConfigError as error:
+        pytest.fail(str(error))
 
 
 def check_parameters(text: str, folder: Path) -> None:

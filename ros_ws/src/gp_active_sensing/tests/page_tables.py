@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import typing
 from typing import Any
 
 from gp_active_sensing.commands.reference import key_table
-from gp_active_sensing.mission.names import numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
-from gp_active_sensing.ros.launching import Argument
+from gp_active_sensing.ros.launching import declarations
 from gp_active_sensing.ros.node_configs import NODES
 from gp_active_sensing.ros.runner import read_launch
 from tests.pages import REPOSITORY
@@ -27,29 +26,25 @@ def generated(what: str) -> str:
     if kind == "parameters":
         return f"\n{key_table(NODES[name], sections=SECTIONS)}\n\n"
     launch = read_launch(name)
-    given = {argument.name: "bag" for argument in launch.arguments if argument.required}
+    given = {"bag": "bag"} if name == "replay" else {}
     nodes = ", ".join(f"`{process.name}`" for process in launch.resolve(given))
-    rows = "\n".join(_row(argument) for argument in launch.arguments)
+    hints = typing.get_type_hints(launch.arguments)
+    rows = "\n".join(_row(a, hints[a["name"]]) for a in declarations(launch.arguments))
     return (
         f"\n`{name}.launch.py`: {launch.help}. It starts {nodes}.\n\n"
         f"| argument | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}\n\n"
     )
 
 
-def _row(argument: Argument) -> str:
-    words: dict[Callable[[str], Any], str] = {
-        str: "text",
-        int: "whole number",
-        float: "number",
-        bool: "true, false",
-        numbered: "whole number, or names",
-    }
-    values = ", ".join(argument.choices) or words[argument.kind]
-    default = "required" if argument.required else f"`{argument.default}`" * bool(argument.default)
+def _row(argument: dict[str, Any], hint: Any) -> str:
+    kinds = {str: "text", int: "whole number", float: "number", bool: "true, false"}
+    kind = next(kinds[option] for option in (hint, *typing.get_args(hint)) if option in kinds)
+    values = ", ".join(argument.get("choices", [])[1:]) or kind
+    given = argument.get("default_value")
+    default = "required" if given is None else f"`{given}`" if given else ""
     # What ships is listed where it is described.
-    help_ = argument.help.split(" that ships with the package:")[0]
-    help_ += " that ships with the package" * (help_ != argument.help)
-    return f"| `{argument.name}` | {default} | {values} | {help_} |"
+    help_ = re.sub("(that ships with the package): [^;]*", r"\1", argument["description"])
+    return f"| `{argument['name']}` | {default} | {values} | {help_} |"
 
 
 def parts(text: str) -> list[str]:

@@ -29,7 +29,12 @@ from gp_active_sensing.errors import (
 )
 from gp_active_sensing.ros.environment import require_ros
 from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
-from gp_active_sensing.ros.launching import Argument, node_environment
+from gp_active_sensing.ros.launching import (
+    Arguments,
+    declarations,
+    node_environment,
+    read_arguments,
+)
 from gp_active_sensing.ros.processes import ProcessGroup, Program
 from gp_active_sensing.util.resources import find_resource, list_resources
 
@@ -125,7 +130,7 @@ class Launch:
 
     name: str
     help: str
-    arguments: tuple[Argument, ...]
+    arguments: type[Arguments]
     start: Callable[[Any], list[Process]]
 
     def resolve(self, given: Mapping[str, str]) -> list[Process]:
@@ -139,22 +144,9 @@ class Launch:
                 everything in the parameter file that ROS cannot read.
             ActiveSensingError: something that is needed is missing.
         """
-        known = {argument.name: argument for argument in self.arguments}
-        problems = [
-            f"{name}: unknown argument.{suggest(name, known)} Known: {', '.join(known)}"
-            for name in given
-            if name not in known
-        ]
-        try:
-            with _stand_ins():
-                found = self.start(SimpleNamespace(launch_configurations=given))
-        except ConfigError as error:
-            if not problems:
-                raise
-            problems.extend(error.problems)
-        if problems:
-            raise ConfigError(problems, source="launch")
-        return found
+        read_arguments(self.arguments, given, strict=True)
+        with _stand_ins():
+            return self.start(SimpleNamespace(launch_configurations=given))
 
 
 def launch_names() -> tuple[str, ...]:
@@ -175,7 +167,7 @@ def read_launch(name: str) -> Launch:
         raise UnknownNameError(msg)
     with _stand_ins():
         found = runpy.run_path(str(find_resource("launch", f"{name}{_SUFFIX}")))
-    return Launch(name, found["__doc__"].rstrip("."), found["ARGUMENTS"], found["start"])
+    return Launch(name, found["__doc__"].rstrip("."), found["Arguments"], found["start"])
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -232,12 +224,12 @@ def make_group(
 def show_arguments(launch: Launch) -> str:
     """Describe a launch file and its arguments."""
     lines = [f"{launch.name}: {launch.help}", "", "Arguments, as name:=value:"]
-    for argument in launch.arguments:
-        default = f"default: {argument.default}" if argument.default else "optional"
-        default = "required" if argument.required else default
-        lines.append(f"  {argument.name}: {argument.help} ({default})")
-        if argument.choices:
-            lines.append(f"      one of: {', '.join(argument.choices)}")
+    for argument in declarations(launch.arguments):
+        given = argument.get("default_value")
+        default = "required" if given is None else f"default: {given}" if given else "optional"
+        lines.append(f"  {argument['name']}: {argument['description']} ({default})")
+        if "choices" in argument:
+            lines.append(f"      one of: {', '.join(argument['choices'][1:])}")
     return "\n".join(lines) + "\n"
 
 

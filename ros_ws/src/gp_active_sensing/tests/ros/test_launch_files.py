@@ -17,17 +17,13 @@ import yaml
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from gp_active_sensing.config import param_of
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.planning import policies
-from gp_active_sensing.ros import runner
+from gp_active_sensing.ros import launching, runner
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
-from gp_active_sensing.ros.launching import (
-    ARGUMENTS,
-    SENSOR_PARAMETERS,
-    SENSOR_TOPICS,
-    VIEW_TOPICS,
-)
+from gp_active_sensing.ros.launching import declarations
 from gp_active_sensing.ros.node_configs import NODES
 from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 from gp_active_sensing.ros.runner import Launch, Process, launch_names, read_launch
@@ -104,9 +100,10 @@ def started(launch: Launch, **given: str) -> list[Process]:
 def with_everything(launch: Launch, folder: Path) -> dict[str, str]:
     """Give every argument a value, so that every parameter and topic is named."""
     given: dict[str, str] = {}
-    for argument in launch.arguments:
-        first = argument.choices[0] if argument.choices else "1"
-        given[argument.name] = argument.default or first
+    for argument in declarations(launch.arguments):
+        first = argument["choices"][1] if "choices" in argument else "1"
+        given[argument["name"]] = argument.get("default_value") or first
+    given |= {name: "true" for name in ("plan_ahead", "decisions") if name in given}
     own = {"rviz": "true", "record": str(folder / "bag")}
     return given | {name: value for name, value in own.items() if name in given}
 
@@ -145,18 +142,12 @@ def test_every_executable_parameter_and_file_exists(launch: Launch, tmp_path: Pa
         assert profile is None or Path(profile).is_file()
 
 
-def test_every_argument_of_a_launch_is_used(launch: Launch, tmp_path: Path) -> None:
+def test_every_argument_of_a_launch_is_used(launch: Launch) -> None:
     """One that is not would be listed and do nothing."""
     text = find_resource("launch", f"{launch.name}.launch.py").read_text("utf-8")
-    several = (SENSOR_TOPICS, SENSOR_PARAMETERS, VIEW_TOPICS)
-    inside = {
-        "params_file",
-        "record",
-        "rviz",
-        *(name for map_ in several for name in map_.values()),
-    }
-    for argument in launch.arguments:
-        assert argument.name in inside or text.count(f'"{argument.name}"') >= 2, argument.name
+    text += Path(launching.__file__).read_text("utf-8")
+    for field in dataclasses.fields(launch.arguments):
+        assert re.search(rf"\b(given|self)\.{field.name}\b", text), field.name
 
 
 def test_ros2_launch_declares_the_arguments_that_the_runner_knows(launch: Launch) -> None:
@@ -165,25 +156,27 @@ def test_ros2_launch_declares_the_arguments_that_the_runner_knows(launch: Launch
         description = runpy.run_path(str(path))["generate_launch_description"]()
     *declared, start = description
     assert callable(start.function)
-    assert [found.name for found in declared] == [argument.name for argument in launch.arguments]
-    for found, argument in zip(declared, launch.arguments, strict=True):
-        assert found.description == argument.help == ARGUMENTS[argument.name].help
-        assert hasattr(found, "default_value") is not argument.required
-        if not argument.required:
-            assert found.default_value == argument.default
+    fields = {field.name: field for field in dataclasses.fields(launch.arguments) if field.init}
+    assert [found.name for found in declared] == list(fields)
+    for found in declared:
+        field = fields[found.name]
+        assert found.description == param_of(field).help
+        assert hasattr(found, "default_value") is (found.name != "bag")
+        if found.name != "bag":
+            assert isinstance(found.default_value, str)
             # As in launch: a default outside of the choices is an error.
-            assert found.default_value in getattr(found, "choices", [argument.default])
-        assert set(getattr(found, "choices", ())) - {""} == set(argument.choices)
+            assert found.default_value in getattr(found, "choices", [found.default_value])
+        assert set(getattr(found, "choices", ())) - {""} == set(param_of(field).choices or ())
 
 
 def test_policies_to_choose_from_are_those_of_the_registry(launch: Launch) -> None:
-    (policy,) = (argument for argument in launch.arguments if argument.name == "policy")
-    assert set(policy.choices) == set(policies.names())
+    (policy,) = (a for a in declarations(launch.arguments) if a["name"] == "policy")
+    assert policy["choices"] == ["", *policies.names()]
 
 
 def test_a_node_that_crashes_is_started_again_where_that_is_wanted(launch: Launch) -> None:
     if launch.name == "replay":
-        assert "respawn" not in {argument.name for argument in launch.arguments}
+        assert not hasattr(launch.arguments, "respawn")
         return
     for word, again in (("true", True), ("false", False)):
         nodes = {node.name: node for node in started(launch, respawn=word)}
@@ -258,7 +251,7 @@ def test_every_key_of_a_parameter_file_is_a_parameter_with_its_unit(name: str) -
         process.name
         for launch in map(read_launch, launch_names())
         for process in started(launch)
-        if launch.arguments[-1].default == name
+        if launch.arguments.params_file == name
     }
     assert users
     for key, content in nodes.items():

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from gp_active_sensing.ros.launching import declarations
 from gp_active_sensing.ros.runner import launch_names, read_launch
 from tests.ros.conftest import wait_until
 from tests.ros.launched import REASON, launched, node_pids, ros2
@@ -37,9 +38,9 @@ def test_show_args_describes_every_argument(name: str) -> None:
         check=True,
     ).stdout
     words = " ".join(shown.split())
-    for argument in read_launch(name).arguments:
-        assert f"'{argument.name}':" in shown
-        assert " ".join(argument.help.split()) in words
+    for argument in declarations(read_launch(name).arguments):
+        assert f"'{argument['name']}':" in shown
+        assert " ".join(argument["description"].split()) in words
 
 
 def test_a_simulated_mission_from_start_to_end(tmp_path: Path) -> None:

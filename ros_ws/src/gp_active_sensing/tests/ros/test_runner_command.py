@@ -14,6 +14,7 @@ from gp_active_sensing.errors import (
     ResourceError,
     UnknownNameError,
 )
+from gp_active_sensing.ros.launching import declarations
 from gp_active_sensing.ros.runner import (
     child_environment,
     launch_names,
@@ -88,11 +89,11 @@ def test_all_wrong_arguments_are_said_at_once() -> None:
         processes("traffic_sim", polcy="bal", policy="ball", budget="many", rviz="perhaps")
     text = str(caught.value)
     assert "launch: 4 problems" in text
-    assert "polcy: unknown argument. Did you mean 'policy'?" in text
+    assert "polcy: unknown key. Did you mean 'policy'?" in text
     assert "policy: expected one of" in text
     assert "Did you mean 'bal'?" in text
-    assert "budget: expected a whole number, got 'many'" in text
-    assert "rviz: expected true or false, got 'perhaps'" in text
+    assert "budget: expected a whole number, got str 'many'" in text
+    assert "rviz: expected true or false, got str 'perhaps'" in text
 
 
 def test_a_required_argument_and_an_unknown_launch_are_explained() -> None:
@@ -163,8 +164,8 @@ def test_the_discovery_profile_is_set_unless_the_user_has_one() -> None:
 def test_show_args_lists_every_argument(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--show-args"]) == 0
     text = capsys.readouterr().out
-    for argument in read_launch(name).arguments:
-        assert f"  {argument.name}: {argument.help}" in text
+    for argument in declarations(read_launch(name).arguments):
+        assert f"  {argument['name']}: {argument['description']} (" in text
     assert ".py" not in text, "of what ships, only what can be given"
 
 

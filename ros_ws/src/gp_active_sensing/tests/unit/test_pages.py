@@ -36,7 +36,7 @@ def read(folder: Path, text: str) -> Reader:
         ("~~~sh\nmake everything\n~~~", "everything"),
         (
             "~~~sh\nros2 launch gp_active_sensing probe.launch.py mapp:=x\n~~~",
-            "mapp is no argument",
+            "mapp: unknown key",
         ),
         ("~~~sh\nros2 launch gp_active_sensing prob.launch.py\n~~~", "no launch file"),
         ("~~~sh\ngp-active-sensing policies\n~~~\n~~~text output\nzz…la\n~~~", "'zz…la' is not in"),
