@@ -58,7 +58,7 @@ def test_a_wrong_argument_is_refused_with_the_reason(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with launched(log, *ros2("probe", "budget:=many")) as process:
         assert process.wait(LIMIT) != 0
-    assert "budget: expected a whole number, got 'many'" in log.read_text()
+    assert "budget: expected a whole number, got str 'many'" in log.read_text()
 
 
 def test_interrupted_it_leaves_nobody_behind(tmp_path: Path) -> None:
