@@ -27,8 +27,8 @@ from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.exit_codes import crashed, ended_in_order, said
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
-from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing.util.process import THREAD_VARIABLES
+from gp_active_sensing.util.resources import find_resource, list_resources
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 __all__ = [
