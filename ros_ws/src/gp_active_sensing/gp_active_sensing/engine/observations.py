@@ -23,7 +23,9 @@ AHEAD = 60.0
 
 
 class Observations:
-    """Takes readings into a belief and off a budget; a `SensingLoop` decides by it.
+    """Takes readings into a belief and off a budget.
+
+    It is the base of `SensingLoop`: `loop.tell` and `loop.check` are here, `loop.ask` is there.
 
     Args:
         topology: where a probe may go.

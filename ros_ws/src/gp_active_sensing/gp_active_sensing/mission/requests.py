@@ -43,6 +43,9 @@ class Stage:
 class DecisionRequest:
     """A decision to be taken beside the mission, on a copy of the engine.
 
+    It is a job for the planner thread. What the policy is asked with is a
+    `planning.base.PlanRequest`, which `loop` makes of it.
+
     Args:
         loop: the copy; only the planner uses it.
         at: where the probe stands.

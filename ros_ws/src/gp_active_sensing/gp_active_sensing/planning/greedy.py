@@ -92,7 +92,10 @@ class Greedy(ABC):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the (m,) value of reading each of `locations` next [nat]."""
+        """Return the (m,) value of reading each of `locations` next.
+
+        In any unit, the larger the better. Values within `util.ties.NAT` count as equal.
+        """
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
         """Return the state to score with and to hand on; by default whatever it was."""

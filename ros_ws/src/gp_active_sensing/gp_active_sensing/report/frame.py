@@ -57,7 +57,8 @@ def build_page(body: str, scripts: Sequence[str], data: Mapping[str, Any], **slo
     """Return a page.
 
     Args:
-        body: name of an HTML file among the assets, which the frame of all pages goes around.
+        body: name of an HTML file among the assets. ``frame.html``, with title, head and tiles of
+            all pages, goes around it.
         scripts: names of the scripts, in the order in which they run.
         data: handed to the scripts as the JSON element ``#data``.
         slots: HTML for the other slots of both; what comes from a run is escaped by the caller.

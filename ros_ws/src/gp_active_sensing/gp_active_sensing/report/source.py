@@ -42,7 +42,8 @@ class RunData:
         notes: what a reader has to know (no truth, a line cut short).
         drift: what the policy brought of its own, None = that of `belief`.
         objective: what was looked for, "maximise" or "minimise"; "" for neither.
-        sensor: which read the truth, None when it is not known.
+        sensor: the simulated one which read the truth, None without. What a robot's sensor was is
+            in ``config["reading"]``.
     """
 
     path: Path

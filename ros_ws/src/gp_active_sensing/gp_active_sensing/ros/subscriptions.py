@@ -2,6 +2,9 @@
 
 Messages are taken as they were sent, serialised, so that one that is too large or comes too fast
 costs nothing but a count: a publisher that floods must not take the node's time or memory.
+
+`Diagnostics.listen` makes the subscription and counts its messages; `Subscriptions._on_bytes` is
+what it calls.
 """
 
 from __future__ import annotations

@@ -19,6 +19,9 @@ __all__ = ["place_of"]
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     """Return the place of a reading.
 
+    One that says its place keeps it. In a mission that was found before, from poses and headings,
+    by `mission.matching`.
+
     Args:
         reading: made of anything a sensor may say.
         topology: the map.

@@ -209,7 +209,7 @@ def test_every_reason_of_a_refused_reading_is_explained() -> None:
     for pattern in (
         r"ReadingError\(\s*\"(\w+)\"",
         r"_count\(\s*\"(\w+)\"",
-        r"_reject(?:_left)?\(\s*\"(\w+)\"",
+        r"_reject(?:_unfinished)?\(\s*\"(\w+)\"",
         r"rejected\[\"(\w+)\"\]",
         r"reason, why = \"(\w+)\"",
         r"\{\"(\w+)\": self\.strangers",

@@ -182,7 +182,7 @@ class Ingestion:
         if reached is None:
             reached = self._clock() - self._late
         ready += self._placed(self._waiting.after_time(reached))
-        self._reject_left("partial_visit", "too little of its road was driven")
+        self._reject_unfinished("partial_visit", "too little of its road was driven")
         told = self.pipeline.take(ready)
         if (newest := self.track.newest) is not None:
             told += self.pipeline.pass_time(newest.stamp_ns, self._place_here())
@@ -195,7 +195,7 @@ class Ingestion:
         if self.nearing is not None:
             ready += self.nearing.take_all()
         self.visits.clear()
-        self._reject_left("partial_visit", "too little of its road was driven")
+        self._reject_unfinished("partial_visit", "too little of its road was driven")
         return told + self.pipeline.take(ready) + self.pipeline.close()
 
     def restart_clock(self) -> None:
@@ -207,7 +207,7 @@ class Ingestion:
         for held in waited:
             self._reject(reason, held.reading, why)
         self.visits.clear()
-        self._reject_left(reason, why)
+        self._reject_unfinished(reason, why)
         for held in self.pipeline.window.close():
             self.rejected[reason] += held.count
         self.pipeline.stays.clear()
@@ -229,7 +229,8 @@ class Ingestion:
         """
         self.pipeline.restore(event)
 
-    def _reject_left(self, reason: str, why: str) -> None:
+    def _reject_unfinished(self, reason: str, why: str) -> None:
+        """Reject the readings of visits that ended before enough of the road was driven."""
         for held in self.visits.left:
             self._reject(reason, held.reading, why)
         self.visits.left.clear()
