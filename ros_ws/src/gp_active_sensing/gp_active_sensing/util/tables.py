@@ -81,7 +81,7 @@ class Table:
         self.origins: dict[str, datetime] = {}
         """Columns of times -> the moment from which they are counted."""
         self.rows = 0
-        """Read so far."""
+        """Read so far, in chunks."""
         self._error, self._ragged, self._missing = error, ragged, missing
         self._stamped: dict[str, bool] = {}
         self._places: dict[str, list[int]] = {}
@@ -113,20 +113,21 @@ class Table:
             ActiveSensingError: of the class given: a row of another length, a quote that is not
                 closed, or a file that cannot be read further.
         """
-        width, ragged = len(self.header), self._ragged
-        end = self._reader.line_num
+        width, ragged, reader = len(self.header), self._ragged, self._reader
+        end = reader.line_num
         with self._reading():
-            for cells in self._reader:
-                line, end = end + 1, self._reader.line_num  # a cell in quotes may go over several
-                fits = len(cells) == width
-                if not (fits and ragged) and not any(map(str.strip, cells)):
-                    continue
-                if not (fits or ragged):
-                    where = f"{self.path}, line {line}"
-                    msg = f"{where}: expected {width} cells as in line 1, got {len(cells)}"
-                    raise self._error(msg)
-                self.rows += 1
-                yield line, cells if fits else [*cells[:width], *[""] * (width - len(cells))]
+            for cells in reader:
+                line, end = end + 1, reader.line_num  # a cell in quotes may go over several
+                if len(cells) != width:
+                    if not any(map(str.strip, cells)):
+                        continue
+                    if not ragged:
+                        where = f"{self.path}, line {line}"
+                        msg = f"{where}: expected {width} cells as in line 1, got {len(cells)}"
+                        raise self._error(msg)
+                    yield line, [*cells[:width], *[""] * (width - len(cells))]
+                elif ragged or any(map(str.strip, cells)):
+                    yield line, cells
 
     def column(self, name: str, hint: str = "") -> int:
         """Return where a column is.
@@ -175,6 +176,7 @@ class Table:
         found = iter(self)
         while piece := list(islice(found, max(64, _CELLS // max(1, len(self.header))))):
             lines, rows = [line for line, _ in piece], [row for _, row in piece]
+            self.rows += len(rows)
             values = np.empty((len(rows), len(columns)))
             for k, name in enumerate(columns):
                 cells = list(map(itemgetter(at[k]), rows))
