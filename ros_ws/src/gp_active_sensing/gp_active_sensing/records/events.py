@@ -52,9 +52,7 @@ __all__ = [
     "clock_event",
     "cost_of",
     "decision_event",
-    "dropout_event",
     "end_event",
-    "expert_event",
     "finite",
     "gap_event",
     "gated_event",
@@ -263,36 +261,6 @@ def asked_event(probe: str, at: int | None, pending: Sequence[int], **more: Any)
     return {"event": "asked", "probe": probe, "at": at, "pending": list(pending), **more}
 
 
-def expert_event(
-    places: Sequence[int],
-    answers: Sequence[Mapping[str, Any]],
-    *,
-    late: int,
-    waited: float,
-    rejected: Sequence[str],
-    **more: Any,
-) -> dict[str, Any]:
-    """Return the journal's event of a simulated mission that asked its expert.
-
-    Args:
-        places: where; () = nowhere, but answers to earlier questions came in.
-        answers: events of the readings that were used, in order.
-        late: so many of them came before the question: they answer earlier ones.
-        waited: for the answers [s].
-        rejected: words of the reasons of answers that were not used.
-        more: further keys, as they are.
-    """
-    return {
-        "event": "expert",
-        "places": list(places),
-        "answers": [dict(answer) for answer in answers],
-        "late": late,
-        "waited": waited,
-        "rejected": list(rejected),
-        **more,
-    }
-
-
 def query_event(places: Sequence[int], **more: Any) -> dict[str, Any]:
     """Return the journal's event of a question to an expert."""
     return {"event": "query", "places": list(places), **more}
@@ -388,11 +356,6 @@ def stopped_event(reason: str, **more: Any) -> dict[str, Any]:
 def miss_event(location: int, *, again: bool, **more: Any) -> dict[str, Any]:
     """Return the journal's event of a visit without a reading."""
     return {"event": "miss", "location": int(location), "again": again, **more}
-
-
-def dropout_event(location: int, **more: Any) -> dict[str, Any]:
-    """Return the journal's event of a sensor that was asked and gave nothing."""
-    return {"event": "dropout", "location": int(location), **more}
 
 
 def home_event(plan: Plan, **more: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.events import (
     decision_event,
-    dropout_event,
     end_event,
     miss_event,
     moved_event,
@@ -187,7 +186,6 @@ def test_plans_and_readings_survive_the_journal() -> None:
 def test_other_events() -> None:
     assert moved_event(Cost(1.0, 2.0)) == {"event": "moved", "metres": 1.0, "seconds": 2.0}
     assert miss_event(3, again=True)["again"] is True
-    assert dropout_event(3, visit=1) == {"event": "dropout", "location": 3, "visit": 1}
     assert end_event("done")["reason"] == "done"
 
 
