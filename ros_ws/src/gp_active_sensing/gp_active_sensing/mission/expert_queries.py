@@ -169,7 +169,7 @@ class ExpertQueries:
         if self.books.open and self.books.places:
             self._journal(query_event((), given_up=True, stamp_ns=self._now_ns))
         self.books.give_up()
-        self._outgoing = ()
+        self._outgoing, self.until = (), None
 
     # -- answers -----------------------------------------------------------------------------------
 

@@ -145,8 +145,9 @@ class Fleet:
         if len(self.probes) == 1:
             return []
         for probe in self.present:
-            if probe.ingestion.catch_up.waiting:
-                self._heard_ns[probe.name] = now_ns  # its poses have come and are not used yet
+            nowhere = probe.anywhere and probe.ingestion.track.newest is None
+            if probe.ingestion.catch_up.waiting or nowhere:
+                self._heard_ns[probe.name] = now_ns  # its poses are not used yet, or it has none
         limit = 1e9 * self.config.lost_after
         lost = [p for p in self.present if now_ns - self.heard_ns(p, now_ns) > limit]
         for probe in lost:

@@ -33,6 +33,15 @@ class GoalChecker:
         """Wait again."""
         self._since_ns = None
 
+    def left(self, now_ns: int) -> float:
+        """Return how long it still waits; all of the time where it does not wait yet [s].
+
+        Args:
+            now_ns: time of the node's clock.
+        """
+        waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
+        return self.timeout - waited if waited < self.timeout else self.timeout
+
     def overdue(self, target: int, now_ns: int) -> bool:
         """Return whether it has waited long enough; the next wait then begins.
 

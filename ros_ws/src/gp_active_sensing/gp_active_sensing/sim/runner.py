@@ -14,6 +14,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from gp_active_sensing.config import from_mapping, to_mapping
@@ -21,22 +22,22 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.experts import AnswersConfig
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, OpenRun, build_parts
-from gp_active_sensing.mission.inbox import RawReading, raw_answer
+from gp_active_sensing.mission.inbox import BATCH, RawReading, raw_answer
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import (
     DecisionRequest,
     ExpertRequest,
     MissionOutput,
-    Stage,
 )
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import home_of, plan_of
 from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay
+from gp_active_sensing.sim.robot import EPOCH_NS, POSES, Observation, PlannedWay
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world, check_end_comes, expert_of
 from gp_active_sensing.types import Clock, Plan, Route
+from gp_active_sensing.util.files import json_ready
 
 __all__ = ["SimulationRunner", "asking_of", "parameters_of", "visits_of"]
 
@@ -130,8 +131,11 @@ class SimulationRunner:
         self._deciding: deque[tuple[int, DecisionRequest]] = deque()
         """Decisions that are being taken, and when they will be there [ns]."""
         self._asked_and_used: dict[str, int] = {}
-        self._of_stage: dict[str, int] = {}
-        """What the expert was asked, and what of it was used, for the decision carried out."""
+        self._of_stage: dict[str, dict[str, int]] = {}
+        """What the expert was asked, and what of it was used, for the decision that each probe
+        carries out."""
+        self._true_at = 0
+        """Stage at whose end the live truth was last kept."""
         mapping = parameters_of(scenario)
         mapping.update(plan_ahead=False, probes=list(probes))
         for key, value in (parameters or {}).items():
@@ -146,15 +150,18 @@ class SimulationRunner:
             return self._earlier
 
         unit = scenario.field.unit
-        self.parts: MissionComponents = build_parts(
-            config,
-            scenario.to_mapping(),
-            clock=self.clock,
-            driver=driver,
-            known_of=lambda _: FieldKnowledge(world.truth, world.sensor, unit),
-            topology=world.topology,
-            open_run=None if open_run is None else opened,
-        )
+        with ExitStack() as undo:
+            undo.callback(self._end_traffic)
+            self.parts: MissionComponents = build_parts(
+                config,
+                scenario.to_mapping(),
+                clock=self.clock,
+                driver=driver,
+                known_of=lambda _: FieldKnowledge(world.truth, world.sensor, unit),
+                topology=world.topology,
+                open_run=None if open_run is None else opened,
+            )
+            undo.pop_all()
         self.mission = self.parts.mission
         self.mission.loop.clock = clock
 
@@ -203,13 +210,15 @@ class SimulationRunner:
 
     def _seconds_to_next(self) -> float:
         """Return the time until something happens, at the latest when a wait may be over [s]."""
-        found = [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
+        # So that the poses of a step are used at once: nobody is thought silent meanwhile.
+        found = [0.5 * BATCH * POSES / len(self.players)] if self.players else []
+        found += [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
         for name, player in self.players.items():
             probe = self.mission.probes.get(name)
             if (seconds := player.seconds_to_event) is not None:
                 found.append(seconds)
             elif probe is not None and probe.plan is not None:
-                found.append(probe.arrival.timeout)
+                found.append(probe.arrival.left(self.now_ns))
         if self.expert is not None and self.expert.due is not None:
             found.append(self.expert.due - self.clock())
         consulting = self.mission.consulting
@@ -239,6 +248,7 @@ class SimulationRunner:
         for _ in range(MOST_ROUNDS):
             self._hear_expert()
             outputs = self.mission.step(self.now_ns)
+            self._keep_truth()
             for output in outputs:
                 self._do(output)
             self._take_decisions()
@@ -283,7 +293,7 @@ class SimulationRunner:
                 if plan.path:
                     self._send(job.probe, plan.path[-1], job.at, plan)
                 self._record(job)
-                self._of_stage = self._of_expert()
+                self._of_stage[job.probe] = self._of_expert()
 
     def _decide(self, job: DecisionRequest) -> Plan:
         """Take a decision; of a run that is gone on with the one that its journal has."""
@@ -298,7 +308,7 @@ class SimulationRunner:
             return home_of(event)
         plan = job.ask()
         # What a journal gives back, so that going on with a run changes nothing.
-        job.loop.policy_state = json.loads(json.dumps(job.loop.policy_state))
+        job.loop.policy_state = json.loads(json.dumps(json_ready(job.loop.policy_state)))
         return plan
 
     def _record(self, job: DecisionRequest) -> None:
@@ -307,17 +317,21 @@ class SimulationRunner:
         wanted = recorder.run is not None or self.on_stage is not None
         if stage is None or not wanted or not self.mission.claim(stage):
             return
-        self._keep_truth(stage)
         belief = job.loop.belief
-        recorder.stage(stage, belief, belief.mixture(), **self._of_stage)
+        recorder.stage(stage, belief, belief.mixture(), **self._of_stage.get(job.probe, {}))
         if self.on_stage is not None:
             self.on_stage(recorder.stages.newest)
 
-    def _keep_truth(self, stage: Stage) -> None:
-        """Keep what is true in live traffic, which no file knows."""
+    def _keep_truth(self) -> None:
+        """Keep what is true in live traffic at the end of a drive, which no file knows."""
         run, traffic = self.parts.recorder.run, self.world.traffic
         if traffic is None:
             return
+        (probe,) = self.mission.probes.values()  # of one car
+        stage = probe.finished
+        if stage is None or stage.number == self._true_at:
+            return
+        self._true_at = stage.number
         seconds = 1e-9 * stage.stamp_ns
         traffic.truth.add(seconds, traffic.values())
         if run is not None:
@@ -345,6 +359,9 @@ class SimulationRunner:
 
     def close(self) -> None:
         """Close the records, and end the traffic if there is any."""
+        self._end_traffic()
+        self.parts.recorder.close()
+
+    def _end_traffic(self) -> None:
         for player in self.players.values():
             player.close()
-        self.parts.recorder.close()

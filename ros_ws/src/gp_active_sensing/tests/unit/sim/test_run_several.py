@@ -10,10 +10,14 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.records.metrics import SCORES
+from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
 from gp_active_sensing.sim import Scenario, build_world, run_scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
-from tests.unit.sim.scenarios import GRID, mapping, scenario
+from tests.journals import write_events
+from tests.sumo import RING
+from tests.unit.experts.asking import registered
+from tests.unit.sim.scenarios import GRID, LINE, mapping, scenario
 
 
 def fleet(**sections: Any) -> Scenario:
@@ -63,6 +67,53 @@ def test_twice_the_same(tmp_path: Path) -> None:
     assert records_of(tmp_path / "a") == records_of(tmp_path / "b")
 
 
+def _gone(path: Path) -> list[str]:
+    """Why probes took no part any more."""
+    events = RunDirectory.open(path).events()
+    return [e["why"] for e in events if e["event"] == "roster" and e["why"]]
+
+
+def test_long_roads_driven_slowly_make_no_probe_silent(tmp_path: Path) -> None:
+    slow = scenario_from_mapping(
+        {
+            **LINE,
+            "map": {"kind": "roads", "file": str(RING)},
+            "probes": 3,
+            "budget": {"readings": 6},
+        }
+        | {"policy": {"name": "max_entropy"}, "probe": {"start": "da", "speed": 0.5}}
+    )
+    summary = run_scenario(slow, tmp_path / "run")
+    assert (summary.observed, summary.dropped, summary.rejected) == (6, {}, 0)
+    assert _gone(tmp_path / "run") == []
+    assert summary.metres == pytest.approx(0.5 * summary.seconds, rel=0.4)
+
+
+def test_one_that_is_nowhere_yet_is_not_silent(tmp_path: Path) -> None:
+    """Its first decision waits for an expert, longer than a probe may be silent."""
+    expert = {"kind": "model", "noise_std": 0.1, "dropout": 1.0, "timeout": 60.0}
+    with registered():
+        told = fleet(probe={"start": None}, policy={"name": "asking"}, expert=expert)
+        run_scenario(told, tmp_path / "run")
+    assert _gone(tmp_path / "run") == []
+    assert records_of(tmp_path / "run")[0]["probe"] == "probe_1"
+
+
+def test_what_an_expert_said_is_in_the_record_of_the_decision_it_was_for(tmp_path: Path) -> None:
+    expert = {"kind": "model", "noise_std": 0.1, "dropout": 0.3, "timeout": 4.0, "delay": 1.0}
+    with registered():
+        told = fleet(probes=2, policy={"name": "asking"}, expert=expert)
+        run_scenario(told, tmp_path / "run")
+    used, of_stage = 0, {}
+    for event in RunDirectory.open(tmp_path / "run").events():
+        used += event["event"] == "answer"
+        if event["event"] == "decision":
+            of_stage[event["stage"]], used = used, 0
+    records = records_of(tmp_path / "run")
+    assert len(set(of_stage.values())) > 1
+    assert {r["stage"]: r["expert_used"] for r in records} == of_stage
+
+
 class _Stop(Exception):
     pass
 
@@ -103,6 +154,16 @@ def test_a_run_that_is_going_on_is_not_begun_anew(tmp_path: Path) -> None:
 
     summary = run_scenario(fleet(), tmp_path / "run", on_stage=interfere)
     assert (summary.status, len(records_of(tmp_path / "run"))) == ("finished", summary.stages)
+
+
+def test_a_mission_of_nodes_is_left_as_it_is(tmp_path: Path) -> None:
+    run_scenario(fleet(), tmp_path / "run")
+    events = RunDirectory.open(tmp_path / "run").events()
+    write_events(tmp_path / "run" / "journal.jsonl", [{**events[0], "driver": "ros"}, *events[1:]])
+    before = (tmp_path / "run" / "records.jsonl").read_bytes()
+    with pytest.raises(RunError, match="holds a mission of the nodes"):
+        run_scenario(fleet(), tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
 
 
 def test_ctrl_c_leaves_a_summary(tmp_path: Path) -> None:
@@ -155,3 +216,33 @@ def test_regret_adds_up_in_the_order_in_which_stages_end(tmp_path: Path) -> None
         [float(field.max() - field[r["location"]]) for r in read]
     )
     assert all(r["regret"] is None for r in records if r["value"] is None)
+
+
+def test_the_time_for_a_reading_is_the_same_whatever_others_do() -> None:
+    sensor = {"dropout": 0.6}
+    runner = SimulationRunner(fleet(sensor=sensor, probe={"start": 0, "speed": 0.9}))
+    events: list[Any] = []
+    runner.parts.recorder.listener = events.append
+    assert runner.run(1e4)
+    then: dict[tuple[str, int], int] = {}
+    waits = []
+    for event in events:
+        if event["event"] == "miss":
+            where = event["probe"], event["location"]
+            if where in then:
+                waits.append(1e-9 * (event["stamp_ns"] - then[where]))
+            then[where] = event["stamp_ns"]
+    assert len(waits) > 3
+    assert waits == pytest.approx([10.0] * len(waits), abs=1e-6)
+
+
+def test_records_that_cannot_be_written_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(run: RunDirectory, record: Any) -> None:
+        msg = "no space left"
+        raise RunError(msg)
+
+    monkeypatch.setattr(RunDirectory, "append_record", refuse)
+    with pytest.raises(RunError, match="records could not be written to"):
+        run_scenario(fleet(), tmp_path / "run")

@@ -19,7 +19,8 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.sumo import RecordedTruth, TrafficConfig, session
+from gp_active_sensing.sim.runner import SimulationRunner
+from gp_active_sensing.sim.sumo import LiveTraffic, RecordedTruth, TrafficConfig, session
 from tests.journals import write_events
 from tests.sumo import RING, flow, parked_at, ring, write_cars
 from tests.unit.sim.scenarios import LINE, mapping
@@ -124,6 +125,45 @@ def test_planning_takes_time_where_it_is_told_to(sumo: None, tmp_path: Path) -> 
     quick, slow = stamps
     assert slow[0] == pytest.approx(quick[0] + 40.0, abs=1.0)
     assert slow[1] > quick[1] + 70.0
+
+
+def test_the_truth_is_that_of_the_end_of_a_drive(sumo: None, tmp_path: Path) -> None:
+    """Not that of the end of a decision, which takes time here."""
+    runner = SimulationRunner(ring(readings=2, planning_time=40.0))
+    traffic = runner.world.traffic
+    assert traffic is not None
+    kept: list[tuple[float, float]] = []
+    add = traffic.truth.add
+
+    def note(seconds: float, values: Any) -> None:
+        kept.append((seconds, runner.clock()))
+        add(seconds, values)
+
+    traffic.truth.add = note  # type: ignore[method-assign]
+    try:
+        assert runner.run(1e4)
+    finally:
+        runner.close()
+    assert len(kept) == 2
+    assert [of for of, _ in kept] == [when for _, when in kept]
+
+
+def test_a_run_that_cannot_begin_ends_its_traffic(
+    sumo: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[Any] = []
+    close = LiveTraffic.close
+
+    def note(traffic: LiveTraffic) -> None:
+        ended.append(traffic._session is not None)
+        close(traffic)
+
+    monkeypatch.setattr(LiveTraffic, "close", note)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine").write_text("", "utf-8")
+    with pytest.raises(RunError, match="is not empty"):
+        run_scenario(ring(), tmp_path / "run")
+    assert ended[-1]
 
 
 def test_traffic_that_does_not_repeat_itself_is_refused(run: Any, tmp_path: Path) -> None:
