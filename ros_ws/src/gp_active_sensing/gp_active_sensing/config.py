@@ -172,7 +172,8 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
             if not attempt:
                 return converted
             trials.extend(attempt)
-        problems.append(trials[0])
+        # The option for lists, if there is one, comes last.
+        problems.append(trials[-1] if isinstance(value, list) else trials[0])
         return None
     if dataclasses.is_dataclass(hint):
         return _build(cast(type, hint), value, path, problems)

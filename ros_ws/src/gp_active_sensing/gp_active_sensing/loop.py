@@ -221,6 +221,7 @@ class SensingLoop(Observations):
                     self.topology,
                     at,
                     pending=tuple(dict.fromkeys([*pending, *joint.goals])),
+                    waiting=tuple(others.values()),
                     limit=limit,
                     rng=rng,
                     remaining=remaining,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.belief.probable import most_probable
+from gp_active_sensing.planning.explain import gap_of
 from gp_active_sensing.util.wording import Turns, promised, tells
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def stage_line(
     total: int | None = None,
     unit: str = "",
     scale_unit: str = "",
+    policy: str = "",
 ) -> str:
     """Return one line for a stage.
 
@@ -38,6 +41,7 @@ def stage_line(
         total: readings of the budget, when known.
         unit: of the readings.
         scale_unit: of the length-scales, "" where they have none.
+        policy: its name, which says whether there are bounds to show.
     """
     stage = f"{record['stage']:>3}"
     if total is not None:  # places may be read on the way, and again: stages are not readings then
@@ -48,10 +52,9 @@ def stage_line(
     whose = [str(record["probe"])] if record.get("probe") else []
     parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
     parts += believed(record, scale_unit)
-    parts += [
-        f"gap {float(record['upper']) - float(record['lower']):.3f}",
-        f"planned in {float(record['plan_seconds']):.3f} s",
-    ]
+    gap = gap_of(policy, float(record["lower"]), float(record["upper"]))
+    parts += [] if gap is None else [f"gap {gap:.3f}"]
+    parts.append(f"planned in {float(record['plan_seconds']):.3f} s")
     if record.get("promised_error") is not None:
         parts.append(f"promised {record['promised_error']:.2f}{_unit(unit)}")
     if record.get("rmspe") is not None:
@@ -98,7 +101,7 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary["rejected"]:
         why = ", ".join(f"{word} {n}" for word, n in summary["rejected_by_reason"].items())
         add("not used", f"{summary['rejected']} messages ({why})")
-    add("driven", f"{summary['metres']:.0f} m in {summary['seconds']:.0f} s")
+    add("driven", _driven_line(summary))
     if summary.get("promised_error") is not None:
         add("promised error", promised(summary))
         if summary.get("rmse") is not None:
@@ -112,7 +115,9 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
         add("readings", tells(summary["explained"]))
     lines += _regret_lines(summary.get("regret") or {}, unit)
     if summary["length_scales"]:
-        for what, text in _belief_lines(summary["length_scales"]):
+        for what, text in _belief_lines(
+            summary["length_scales"], str(summary.get("scale_unit", ""))
+        ):
             add(what, text)
     if expert := summary.get("expert"):
         add("expert", _expert_line(expert))
@@ -130,6 +135,15 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _driven_line(summary: Mapping[str, Any]) -> str:
+    """Return what was driven; of several probes the metres of each, and the longest time."""
+    probes = summary.get("probes") or []
+    seconds = max([probe["seconds"] for probe in probes], default=summary["seconds"])
+    text = f"{summary['metres']:.0f} m in {seconds:.0f} s"
+    each = ", ".join(f"{probe['name']} {probe['metres']:.0f} m" for probe in probes)
+    return f"{text} ({each})" if each else text
+
+
 def _interval_line(summary: Mapping[str, Any]) -> str:
     """Return how many true values, and new readings, are in the belief's central intervals."""
     levels = (50, 90, 95)
@@ -143,13 +157,15 @@ def _interval_line(summary: Mapping[str, Any]) -> str:
     return text
 
 
-def _belief_lines(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _belief_lines(
+    candidates: Sequence[Mapping[str, Any]], scale_unit: str
+) -> list[tuple[str, str]]:
     """Return the most probable kernel, where there are several, and its length-scale."""
     best = most_probable((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in candidates)
     sure = f"with weight {best.kernel_weight:.2f}"
     if best.kernel == NONE:
         return [("kernel", f"none, no place tells of another, {sure}")]
-    scale = f"{_scales(best.length_scale)} with weight {best.weight:.2f}"
+    scale = f"{_scales(best.length_scale)}{_unit(scale_unit)} with weight {best.weight:.2f}"
     if not best.kernel:
         return [("length-scale", scale)]
     return [("kernel", f"{best.kernel} {sure}"), ("length-scale", scale)]
@@ -189,6 +205,7 @@ def show_stages(
     total: int | None,
     unit: str = "",
     scale_unit: str = "",
+    policy: str = "",
 ) -> Iterator[Show]:
     """Yield a function that shows a stage's record as it comes.
 
@@ -197,12 +214,14 @@ def show_stages(
         total: places that can be observed, when known.
         unit: of the readings.
         scale_unit: of the length-scales.
+        policy: its name.
     """
     turns = Turns()
+    line_of = partial(stage_line, unit=unit, scale_unit=scale_unit, policy=policy)
     if not console.is_terminal:
 
         def print_lines(record: Mapping[str, Any]) -> None:
-            line = stage_line(record, total=total, unit=unit, scale_unit=scale_unit)
+            line = line_of(record, total=total)
             console.out(line, highlight=False)
             if turn := turns.hear(record):
                 console.out(turn, highlight=False)
@@ -221,7 +240,7 @@ def show_stages(
         task = progress.add_task("sensing", total=total)
 
         def show(record: Mapping[str, Any]) -> None:
-            line = stage_line(record, unit=unit, scale_unit=scale_unit)
+            line = line_of(record)
             progress.console.out(line, highlight=False)
             if turn := turns.hear(record):
                 progress.console.out(turn, highlight=False)

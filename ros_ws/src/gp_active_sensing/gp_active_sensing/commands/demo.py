@@ -98,8 +98,9 @@ class _Shown:
         """Show the record of a stage."""
         self.stages += 1
         total, unit = self.scenario.budget.readings, self.scenario.field.unit
-        scale_unit = self.scenario.scale_unit
-        self.say(stage_line(record, total=total, unit=unit, scale_unit=scale_unit))
+        scale_unit, policy = self.scenario.scale_unit, str(self.scenario.policy["name"])
+        words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
+        self.say(stage_line(record, total=total, **words))
 
 
 @dataclass

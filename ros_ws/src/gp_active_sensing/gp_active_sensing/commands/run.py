@@ -63,8 +63,12 @@ def run(
     directory = out or unused(Path("runs") / run_name(loaded, datetime.now(timezone.utc)))
     console = Console(quiet=as_json, soft_wrap=True)
     try:
-        units = {"unit": loaded.field.unit, "scale_unit": loaded.scale_unit}
-        with show_stages(console, total=loaded.budget.readings, **units) as show:
+        words = {
+            "unit": loaded.field.unit,
+            "scale_unit": loaded.scale_unit,
+            "policy": str(loaded.policy["name"]),
+        }
+        with show_stages(console, total=loaded.budget.readings, **words) as show:
             summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"

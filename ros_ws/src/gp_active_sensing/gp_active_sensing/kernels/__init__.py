@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.errors import suggest
@@ -37,6 +38,7 @@ __all__ = [
     "graph_kernels",
     "kernel_problems",
     "kernels",
+    "scale_unit",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -115,3 +117,15 @@ def build_kernel(name: str) -> Kernel:
         UnknownNameError: no such kernel; the message has the nearest match.
     """
     return kernels.factory(name)()
+
+
+def scale_unit(features: Iterable[str], names: Iterable[str]) -> str:
+    """Return the unit of length-scales: "m" on a map or along its roads, "" of other features.
+
+    Args:
+        features: what the covariance is a function of.
+        names: of the kernels; "" = not said.
+    """
+    met = [name for name in names if name and name != NONE]
+    along = bool(met) and all(name in graph_kernels for name in met)
+    return "m" if along or set(features) <= {"x", "y"} else ""

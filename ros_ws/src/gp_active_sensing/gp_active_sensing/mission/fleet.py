@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import suggest
@@ -12,7 +12,7 @@ from gp_active_sensing.mission.probe import NO_POSE, ProbeState
 from gp_active_sensing.mission.sensor import MUTE
 from gp_active_sensing.records.events import roster_event
 
-__all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet"]
+__all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "why_resting"]
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +22,14 @@ OFF_LIST = "taken off the list"
 """Why a probe leaves that nobody listens to any more."""
 SILENT = "silent for"
 """How the reason of a probe begins that comes back when it is heard."""
+
+
+def why_resting(probes: Iterable[ProbeState]) -> str:
+    """Return why nothing is chosen for probes, each by its name where the reasons differ."""
+    why = {probe.name: probe.resting for probe in probes}
+    if len(set(why.values())) == 1:
+        return next(iter(why.values()))
+    return "; ".join(f"{name}: {reason}" for name, reason in why.items())
 
 
 class Fleet:

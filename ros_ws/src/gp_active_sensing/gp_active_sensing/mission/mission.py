@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gp_active_sensing.mission.delays import say_delay
-from gp_active_sensing.mission.fleet import LEFT, OFF_LIST
+from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, why_resting
 from gp_active_sensing.mission.inbox import BATCH, Envelope, RawAnswer, RawReading
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
@@ -223,10 +223,10 @@ class Mission(MissionWatch):
             return False
         if self.loop.blocked and self.loop.remaining.readings != 0 and not self.loop.good_enough():
             if not self.reason.endswith(AGAIN):
-                self.reason = f"{present[-1].resting}; {AGAIN}"
+                self.reason = f"{why_resting(present)}; {AGAIN}"
                 logger.info("nothing can be chosen: %s", self.blocked.waits(self._now_ns))
             return False
-        self._end(present[-1].resting)
+        self._end(why_resting(present))
         return True
 
     def _has_more(self, probe: ProbeState) -> bool:

@@ -23,6 +23,7 @@ from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.stage_records import StageRecords
+from gp_active_sensing.planning.explain import gap_of
 from gp_active_sensing.records.events import gap_event, resumed_event, stage_record, start_event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
@@ -201,6 +202,8 @@ class Recorder:
         value, goal = record["value"], record["location"]
         error = record["rmspe"]
         whose = f" of {record['probe']}" if record.get("probe") else ""
+        policy = str((self._config.get("policy") or {}).get("name", ""))
+        gap = gap_of(policy, record["lower"], record["upper"])
         elsewhere = "another place was read" if "went" in record else "read by another probe"
         without = "no reading, set aside" if record["set_aside"] else elsewhere
         parts = [
@@ -208,7 +211,7 @@ class Recorder:
             without if value is None else f"read {value:.4g}{unit}",
             *([f"chosen: {record['name']}"] if record.get("went") not in (None, goal) else []),
             *_believed(belief),
-            f"gap {record['upper'] - record['lower']:.3g} nat",
+            *([] if gap is None else [f"gap {gap:.3g} nat"]),
             f"{'foreseen' if record['foreseen'] else 'planned'} in {record['plan_seconds']:.2f} s",
         ]
         if record["promised_error"] is not None:
@@ -227,6 +230,7 @@ class Recorder:
             until_ns = mission.until_ns
             probes = mission.probes.values()
             delays = delays_of((p.name, p.ingestion.lag, p.ingestion.delay) for p in probes)
+            driven = [(p.name, p.stages.driven) for p in probes if len(probes) > 1]
             books = None if mission.consulting is None else mission.consulting.books
             expert = {} if books is None else books.to_mapping()
         summary = summarise(
@@ -246,6 +250,7 @@ class Recorder:
             latency=latencies(mission),
             expert=expert,
             delays=delays,
+            probes=[{"name": n, "metres": c.metres, "seconds": c.seconds} for n, c in driven],
         )
         self._told = summary
         return summary

@@ -55,6 +55,7 @@ class PlanRequest:
         rng: source of randomness of this decision.
         pending: waypoints already given to other probes: planned as if observed (their variance is
             gone, their value is not known), never chosen.
+        waiting: where other probes stand that are asked for next; None = nowhere yet.
         limit: limit on the computing of this decision.
         remaining: what is left of the mission's budget, and where it has to end; the horizon is
             clipped to it. `candidates` and `BudgetConstraint` keep it.
@@ -70,6 +71,7 @@ class PlanRequest:
     _: KW_ONLY
     rng: np.random.Generator
     pending: Collection[int] = ()
+    waiting: Collection[int | None] = ()
     limit: PlanLimit = PlanLimit()
     remaining: Budget = Budget()
     unavailable: Collection[int] = ()

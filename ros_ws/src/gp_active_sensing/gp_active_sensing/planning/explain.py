@@ -8,7 +8,7 @@ from typing import Any
 from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
-__all__ = ["called", "outcome", "value_unit", "why"]
+__all__ = ["called", "gap_of", "outcome", "value_unit", "why"]
 
 _IN_NAT = frozenset({"bal", "ie", "apgd", "ite", "max_entropy", "mutual_information"})
 """Policies whose values are entropies or information."""
@@ -18,6 +18,8 @@ _ROUTES = {
     "tour": "Next on the route that promises the best map",
 }
 """How policies say that they follow a route."""
+_BOUNDED = frozenset({"bal"})
+"""Policies that bound the value of a decision; of the others lower and upper are one value."""
 _SAME = 1e-9
 """Bounds closer than this are one value [the policy's unit]."""
 
@@ -81,6 +83,17 @@ def value_unit(policy: str, objective: str = "") -> str:
         objective: what its values are of, where it may choose.
     """
     return "nat" if policy in _IN_NAT and objective != "map_error" else ""
+
+
+def gap_of(policy: str, lower: float, upper: float) -> float | None:
+    """Return the gap between the bounds on a decision's value, None where there are no bounds.
+
+    Args:
+        policy: its name.
+        lower: bound of the value, in the policy's unit.
+        upper: bound of the value.
+    """
+    return upper - lower if policy in _BOUNDED or upper > lower else None
 
 
 def outcome(

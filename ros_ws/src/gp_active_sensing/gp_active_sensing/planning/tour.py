@@ -99,7 +99,8 @@ class Tour:
         started = clock()
         reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         unread = unread_of(belief, pending, unavailable)
-        routes = _Routes.of(state, pending)
+        standing = [place for place in request.waiting if place is not None]
+        routes = _Routes.of(state, [*pending, *standing])
         given: dict[str, Any] = {
             "pending": pending,
             "unavailable": unavailable,
@@ -107,7 +108,7 @@ class Tour:
             "reach": reach,
         }
         goals = reach.locations[unread[reach.locations]]
-        goals = goals[~np.isin(goals, routes.of_others(at))]
+        goals = goals[~np.isin(goals, [*routes.of_others(at), *standing])]
         if not goals.size:
             return nearest_plan(belief, topology, at, **given), routes.state()
         if _no_time(request.limit):
@@ -129,7 +130,7 @@ class Tour:
             reach.ways,
             at,
             unread,
-            self._share(remaining, len(pending)),
+            self._share(remaining, len(pending) + len(request.waiting)),
             error,
         )
         room = _Room(driver, request.limit, clock, started)
@@ -228,7 +229,7 @@ class _Routes:
     Args:
         by_goal: waypoint -> places to read from there on, in order, the waypoint first.
         renewed: what was left of the budget when new routes were looked for; None = never.
-        pending: waypoints of other probes.
+        pending: waypoints of other probes, and where those stand that wait for a decision.
         passes: waypoint -> what is left of the budget of the pass that it belongs to, if any.
     """
 

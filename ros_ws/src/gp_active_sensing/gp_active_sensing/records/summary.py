@@ -12,6 +12,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.config import to_mapping
+from gp_active_sensing.kernels import scale_unit
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.records.metrics import NO_SCORES, Scorer
 from gp_active_sensing.records.regret import objective_of, regret_summary
@@ -49,7 +50,8 @@ class RunSummary:
         missed: visits to a waypoint without a reading.
         set_aside: names of the places given up after several visits without a reading.
         metres: distance driven.
-        seconds: time driven.
+        seconds: time driven, by all probes together.
+        probes: of several probes the `name`, `metres` and `seconds` driven of each; () for one.
         unit: unit of the field and of `rmspe` and `rmse`.
         errors_against: what the scores compare with; "" without a truth.
         rmspe: root mean squared prediction error, None when every place is observed.
@@ -72,6 +74,7 @@ class RunSummary:
             `regret_summary`; {} where nothing is looked for, or the truth is not known.
         length_scales: the candidates with their final weights, most probable first; of a belief
             over kernels each with its kernel.
+        scale_unit: of the length-scales; "" where they have none.
         planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
             {} without a stage.
         delays: by how much the stamps of the readings are too late, of each probe of which that was
@@ -103,6 +106,7 @@ class RunSummary:
     set_aside: tuple[str, ...]
     metres: float
     seconds: float
+    probes: tuple[dict[str, Any], ...]
     unit: str
     errors_against: str
     rmspe: float | None
@@ -121,6 +125,7 @@ class RunSummary:
     explained: float | None
     regret: dict[str, Any]
     length_scales: tuple[dict[str, Any], ...]
+    scale_unit: str
     planning: dict[str, float]
     delays: tuple[dict[str, Any], ...]
     expert: dict[str, Any]
@@ -152,6 +157,7 @@ def summarise(
     latency: Mapping[str, Any] | None = None,
     expert: Mapping[str, Any] | None = None,
     delays: Sequence[Mapping[str, Any]] = (),
+    probes: Sequence[Mapping[str, Any]] = (),
 ) -> RunSummary:
     """Return the summary of a mission as far as it has come.
 
@@ -173,6 +179,7 @@ def summarise(
         latency: see `RunSummary`.
         expert: see `RunSummary`.
         delays: see `RunSummary`.
+        probes: see `RunSummary`.
     """
     belief, names = loop.belief, loop.topology.names
     observed = belief.observed
@@ -211,6 +218,7 @@ def summarise(
         set_aside=tuple(names[i] for i in sorted(loop.set_aside)),
         metres=driven.metres,
         seconds=driven.seconds,
+        probes=tuple(dict(probe) for probe in probes),
         unit=unit,
         errors_against=against,
         **scores,
@@ -220,6 +228,7 @@ def summarise(
         explained=_explained(belief),
         regret=regret,
         length_scales=length_scale_weights(belief),
+        scale_unit=scale_unit(loop.topology.feature_names, _kernels(config, belief)),
         planning=_planning(records),
         delays=tuple(dict(delay) for delay in delays),
         expert=dict(expert or {}),
@@ -251,6 +260,13 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
         {**({"kernel": kernel} if kernel else {}), "length_scale": list(ell), "weight": weight}
         for (kernel, ell), weight in ordered
     )
+
+
+def _kernels(config: Mapping[str, Any], belief: Belief) -> set[str]:
+    """Return the names of the kernels; those of the configuration where candidates have none."""
+    names = {candidate.kernel for candidate in belief.hyperparameters}
+    said = (config.get("belief") or {}).get("kernel")
+    return {str(said)} if names == {""} and said is not None else names
 
 
 def _explained(belief: Belief) -> float | None:

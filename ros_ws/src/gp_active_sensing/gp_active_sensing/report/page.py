@@ -264,6 +264,8 @@ def _table(records: Sequence[Any]) -> str:
     for key in ("promised_error", "regret", "coverage_90", "reading_coverage_90"):
         if not any(record.get(key) is not None for record in records):
             columns = tuple(column for column in columns if column[1] != key)
+    if not any(record.get("candidates") for record in records):  # without, bounds say nothing
+        columns = tuple(column for column in columns if column[1] not in ("lower", "upper"))
     if any("probe" in record for record in records):
         columns = (columns[0], ("probe", "probe", ""), *columns[1:])
     head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in columns)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.kernels import NONE, graph_kernels
+from gp_active_sensing.kernels import scale_unit as unit_of_scales
 from gp_active_sensing.planning.explain import called, elsewhere, outcome, value_unit, why
 from gp_active_sensing.report.frame import DOUBT, VALUES
 from gp_active_sensing.report.reconstruction import Reconstruction, ReportStep
@@ -133,10 +133,7 @@ def is_line(topology: Topology) -> bool:
 
 def scale_unit(data: RunData) -> str:
     """Return the unit of the length-scales: metres on a map or along its roads, else none."""
-    on_map = set(data.topology.feature_names) <= {"x", "y"}
-    names = data.belief.kernel_names
-    along = all(name in graph_kernels for name in names if name != NONE)
-    return "m" if on_map or (names and along) else ""
+    return unit_of_scales(data.topology.feature_names, data.belief.kernel_names)
 
 
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
@@ -152,7 +149,10 @@ def _groups(done: Reconstruction) -> list[list[Scale]]:
     """
     scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
     if len(scales) <= SCALES:
-        return [[scale] for scale in scales]
+        alike: dict[str, list[Scale]] = {}  # what reads alike is one
+        for scale in scales:
+            alike.setdefault(scale_labels("", [scale])[0], []).append(scale)
+        return list(alike.values())
     size = np.log([np.exp(np.mean(np.log(scale))) for scale in scales])
     edges = np.linspace(size.min(), size.max(), SCALES + 1)[1:-1]
     number = np.searchsorted(edges, size)

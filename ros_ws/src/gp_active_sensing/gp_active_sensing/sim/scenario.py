@@ -18,7 +18,7 @@ from gp_active_sensing.config import (
 from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.config import ExpertConfig
-from gp_active_sensing.kernels import NONE, graph_kernels
+from gp_active_sensing.kernels import scale_unit
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.planning.base import Policy
@@ -57,9 +57,10 @@ _FILES = {
 class ProbeConfig(TripConfig):
     """Where the probe begins, where it has to end, and how fast it is."""
 
-    start: int | str | None = param(
+    start: int | str | tuple[float, float] | None = param(
         None,
-        help="place it stands at first: a name in quotes, an index, or random, drawn by the seed; "
+        help="place it stands at first: a name in quotes, an index, [x, y] for the nearest place "
+        "(metres of the map, or its longitude and latitude), or random, drawn by the seed; "
         "null = any is first",
     )
 
@@ -141,10 +142,8 @@ class Scenario:
     @property
     def scale_unit(self) -> str:
         """Unit of the length-scales: metres on a map or along its roads; "" for other features."""
-        on_map = self.map.kind != "points" and set(self.map.features) <= {"x", "y"}
-        names = self.belief.kernel_names
-        along = all(name in graph_kernels for name in names if name != NONE)
-        return "m" if on_map or (names and along) else ""
+        features = self.map.features if self.map.kind != "points" else ("x1",)
+        return scale_unit(features, self.belief.kernel_names)
 
     def build_policy(self) -> Policy:
         """Return the policy described by the scenario. Raises ConfigError."""
@@ -167,7 +166,7 @@ def load_scenario(
 
     Raises:
         ResourceError: no such scenario; the message lists the shipped ones and the nearest match.
-        ConfigError: every wrong key and value, with its path.
+        ConfigError: every wrong key and value, with its path; two policies.
     """
     path = find_resource("sim", str(name_or_path))
     mapping = load_yaml(path)
@@ -175,6 +174,11 @@ def load_scenario(
     if policy is not None:
         mapping = with_policy(mapping, policy)
     mapping = apply_overrides(mapping, overrides)
+    chosen = mapping.get("policy")
+    named = chosen.get("name", policy) if isinstance(chosen, Mapping) else policy
+    if policy is not None and named != policy:
+        msg = f"policy.name: {named!r} was set, and {policy!r} asked for (--policy); give one"
+        raise ConfigError(msg)
     return scenario_from_mapping(mapping, source=str(path), base_dir=path.parent)
 
 

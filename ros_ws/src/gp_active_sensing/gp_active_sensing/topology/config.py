@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,16 +21,21 @@ from gp_active_sensing.topology.graph import GraphTopology
 from gp_active_sensing.topology.grid import make_grid, make_line
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import load_roads
+from gp_active_sensing.topology.projection import metres_of
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
 from gp_active_sensing.topology.weights import WeightsConfig, weights_of
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["MapConfig", "build_topology", "check_start", "place_index"]
+__all__ = ["MapConfig", "Start", "build_topology", "check_start", "place_index", "place_near"]
 
 logger = logging.getLogger(__name__)
 
 _CELL = re.compile(r"c\d+r\d+")
+
+_FAR = 0.1
+"""Share of a map's extent by which a position may lie off every place."""
 
 _KEYS = {
     "line": ("count", "spacing", "moves", "origin"),
@@ -269,8 +276,12 @@ def _map_file(file: str, base_dir: Path | None) -> Path:
     return find_resource("maps", file)
 
 
-def check_start(topology: Topology, start: str | int | None) -> int | None:
-    """Return the index of the place where a probe starts, given by name or index.
+Start: TypeAlias = str | int | tuple[float, float]
+"""A place by its name, its index, or a position near it."""
+
+
+def check_start(topology: Topology, start: Start | None) -> int | None:
+    """Return the index of the place where a probe starts, by name, index or position.
 
     Raises:
         ConfigError: no such place; the message has the nearest match.
@@ -278,7 +289,10 @@ def check_start(topology: Topology, start: str | int | None) -> int | None:
     """
     if start is None:
         return None
-    index = place_index(topology, start, "start")
+    if isinstance(start, tuple):
+        index = place_near(topology, start, "start")
+    else:
+        index = place_index(topology, start, "start")
     if topology.free or topology.n == 1:
         return index
     everything = topology.reachable(index, np.zeros(topology.n, dtype=np.bool_), topology.n)
@@ -298,6 +312,54 @@ def check_start(topology: Topology, start: str | int | None) -> int | None:
             topology.names[index],
         )
     return index
+
+
+def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
+    """Return the index of the place nearest to a position.
+
+    Args:
+        topology: the map.
+        position: x and y in metres of the map; longitude and latitude where the map knows where it
+            lies on Earth and they lie on it.
+        key: what it is for, begins the message.
+
+    Raises:
+        ConfigError: it is far off: farther from every place than these are from one another, and
+            than a tenth of the map.
+    """
+    x, y = position
+    datum = topology.road_map.datum if isinstance(topology, Roads) else None
+    if datum is not None:
+        x, y = metres_of(position, datum, float(np.ptp(topology.positions, axis=0).max()))
+    low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
+    nearest = topology.snap(x, y, math.inf)
+    far = max(_FAR * math.dist(low, high), _spacing(topology.positions))
+    if nearest is None or topology.snap(x, y, far) is None:
+        msg = (
+            f"{key}: ({position[0]:g}, {position[1]:g}) is far off map {topology.name!r}, which "
+            f"lies at x {low[0]:g} … {high[0]:g}, y {low[1]:g} … {high[1]:g} m"
+        )
+        if datum is not None:
+            msg += f", about longitude {datum[0]:g}, latitude {datum[1]:g}"
+        raise ConfigError(msg)
+    logger.info(
+        "map %r: %s (%g, %g): the nearest place is %r",
+        topology.name,
+        key,
+        *position,
+        topology.names[nearest],
+    )
+    return nearest
+
+
+def _spacing(positions: FloatArray) -> float:
+    """Return how far a place is from its nearest neighbour, typically [m]."""
+    from scipy.spatial import cKDTree
+
+    if len(positions) < 2:
+        return 0.0
+    distances, _ = cKDTree(positions).query(positions, k=2)
+    return float(np.median(np.asarray(distances)[:, 1]))
 
 
 def place_index(topology: Topology, given: str | int, key: str) -> int:

@@ -21,13 +21,24 @@ from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.segments import Point, length_of
 from gp_active_sensing.types import FloatArray
 
-__all__ = ["LOCAL", "LONLAT", "Placed", "frame_error", "geographic_of", "local_system", "place"]
+__all__ = [
+    "LOCAL",
+    "LONLAT",
+    "Placed",
+    "frame_error",
+    "geographic_of",
+    "local_system",
+    "metres_of",
+    "place",
+]
 
 LOCAL = "local"
 """Metres in a frame of the map's own."""
 LONLAT = "EPSG:4326"
 """Longitude and latitude, in this order, whatever the order of the system's own axes."""
 
+_DEGREE = 111_320.0
+"""Of latitude, about [m]."""
 _SMALL = 1.0
 """A map with less extent is no map in metres [m]."""
 _TINY = 0.05
@@ -142,6 +153,23 @@ def geographic_of(
         _system(crs, where), LONLAT, np.array(points, dtype=np.float64).reshape(-1, 2), where
     )
     return lonlat, _middle(lonlat)
+
+
+def metres_of(position: Point, datum: Point, extent: float) -> Point:
+    """Return a position in local metres where it is a longitude and latitude near a map's origin.
+
+    Args:
+        position: x and y; metres stay as they are.
+        datum: longitude and latitude of the origin [degree].
+        extent: of the map [m]; degrees farther from its origin are taken for metres.
+    """
+    east, north = position[0] - datum[0], position[1] - datum[1]
+    metres = _DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
+    if metres > extent:
+        return position
+    lonlat = np.array([position], dtype=np.float64)
+    x, y = _transform(LONLAT, local_system(datum), lonlat, "position")[0].tolist()
+    return x, y
 
 
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:

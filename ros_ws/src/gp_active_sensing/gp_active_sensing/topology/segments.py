@@ -21,9 +21,11 @@ __all__ = [
     "Segment",
     "keep_largest",
     "length_of",
+    "outside_turning",
     "parts_of",
     "successors_of",
     "turn_angle",
+    "turning_helps",
 ]
 
 Point: TypeAlias = tuple[float, float]
@@ -196,6 +198,35 @@ def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadComponents:
         np.flatnonzero(labels == best),
         np.flatnonzero(labels != best),
         np.array(traps, dtype=np.int64),
+    )
+
+
+def outside_turning(road_map: RoadMap, outside: int, u_turns: str) -> int:
+    """Return how many segments are outside the largest part where U-turns are allowed everywhere.
+
+    Args:
+        road_map: the map.
+        outside: how many are outside as U-turns are allowed.
+        u_turns: where they are.
+    """
+    if u_turns == "always" or not outside:
+        return outside
+    return len(parts_of(road_map, "always").outside)
+
+
+def turning_helps(outside: int, turning: int) -> str:
+    """Return what to do where U-turns join what lies outside the largest part; "" = they do not.
+
+    Args:
+        outside: segments outside of it.
+        turning: the same where U-turns are allowed everywhere.
+    """
+    if turning >= outside:
+        return ""
+    left = f"all but {turning}" if turning else "all"
+    return (
+        f"; with map.u_turns: always, which lets a probe turn round at every junction and not at "
+        f"dead ends only, {left} of them can be reached"
     )
 
 

@@ -103,7 +103,9 @@ class RoutePolicy(ABC):
         }
         course, plan, laying = Course.of(state), None, Laying(())
         if course is not None:
-            plan, course = course.next_plan(belief, topology, at, **options)
+            plan, course = course.next_plan(
+                belief, topology, at, waiting=request.waiting, **options
+            )
         in_passes = request.aim is not None and self.in_passes
         if plan is None and not reach.reason and (course is None or self.lays_again or in_passes):
 
@@ -119,7 +121,9 @@ class RoutePolicy(ABC):
                 laying = Laying(next_one.stops)
             if not laying.places:
                 laying = self.lay(ask)
-            plan, course = Course(laying.places).next_plan(belief, topology, at, **options)
+            plan, course = Course(laying.places).next_plan(
+                belief, topology, at, waiting=request.waiting, **options
+            )
         if plan is None:
             plan = nearest_plan(belief, topology, at, **options)
         state = None if course is None else course.to_state()

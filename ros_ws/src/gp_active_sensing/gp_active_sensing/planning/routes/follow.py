@@ -216,16 +216,18 @@ class Course:
         unavailable: Collection[int] = (),
         remaining: Budget = Budget(),
         reach: ReachableGoals | None = None,
+        waiting: Collection[int | None] = (),
         **fields: Any,
     ) -> tuple[Plan | None, Course]:
         """Return the plan that goes on along the route, and the course to go on with.
 
-        See the function `next_plan`.
+        See the function `next_plan`. Where other probes stand that are `waiting` for a decision
+        they go on from there.
         """
         if reach is None:
             reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
         steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
-        found = _follow(self.route, self._begin(steps.unread, at, pending), steps)
+        found = _follow(self.route, self._begin(steps.unread, at, pending, waiting), steps)
         if found is None:
             return None, self
         step, number = found
@@ -236,7 +238,13 @@ class Course:
         plan = _plan(step, steps.after(step, number, self.route), **fields)
         return plan, Course(self.route, tuple(aims[-_MOST_AIMS:]))
 
-    def _begin(self, unread: BoolArray, at: int | None, pending: Collection[int]) -> int:
+    def _begin(
+        self,
+        unread: BoolArray,
+        at: int | None,
+        pending: Collection[int],
+        waiting: Collection[int | None],
+    ) -> int:
         """Return the number in the route where a probe goes on."""
         aims = dict(self.aims)
         aim = aims.get(-1 if at is None else at)
@@ -244,7 +252,8 @@ class Course:
             return aim
         numbers = {place: number for number, place in enumerate(self.route)}
         # Where the others go on; a place that they only cross on the way there is no claim.
-        claims = {aims.get(p, numbers.get(p, -1)) for p in pending} - {-1}
+        others = {*pending, *(place for place in waiting if place is not None)}
+        claims = {aims.get(p, numbers.get(p, -1)) for p in others} - {-1}
         stretches = list(self._stretches(unread, claims))
         if not stretches:
             return 0
@@ -255,7 +264,7 @@ class Course:
             ahead = next(((a, b) for a, b, _ in stretches if b > here), None)
             if ahead is not None and not any(here < claim < ahead[0] for claim in claims):
                 return max(ahead[0], here)
-        if not pending:
+        if not others:
             return stretches[0][0]
         a, b, driven = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
         return (a + b) // 2 if driven else a

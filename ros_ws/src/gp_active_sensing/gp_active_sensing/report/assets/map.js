@@ -160,16 +160,21 @@
     };
   };
 
-  /** The colours of a map and what they mean. */
+  /** The colours of a map and what they mean; returns what puts other numbers to them. */
   GPAS.ramp = (figure, table, range, label) => {
     const ramp = GPAS.element('div', 'ramp', null, figure);
     ramp.style.background = `linear-gradient(to right, ${table.join(', ')})`;
     const scale = GPAS.element('div', 'ticks', null, figure);
-    for (const tick of GPAS.ticks(range[0], range[1], 6)) {
-      const share = (tick.value - range[0]) / (range[1] - range[0] || 1);
-      const text = GPAS.element('span', '', tick.label, scale);
-      text.style.left = `${Math.min(98, Math.max(2, 100 * share))}%`;
-    }
+    const mark = ([low, high]) => {
+      scale.replaceChildren();
+      for (const tick of GPAS.ticks(low, high, 6)) {
+        const share = (tick.value - low) / (high - low || 1);
+        const text = GPAS.element('span', '', tick.label, scale);
+        text.style.left = `${Math.min(98, Math.max(2, 100 * share))}%`;
+      }
+    };
+    mark(range);
     GPAS.element('p', 'ramp-label', label, figure);
+    return mark;
   };
 })();

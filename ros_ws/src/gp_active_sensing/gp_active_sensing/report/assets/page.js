@@ -83,7 +83,7 @@
       add({
         title: `Planning time [${second}]`, unit: second, fromZero: true,
         series: [{ kind: 'bars', name: 'planning', values: seconds, colour: 'var(--second)', flags, flagColour: 'var(--accent)' }],
-        legend: flags.some(Boolean) ? [{ name: 'gap closed', colour: 'var(--second)' }, { name: 'limit reached', colour: 'var(--accent)' }] : null,
+        legend: flags.some(Boolean) ? [{ name: has(lower) ? 'gap closed' : 'ended by itself', colour: 'var(--second)' }, { name: 'limit reached', colour: 'var(--accent)' }] : null,
       });
     }
     if (!made.length || steps.length < 2) {

@@ -157,7 +157,7 @@
       GPAS.element('h3', '', title, figure);
       const entries = GPAS.legend(legend, figure);
       const map = GPAS.map(figure, places, aria, over(what, peak));
-      GPAS.ramp(figure, table, range, text);
+      const mark = GPAS.ramp(figure, table, range, text);
       const tip = GPAS.tip(figure);
       const point = (event) => {
         const box = map.canvas.getBoundingClientRect();
@@ -177,7 +177,7 @@
         tip.hide();
         for (const other of made) other.map.draw();
       });
-      made.push({ map, table, range, planned: [...entries.children][legend.findIndex((e) => e.name === PLANNED)] });
+      made.push({ figure, map, table, range, mark, planned: [...entries.children][legend.findIndex((e) => e.name === PLANNED)] });
     }
 
     const some = (s) => s.others || (run.objective && (s.candidates || []).length > BEST);
@@ -199,14 +199,28 @@
       ...(steps.some((s) => (s.plan || []).length) ? [{ name: PLANNED, colour: 'var(--accent)', mark: 'dashed' }] : []),
       here,
     ] : []);
+    // The colours of the uncertainty are those of all stages, or of the one that is shown.
+    const last = made[made.length - 1];
+    let own = false;
+    const choice = GPAS.element('button', 'choice', `colours of this ${staged ? 'stage' : 'step'}`, last.figure);
+    choice.type = 'button';
+    choice.setAttribute('aria-pressed', 'false');
+    choice.addEventListener('click', () => {
+      own = !own;
+      choice.setAttribute('aria-pressed', String(own));
+      show(at);
+    });
     GPAS.onTheme(() => made.forEach(({ map }) => map.again()));
-    return (now) => {
+    function show(now) {
       at = now;
       const values = made.length === 3 ? [now.truth, now.mean, now.std] : [now.mean, now.std];
+      last.range = own ? [0, now.std.reduce((a, b) => Math.max(a, b), 0) || 1] : maps.doubt;
+      last.mark(last.range);
       made.forEach(({ map, table, range, planned }, i) => {
         map.show(values[i], table, range);
         if (planned) planned.hidden = !(steps[at.s].plan || []).length;
       });
-    };
+    }
+    return show;
   };
 })();

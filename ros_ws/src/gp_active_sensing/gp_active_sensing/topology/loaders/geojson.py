@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
     if nav2.is_graph(features):
         return nav2.read(path, features, crs=crs)
     header = _header(data, path)
+    _check_named(features, path)
     reader = _GeoJsonReader(path)
     for index, feature in enumerate(features):
         reader.read(feature, index)
@@ -120,6 +121,27 @@ def _features(data: Any, path: Path) -> list[Any]:
         msg = f"{path}: has no features; expected at least one LineString"
         raise MapError(msg)
     return features
+
+
+def _check_named(features: Sequence[Any], path: Path) -> None:
+    """Refuse plain lines, of which none says what a segment needs, in one sentence."""
+    lines = [
+        feature
+        for feature in features
+        if isinstance(feature, dict)
+        and isinstance(feature.get("geometry"), dict)
+        and feature["geometry"].get("type") == "LineString"
+    ]
+    said = [properties for line in lines if isinstance(properties := line.get("properties"), dict)]
+    missing = [key for key in ("from", "to") if not any(key in names for names in said)]
+    if not any("id" in names for names in (*said, *lines)):
+        missing.insert(0, "id")
+    if lines and missing:
+        msg = (
+            f"{path}: the lines ({len(lines)}) have no {', no '.join(missing)}; each needs the "
+            "properties id, its name, and from and to, the junctions that it leaves and leads to"
+        )
+        raise MapError(msg)
 
 
 def _declared(data: Mapping[str, Any]) -> str:

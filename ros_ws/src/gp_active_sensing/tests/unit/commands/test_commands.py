@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from gp_active_sensing import __version__
 from gp_active_sensing.commands.main import cli as group
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import load_scenario
@@ -115,6 +116,15 @@ def test_length_scales_of_a_scenario_have_a_unit_where_they_are_distances(
     given: tuple[str, ...], unit: str
 ) -> None:
     assert load_scenario("town", overrides=given).scale_unit == unit
+
+
+def test_two_policies_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"policy\.name: 'bal' was set, and 'tour' asked for"):
+        load_scenario("town", policy="tour", overrides=["policy.name=bal"])
+    same = load_scenario("town", policy="tour", overrides=["policy.name=tour"])
+    assert same.policy["name"] == "tour"
+    other = load_scenario("town", policy="tour", overrides=["policy={name: tour, trials: 5}"])
+    assert other.policy["trials"] == 5
 
 
 def test_json_is_all_there_is_on_stdout(scenario_file: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.types import Budget, PlanLimit, Reading
+from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.unit.planning.test_map_error import believed, grid
 
 
@@ -103,6 +104,7 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
                     at[probe],
                     rng=np.random.default_rng(0),
                     pending=[goals[other]] if other in goals else [],
+                    waiting=[] if other in goals else [at[other]],
                     remaining=Budget(readings=left),
                 ),
                 state,
@@ -121,6 +123,35 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
         shown.clear()
     assert not set(visited["a"]) & set(visited["b"])
     assert len(visited["a"]) == len(visited["b"]) == 12
+
+
+def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
+    topology = grid(12, 12)
+    belief = believed(topology, np.random.default_rng(0), readings=2)
+    policy = build_policy({"name": "tour"})
+
+    def ask(at: int, state: Any, **others: Any) -> tuple[Plan, Any]:
+        request = PlanRequest(
+            belief,
+            topology,
+            at,
+            rng=np.random.default_rng(0),
+            remaining=Budget(metres=30.0),
+            **others,
+        )
+        return policy.plan(request, state)
+
+    first, state = ask(0, None, waiting=[143])
+    second, state = ask(143, state, pending=first.waypoints[:1])
+    theirs = set(second.waypoints)
+    assert not theirs & set(first.waypoints)
+    for plan in (first, second):
+        belief.observe(plan.waypoints[0], 0.0)
+    # Both have come to their places: the first one is asked, the other waits.
+    again, state = ask(first.waypoints[0], state, waiting=second.waypoints[:1])
+    assert not theirs & set(again.waypoints)
+    after, _ = ask(second.waypoints[0], state, pending=again.waypoints[:1])
+    assert set(after.waypoints) <= theirs | {second.waypoints[0]}
 
 
 @pytest.mark.parametrize("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)], ids=str)

@@ -144,6 +144,25 @@ def test_what_is_drawn_is_what_the_legends_and_headings_say(show: Open, grid: Pa
     assert page.evaluate("document.querySelectorAll('#belief-rows .track i').length") == 1
 
 
+def test_the_colours_of_the_uncertainty_can_be_those_of_one_stage(show: Open, grid: Path) -> None:
+    page = show(grid)
+    ticks = "[...[...document.querySelectorAll('.ticks')].at(-1).children].map((t) => t.style.left)"
+    choice = "document.querySelector('#field .choice')"
+    fixed, before = page.evaluate(ticks), page.evaluate(INK)
+    assert page.evaluate(f"{choice}.getAttribute('aria-pressed')") == "false"
+    page.evaluate(f"{choice}.click()")
+    own, after = page.evaluate(ticks), page.evaluate(INK)
+    assert page.evaluate(f"{choice}.getAttribute('aria-pressed')") == "true"
+    assert own != fixed
+    assert after[:-1] == before[:-1]
+    assert after[-1] != before[-1]
+    page.evaluate("document.getElementById('back').click()")
+    assert page.evaluate(INK)[-1] != after[-1]
+    page.evaluate("document.getElementById('next').click()")
+    page.evaluate(f"{choice}.click()")
+    assert (page.evaluate(ticks), page.evaluate(INK)) == (fixed, before)
+
+
 def test_a_first_value_above_the_chart_is_said(show: Open, tmp_path: Path) -> None:
     far = {"mean_value": 5000.0, "mean_std": 9000.0}
     page = show(report(tmp_path / "run", belief=far, budget={"readings": 6}))

@@ -56,6 +56,13 @@ def test_shapes_of_maps(tmp_path: Path) -> None:
     assert unpack(town["x"])[-len(last) :, 0] == pytest.approx(last[:, 0], abs=0.1)
 
 
+def test_length_scales_that_read_alike_are_one(tmp_path: Path) -> None:
+    scales = [10.0, 33.1391, 33.1409, 60.0]
+    found = built(tmp_path / "run", belief={"length_scales": scales})["scales"]
+    assert found["labels"] == ["10 m", "33.14 m", "60 m"]
+    assert found["prior"] == pytest.approx([0.25, 0.5, 0.25])
+
+
 def test_a_step_says_why(tmp_path: Path) -> None:
     found = built(tmp_path / "run")
     assert "why" not in found["steps"][0]

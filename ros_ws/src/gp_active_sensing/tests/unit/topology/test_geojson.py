@@ -190,6 +190,25 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     assert "… and 3 more" in str(caught.value)
 
 
+def test_plain_lines_are_one_problem(tmp_path: Path) -> None:
+    lines = [segment("", "", "", [(k, 0), (k + 9, 0)]) for k in range(72)]
+    for line in lines:
+        line["properties"] = {"name": "street"}
+    with pytest.raises(MapError) as caught:
+        load_roads(write(tmp_path / "plain.geojson", lines))
+    assert str(caught.value).endswith(
+        "plain.geojson: the lines (72) have no id, no from, no to; each needs the properties id, "
+        "its name, and from and to, the junctions that it leaves and leads to"
+    )
+    lines[0]["properties"] = {"id": "s", "from": "a", "to": "b"}
+    with pytest.raises(MapError, match="213 problems in the map"):
+        load_roads(write(tmp_path / "plain.geojson", lines))
+    for number, line in enumerate(lines):
+        line["id"], line["properties"] = number, {}
+    with pytest.raises(MapError, match=r"the lines \(72\) have no from, no to; each"):
+        load_roads(write(tmp_path / "plain.geojson", lines))
+
+
 def test_only_junctions(tmp_path: Path) -> None:
     point = {"type": "Feature", "properties": {"id": "a"}, "geometry": {"type": "Point"}}
     with pytest.raises(MapError, match="has no segments"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, build_topology, load_roads
+from gp_active_sensing.topology.inspection import survey
 from gp_active_sensing.topology.segments import keep_largest, parts_of
 from tests.unit.topology.road_maps import segment, street, write
 
@@ -40,6 +41,38 @@ def test_u_turns_join_parts(tmp_path: Path) -> None:
     road_map = load(tmp_path, OUT, back)
     assert len(parts_of(road_map, "dead_ends").outside) == 0
     assert len(parts_of(road_map, "never").outside) > 0
+
+
+RING = [
+    segment(f"{a}{b}", a, b, [start, end], oneway=False)
+    for a, b, start, end in (
+        ("a", "b", (0, 0), (100, 0)),
+        ("b", "c", (100, 0), (50, 80)),
+        ("c", "a", (50, 80), (0, 0)),
+    )
+]
+"""Driven round in either direction; without U-turns nobody gets from one to the other."""
+
+
+def test_where_u_turns_would_join_parts_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    helps = "with map.u_turns: always, which lets a probe turn round at every junction and not at "
+    road_map = load_roads(write(tmp_path / "ring.geojson", RING))
+    (warning,) = [text for text in survey(road_map).warnings if "outside the largest" in text]
+    assert warning.startswith("3 of 6 segments lie outside")
+    assert warning.endswith(f"; {helps}dead ends only, all of them can be reached")
+    with caplog.at_level(logging.WARNING):
+        Roads(road_map)
+    assert f"{helps}dead ends only, all of them" in caplog.text
+    assert not any("U-turn" in w or "u_turns" in w for w in survey(road_map, "always").warnings)
+    apart = load_roads(write(tmp_path / "apart.geojson", [*RING, FAR]))
+    (warning,) = [text for text in survey(apart).warnings if "outside the largest" in text]
+    assert warning.endswith("all but 1 of them can be reached")
+    (warning,) = [
+        text for text in survey(load(tmp_path, FAR)).warnings if "outside the largest" in text
+    ]
+    assert "u_turns" not in warning
 
 
 def test_the_largest_part_is_kept_and_the_rest_said(tmp_path: Path) -> None:

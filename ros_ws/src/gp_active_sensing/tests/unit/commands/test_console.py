@@ -1,0 +1,98 @@
+"""The lines that a terminal shows: of a stage, and at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.sim import run_scenario
+from tests.unit.sim.scenarios import GRID, LINE, scenario
+
+RECORD: dict[str, Any] = {
+    "stage": 1,
+    "name": "a",
+    "value": 2.0,
+    "lower": 1.0,
+    "upper": 1.0,
+    "plan_seconds": 0.1,
+    "observed": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "upper", "shown"),
+    [
+        ("bal", 1.0, "gap 0.000"),
+        ("bal", 1.5, "gap 0.500"),
+        ("one_of_mine", 1.5, "gap 0.500"),
+        ("tour", 1.0, ""),
+        ("lawnmower", 1.0, ""),
+        ("max_entropy", 1.0, ""),
+    ],
+)
+def test_a_gap_is_shown_where_there_are_bounds(policy: str, upper: float, shown: str) -> None:
+    line = stage_line({**RECORD, "upper": upper}, policy=policy)
+    assert ("gap" in line) == bool(shown)
+    assert shown in line
+
+
+@pytest.mark.parametrize("policy", ["tour", "bal"])
+def test_a_run_shows_the_gap_of_its_own_policy(tmp_path: Path, policy: str) -> None:
+    from click.testing import CliRunner
+
+    from gp_active_sensing.commands.main import cli
+
+    arguments = ["run", "line", "--policy", policy, "--budget", "2", "--no-report"]
+    result = CliRunner().invoke(cli, [*arguments, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 0, result.output
+    assert ("  gap " in result.output) == (policy == "bal")
+
+
+@pytest.mark.parametrize(("base", "unit"), [(LINE, " m"), (GRID, " m")])
+def test_the_length_scale_has_its_unit(tmp_path: Path, base: dict[str, Any], unit: str) -> None:
+    summary = run_scenario(scenario(base), tmp_path / "run").to_mapping()
+    scale = f"{summary['length_scales'][0]['length_scale'][0]:.4g}"
+    (line,) = [text for text in summary_lines(summary) if "length-scale" in text]
+    assert f"{scale}{unit} with weight" in line
+
+
+def test_a_length_scale_of_other_features_has_none(tmp_path: Path) -> None:
+    points = {"kind": "points", "count": 12, "low": [0, 0], "high": [1, 1]}
+    what = {key: value for key, value in LINE.items() if key != "map"}
+    summary = run_scenario(scenario(what, map=points), tmp_path / "run").to_mapping()
+    assert summary["scale_unit"] == ""
+    assert any("length-scale" in text and " m with" not in text for text in summary_lines(summary))
+
+
+def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:
+    summary = run_scenario(scenario(GRID, probes=2), tmp_path / "run").to_mapping()
+    metres = [probe["metres"] for probe in summary["probes"]]
+    seconds = [probe["seconds"] for probe in summary["probes"]]
+    assert [probe["name"] for probe in summary["probes"]] == ["probe_1", "probe_2"]
+    assert sum(metres) == pytest.approx(summary["metres"])
+    assert sum(seconds) == pytest.approx(summary["seconds"])
+    (line,) = [text for text in summary_lines(summary) if text.startswith("  driven")]
+    assert f" m in {max(seconds):.0f} s (probe_1 {metres[0]:.0f} m, probe_2 {metres[1]:.0f} m)" in (
+        line
+    )
+    alone = run_scenario(scenario(GRID), tmp_path / "alone").to_mapping()
+    assert alone["probes"] == []
+    assert any(text.endswith(f" m in {alone['seconds']:.0f} s") for text in summary_lines(alone))
+
+
+def test_each_probe_says_why_it_ended(tmp_path: Path) -> None:
+    ends = {"start": 0, "end": "start", "speed": 2.0}
+    trip = scenario(
+        GRID, probes=2, probe=ends, policy={"name": "tour"}, budget={"readings": None, "metres": 60}
+    )
+    reason = run_scenario(trip, tmp_path / "run").reason
+    first, second = reason.split("; ")
+    assert first.startswith("probe_1: no reachable place is within the budget")
+    assert first.endswith("the end place 'c0r0'")
+    assert second.startswith("probe_2: no reachable place")
+    assert second != first.replace("probe_1", "probe_2")
+    same = run_scenario(scenario(GRID, probes=2), tmp_path / "same").reason
+    assert same == "the budget of readings is spent"
