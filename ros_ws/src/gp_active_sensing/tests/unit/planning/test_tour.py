@@ -128,7 +128,7 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
 def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
     topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0), readings=2)
-    policy = build_policy({"name": "tour"})
+    policy = build_policy({"name": "tour", "trials": 0})
 
     def ask(at: int, state: Any, **others: Any) -> tuple[Plan, Any]:
         request = PlanRequest(
@@ -142,16 +142,22 @@ def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
         return policy.plan(request, state)
 
     first, state = ask(0, None, waiting=[143])
+    assert 143 not in first.waypoints
     second, state = ask(143, state, pending=first.waypoints[:1])
-    theirs = set(second.waypoints)
-    assert not theirs & set(first.waypoints)
-    for plan in (first, second):
-        belief.observe(plan.waypoints[0], 0.0)
-    # Both have come to their places: the first one is asked, the other waits.
-    again, state = ask(first.waypoints[0], state, waiting=second.waypoints[:1])
-    assert not theirs & set(again.waypoints)
-    after, _ = ask(second.waypoints[0], state, pending=again.waypoints[:1])
-    assert set(after.waypoints) <= theirs | {second.waypoints[0]}
+    here, there = first.waypoints[0], second.waypoints[0]
+    for place in (here, there):
+        belief.observe(place, 0.0)
+    # Both have come to their places. The first one is asked, the other waits and keeps its route.
+    again, after_first = ask(here, state, waiting=[there])
+    routes = {goal: reads for goal, reads, _ in after_first["routes"]}
+    (kept,) = [reads for goal, reads, _ in state["routes"] if goal == there]
+    assert routes[there] == kept
+    assert set(routes) == {there, again.waypoints[0]}
+    later, _ = ask(there, after_first, pending=again.waypoints[:1])
+    assert set(later.waypoints) <= set(second.waypoints)
+    # Without the word that it waits, nobody is known to be there.
+    _, alone = ask(here, state)
+    assert [goal for goal, _, _ in alone["routes"]] == [again.waypoints[0]]
 
 
 @pytest.mark.parametrize("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)], ids=str)
