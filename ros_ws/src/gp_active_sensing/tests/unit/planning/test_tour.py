@@ -149,15 +149,15 @@ def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
         belief.observe(place, 0.0)
     # Both have come to their places. The first one is asked, the other waits and keeps its route.
     again, after_first = ask(here, state, waiting=[there])
-    routes = {goal: reads for goal, reads, _ in after_first["routes"]}
-    (kept,) = [reads for goal, reads, _ in state["routes"] if goal == there]
+    routes = {goal: reads for goal, reads in after_first["routes"]}
+    (kept,) = [reads for goal, reads in state["routes"] if goal == there]
     assert routes[there] == kept
     assert set(routes) == {there, again.waypoints[0]}
     later, _ = ask(there, after_first, pending=again.waypoints[:1])
     assert set(later.waypoints) <= set(second.waypoints)
     # Without the word that it waits, nobody is known to be there.
     _, alone = ask(here, state)
-    assert [goal for goal, _, _ in alone["routes"]] == [again.waypoints[0]]
+    assert [goal for goal, _ in alone["routes"]] == [again.waypoints[0]]
 
 
 @pytest.mark.parametrize("limit", [PlanLimit(expansions=0), PlanLimit(seconds=0.0)], ids=str)
