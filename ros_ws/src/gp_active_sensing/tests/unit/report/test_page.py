@@ -101,7 +101,7 @@ def test_the_page_and_the_console_name_the_same_candidate(tmp_path: Path) -> Non
     assert f"<b>{scale:.4g} m</b><span>its length-scale, weight {weight:.2f}" in text
     lines = "\n".join(summary_lines(summary))
     assert f"{kernel} with weight {kernels[kernel]:.2f}" in lines
-    assert f"{scale:.4g} with weight {weight:.2f}" in lines
+    assert f"{scale:.4g} m with weight {weight:.2f}" in lines
     assert f"{scale:.4g} ({100 * weight:.0f} %)" in "".join(believed(run.records()[-1]))
 
 
