@@ -95,7 +95,7 @@ class Process(SimpleNamespace):
         return (*start, *getattr(self, "arguments", ()), "--ros-args", *ros)
 
 
-_STAND_INS: dict[str, dict[str, Any]] = {
+STAND_INS: dict[str, dict[str, Any]] = {
     "launch": {"LaunchContext": SimpleNamespace, "LaunchDescription": list},
     "launch.actions": {
         "DeclareLaunchArgument": SimpleNamespace,
@@ -109,10 +109,10 @@ _STAND_INS: dict[str, dict[str, Any]] = {
 
 
 @contextlib.contextmanager
-def _stand_ins() -> Iterator[None]:
+def stand_ins() -> Iterator[None]:
     """Make the stand-ins what ``import launch`` finds."""
-    before = {name: sys.modules.get(name) for name in _STAND_INS}
-    for name, members in _STAND_INS.items():
+    before = {name: sys.modules.get(name) for name in STAND_INS}
+    for name, members in STAND_INS.items():
         sys.modules[name] = module = ModuleType(name)
         vars(module).update(members)
     try:
@@ -145,7 +145,7 @@ class Launch:
             ActiveSensingError: something that is needed is missing.
         """
         read_arguments(self.arguments, given, strict=True)
-        with _stand_ins():
+        with stand_ins():
             return self.start(SimpleNamespace(launch_configurations=given))
 
 
@@ -165,7 +165,7 @@ def read_launch(name: str) -> Launch:
     if name not in known:
         msg = f"unknown launch {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
         raise UnknownNameError(msg)
-    with _stand_ins():
+    with stand_ins():
         found = runpy.run_path(str(find_resource("launch", f"{name}{_SUFFIX}")))
     return Launch(name, found["__doc__"].rstrip("."), found["Arguments"], found["start"])
 

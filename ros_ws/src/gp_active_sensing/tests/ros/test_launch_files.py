@@ -110,9 +110,9 @@ def with_everything(launch: Launch, folder: Path) -> dict[str, str]:
 
 def test_there_are_three_launch_files_without_a_trace_of_the_stand_ins() -> None:
     assert set(launch_names()) == {"probe", "traffic_sim", "replay"}
-    before = {name: sys.modules.get(name) for name in runner._STAND_INS}
+    before = {name: sys.modules.get(name) for name in runner.STAND_INS}
     assert processes("probe")
-    assert {name: sys.modules.get(name) for name in runner._STAND_INS} == before
+    assert {name: sys.modules.get(name) for name in runner.STAND_INS} == before
 
 
 @pytest.mark.usefixtures("ros2_bag")
@@ -152,7 +152,7 @@ def test_every_argument_of_a_launch_is_used(launch: Launch) -> None:
 
 def test_ros2_launch_declares_the_arguments_that_the_runner_knows(launch: Launch) -> None:
     path = find_resource("launch", f"{launch.name}.launch.py")
-    with runner._stand_ins():
+    with runner.stand_ins():
         description = runpy.run_path(str(path))["generate_launch_description"]()
     *declared, start = description
     assert callable(start.function)

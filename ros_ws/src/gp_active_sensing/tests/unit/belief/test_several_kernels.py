@@ -111,7 +111,7 @@ def test_graph_and_straight_kernels_go_together_on_roads() -> None:
         (("se", "se"), "kernel: se is in the list more than once"),
         (("se", "empirical"), "kernel: empirical is a history of readings and stands alone"),
         (("se", "matern23"), "unknown kernel 'matern23'"),
-        ((), "kernel: expected text"),
+        ((), "kernel: expected at least 1 entries, got 0"),
     ],
 )
 def test_lists_that_cannot_be(kernel: tuple[str, ...], text: str) -> None:
