@@ -195,7 +195,6 @@ class ProbeState:
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
         """Carry out a decision, which has a number among all of the mission."""
         self.stages.begin(plan, number, now_ns, self.ingestion.metres, foreseen=foreseen)
-        self.home, self.resting = False, ""
         self.last_plan = plan
         self.sent_ns = now_ns
         self.home, self.resting = False, ""

@@ -86,7 +86,7 @@ class Throttle:
         self._last: dict[str, float] = {}
 
     def ready(self, kind: str) -> bool:
-        """Return whether a message of this kind is due, and take note that it was said."""
+        """Return whether a message of this kind is due, and record that it was said."""
         now = self._clock()
         last = self._last.get(kind)
         if last is not None and now - last < self._period:

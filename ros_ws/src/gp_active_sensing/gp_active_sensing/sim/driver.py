@@ -123,10 +123,9 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
     """
     waits = scenario.sensor.seconds + scenario.expert.timeout + scenario.expert.delay
     patience = PATIENCE + 100.0 * waits
-    decided, since, steps = 0, runner.seconds, 0
+    decided, since = 0, runner.seconds
     while runner.mission.state != "ended":
         runner.step()
-        steps += 1
         driving = any(player.seconds_to_event is not None for player in runner.players.values())
         if driving or len(runner.sent) != decided:
             decided, since = len(runner.sent), runner.seconds

@@ -140,8 +140,7 @@ class SimulatedRobot:
         self._probe = world.probe()
         self._readings = readings
         self._on_the_way = on_the_way
-        lines = any(len(world.topology.geometry(place)) > 1 for place in range(world.topology.n))
-        self._most = POSES if lines else math.inf
+        self._most = POSES if world.topology.roads else math.inf
         """Longest time between two poses [s]."""
         self._stop_ns = round(1e9 * stop)
         self._due_ns: int | None = None

@@ -211,8 +211,8 @@ class SimulationRunner:
     def _seconds_to_next(self) -> float:
         """Return the time until something happens, at the latest when a wait may be over [s]."""
         # So that the poses of a step are used at once: nobody is thought silent meanwhile.
-        found = [0.5 * BATCH * POSES / len(self.players)] if self.players else []
-        found += [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
+        most = 0.5 * BATCH * POSES / len(self.players)
+        found = [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
         for name, player in self.players.items():
             probe = self.mission.probes.get(name)
             if (seconds := player.seconds_to_event) is not None:
@@ -224,7 +224,7 @@ class SimulationRunner:
         consulting = self.mission.consulting
         if consulting is not None and (until := consulting.until) is not None:
             found.append(until - self.clock())
-        return max(0.0, min(found, default=IDLE))
+        return max(0.0, min(most, min(found, default=IDLE)))
 
     def _hear(self, name: str, moment: Observation) -> None:
         """Leave the messages of a probe for the mission."""

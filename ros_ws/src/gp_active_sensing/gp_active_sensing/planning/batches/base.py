@@ -83,7 +83,7 @@ def assign(costs: FloatArray) -> list[int | None]:
         msg = f"expected costs (k, g), zero or more each, got {costs.tolist()}"
         raise ValueError(msg)
     possible = np.isfinite(costs)
-    # Dearer than all possible ways together: one is taken only where nothing else is left.
+    # Costs more than all possible ways together: taken only where nothing else is left.
     expensive = 1.0 + float(costs[possible].sum())
     rows, columns = linear_sum_assignment(np.where(possible, costs, expensive))
     goals: list[int | None] = [None] * costs.shape[0]
