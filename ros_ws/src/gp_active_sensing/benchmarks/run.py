@@ -104,7 +104,7 @@ def main() -> int:
     from gp_active_sensing.util.process import one_blas_thread
 
     one_blas_thread()  # before anything loads numpy
-    from gp_active_sensing.util.versions import versions
+    from gp_active_sensing.util.process import versions
 
     found = ", ".join(f"{name} {version}" for name, version in versions().items())
     parts = [f"# Benchmarks\n\nCommit {commit()}; {machine()}; {found}. One BLAS thread.\n"]

@@ -35,7 +35,7 @@ from gp_active_sensing.planning.bal import Bal  # noqa: E402
 from gp_active_sensing.planning.greedy import MaxEntropy  # noqa: E402
 from gp_active_sensing.records.metrics import nlpd, rmspe  # noqa: E402
 from gp_active_sensing.types import PlanLimit, Reading  # noqa: E402
-from gp_active_sensing.util.versions import versions  # noqa: E402
+from gp_active_sensing.util.process import versions  # noqa: E402
 
 ELL, FIELDS, READINGS, SEEDS, STAGES, EXPANSIONS = 3.0, (0, 1, 2), 10, 5, (3, 8), 5
 OURS = {

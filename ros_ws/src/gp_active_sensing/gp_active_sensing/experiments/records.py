@@ -21,14 +21,15 @@ from gp_active_sensing.experiments.loading import read_experiment
 from gp_active_sensing.experiments.plan import Experiment, key_today
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.util.files import (
+    LOCK,
     append_whole,
     cannot,
     drop_damage,
     open_to_append,
     read_lines,
+    take_lock,
     write_whole,
 )
-from gp_active_sensing.util.locks import LOCK, take_lock
 from gp_active_sensing.util.yaml_files import load_yaml
 
 __all__ = [

@@ -19,7 +19,7 @@ from gp_active_sensing.experiments.records import (
     is_empty,
 )
 from gp_active_sensing.experiments.work import Outcome, do_trial, failure_of
-from gp_active_sensing.util.versions import commit
+from gp_active_sensing.util.process import commit
 from gp_active_sensing.util.workers import check_version, connect, on_cores
 
 __all__ = ["OnTrial", "Progress", "cores", "run_experiment", "run_local", "run_on_cluster"]

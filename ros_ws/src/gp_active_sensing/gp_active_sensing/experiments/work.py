@@ -17,7 +17,7 @@ from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.types import Clock
-from gp_active_sensing.util.versions import commit, versions
+from gp_active_sensing.util.process import commit, versions
 
 __all__ = ["STAGE_KEYS", "Outcome", "do_trial", "failure_of"]
 

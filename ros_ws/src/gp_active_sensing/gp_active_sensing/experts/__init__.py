@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.experts.base import SOURCE, Expert, Field
-    from gp_active_sensing.experts.build import build_expert, station_places
-    from gp_active_sensing.experts.config import AnswersConfig, ExpertConfig
+    from gp_active_sensing.experts.base import SOURCE, AnswersConfig, Expert, ExpertConfig, Field
     from gp_active_sensing.experts.query_log import QueryLog
-    from gp_active_sensing.experts.second_probe import RevisitExpert
     from gp_active_sensing.experts.simulated import (
         Faults,
         ModelExpert,
+        RevisitExpert,
         SimulatedExpert,
         StationsExpert,
+        build_expert,
         of_map,
+        station_places,
     )
 
 __all__ = [
@@ -41,26 +41,22 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "base": (
-            "SOURCE",
-            "Expert",
-            "Field",
-        ),
-        "build": (
-            "build_expert",
-            "station_places",
-        ),
-        "config": (
             "AnswersConfig",
+            "Expert",
             "ExpertConfig",
+            "Field",
+            "SOURCE",
         ),
-        "query_log": ("QueryLog",),
-        "second_probe": ("RevisitExpert",),
         "simulated": (
             "Faults",
             "ModelExpert",
+            "RevisitExpert",
             "SimulatedExpert",
             "StationsExpert",
+            "build_expert",
             "of_map",
+            "station_places",
         ),
+        "query_log": ("QueryLog",),
     },
 )

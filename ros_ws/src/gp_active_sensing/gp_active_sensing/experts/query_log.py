@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.experts.config import AnswersConfig
+from gp_active_sensing.experts.base import AnswersConfig
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.places import SAME_DISTANCE
 from gp_active_sensing.topology.snapping import place_of

@@ -1,4 +1,4 @@
-"""Experts whose answers are computed: they take time and may go wrong; stations, and a model."""
+"""Simulated experts: fixed stations, a model, a second probe that drives to the places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.experts.base import SOURCE, Field
+from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.experts.base import SOURCE, AnswersConfig, ExpertConfig, Field
+from gp_active_sensing.topology import place_index
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 __all__ = [
@@ -20,9 +24,13 @@ __all__ = [
     "Faults",
     "Measured",
     "ModelExpert",
+    "RevisitExpert",
     "SimulatedExpert",
     "StationsExpert",
+    "build_expert",
     "of_map",
+    "short_tour",
+    "station_places",
 ]
 
 _STREAM = 0xE48E27
@@ -225,13 +233,7 @@ class StationsExpert(SimulatedExpert):
     """Answers at the places of its stations, and nowhere else.
 
     Args:
-        field: what the stations measure.
-        n: number of places of the map.
-        places: where they stand.
-        noise_std: of a station [field unit].
-        delay: from the measurement to the answer [s].
-        seed: key of the draws.
-        faults: how often an answer goes wrong.
+        places: where they stand; everything else as for `SimulatedExpert`.
 
     Raises:
         ValueError: no station, or one that is not on the map.
@@ -258,3 +260,214 @@ class StationsExpert(SimulatedExpert):
 
     def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
         return [Measured(seconds, place) for place in places if place in self._at]
+
+
+def short_tour(first: FloatArray, between: FloatArray) -> tuple[int, ...]:
+    """Return the order in which to visit k places, beginning anywhere else, ending anywhere.
+
+    The nearest one next, then pieces of the order are turned round or moved elsewhere as long as
+    that makes it shorter: a local optimum, near the shortest for the few tens of places that are
+    asked for. Costs may differ with the direction, as on one-way roads. O(k³) a pass.
+
+    Args:
+        first: (k,) cost from where the tour begins to each place; infinite = no way.
+        between: (k, k) cost from the row's place to the column's.
+
+    Returns:
+        Indices 0 … k-1 in order; places to which there is no way from the one before are left out.
+    """
+    order = _nearest_next(first, between)
+    best = _length(order, first, between)
+    while True:
+        found = _improved(order, best, first, between)
+        if found is None:
+            return tuple(order)
+        order, best = found
+
+
+def _nearest_next(first: FloatArray, between: FloatArray) -> list[int]:
+    order: list[int] = []
+    left = set(range(len(first)))
+    costs = first
+    while left:
+        place = min(left, key=lambda i: (costs[i], i))
+        if not np.isfinite(costs[place]):
+            break
+        order.append(place)
+        left.remove(place)
+        costs = between[place]
+    return order
+
+
+def _length(order: list[int], first: FloatArray, between: FloatArray) -> float:
+    if not order:
+        return 0.0
+    return float(first[order[0]] + between[order[:-1], order[1:]].sum())
+
+
+def _improved(
+    order: list[int], best: float, first: FloatArray, between: FloatArray
+) -> tuple[list[int], float] | None:
+    """Return the best order one change away, None when there is none that is shorter."""
+    found = None
+    least = best * (1.0 - 1e-12) - 1e-12
+    k = len(order)
+    for i in range(k):
+        for j in range(i + 1, k + 1):
+            piece, rest = order[i:j], order[:i] + order[j:]
+            trials = [rest[:i] + piece[::-1] + rest[i:]]
+            if j - i <= 3:  # a longer piece that moves is a shorter one that moves the other way
+                trials += [rest[:m] + piece + rest[m:] for m in range(len(rest) + 1) if m != i]
+            for trial in trials:
+                length = _length(trial, first, between)
+                if length < least:
+                    found, least = trial, length
+    return None if found is None else (found, least)
+
+
+class RevisitExpert(SimulatedExpert):
+    """Answers after having been there: later the longer the way on the map.
+
+    It drives a short tour over the places of the newest question, at once, or from the end of the
+    place that it is driving to; what it had not begun to drive to by then is called off. It crosses
+    anything. A place without a way to it gets no answer.
+
+    Args:
+        topology: where it drives.
+        start: place where it stands at first; None = it begins at the first place asked for.
+        speed: its own [m/s]; None = the map's.
+        delay: from a reading to the answer [s]; everything else as for `SimulatedExpert`.
+
+    Raises:
+        ValueError: a start that is not on the map.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        topology: Topology,
+        *,
+        start: int | None = None,
+        speed: float | None = None,
+        noise_std: float,
+        delay: float = 0.0,
+        seed: int = 0,
+        faults: Faults = SOUND,
+    ) -> None:
+        super().__init__(
+            field, topology.n, noise_std=noise_std, delay=delay, seed=seed, faults=faults
+        )
+        self._check([] if start is None else [start])
+        self._topology = topology
+        self._speed = speed
+        self._at = start
+        """Where it stood before the tour."""
+        self._tour: list[Measured] = []
+
+    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
+        begins = self._call_off(seconds)
+        wanted = list(dict.fromkeys(places))
+        if self._at is None and wanted:
+            first = np.full(len(wanted), np.inf)
+            first[0] = 0.0
+        else:
+            first = self._seconds(self._at, wanted)
+        between = np.array([self._seconds(place, wanted) for place in wanted])
+        now, before = begins, None
+        tour: list[Measured] = []
+        for index in short_tour(first, between.reshape(len(wanted), len(wanted))):
+            now += float(first[index] if before is None else between[before, index])
+            tour.append(Measured(now, wanted[index]))
+            before = index
+        self._tour = tour
+        return tour
+
+    def _call_off(self, seconds: float) -> float:
+        """Give up the rest of the tour; return when the next one begins, from where it is then."""
+        done = [stop for stop in self._tour if stop.seconds <= seconds]
+        under_way = self._tour[len(done) : len(done) + 1]
+        if done or under_way:
+            self._at = (done + under_way)[-1].place
+        begins = under_way[0].seconds if under_way else seconds
+        self._forget_after(begins)
+        return begins
+
+    def _seconds(self, at: int | None, places: Sequence[int]) -> FloatArray:
+        """(k,) how long it takes from a place to others [s], infinite where there is no way."""
+        if not places:
+            return np.zeros(0)
+        by = "seconds" if self._speed is None else "metres"
+        ways: WaysFrom = self._topology.ways_from(at, by)
+        taken = ways.seconds if self._speed is None else ways.metres / self._speed
+        found = taken[list(places)].copy()
+        found[[place == at for place in places]] = 0.0  # it stands there: no need to drive round
+        return np.asarray(found, dtype=np.float64)
+
+
+def station_places(config: AnswersConfig, topology: Topology) -> tuple[int, ...] | None:
+    """Return the places of the stations, sorted; None where there are none.
+
+    Raises:
+        ConfigError: a station that is no place of the map, or one that is named twice.
+    """
+    problems: list[str] = []
+    places: list[int] = []
+    for number, text in enumerate(config.stations):
+        try:
+            places.append(_place(topology, text, f"expert.stations[{number}]"))
+        except ConfigError as error:
+            problems += error.problems
+    twice = sorted({topology.names[p] for p in places if places.count(p) > 1})
+    if twice:
+        problems.append(f"expert.stations: {', '.join(map(repr, twice))} is there more than once")
+    if problems:
+        raise ConfigError(problems)
+    return tuple(sorted(places)) or None
+
+
+def build_expert(
+    config: ExpertConfig, topology: Topology, field: Field, seed: int
+) -> SimulatedExpert | None:
+    """Return the simulated expert of a scenario, None where there is none.
+
+    Args:
+        config: the section.
+        topology: the map.
+        field: what is true, which the expert measures with noise.
+        seed: key of its draws.
+
+    Raises:
+        ConfigError: stations or a start that are no places of the map.
+    """
+    if config.kind == "none":
+        return None
+
+    faults = Faults(config.dropout, config.nan, config.wrong)
+    noise_std, delay = config.noise_std, config.delay
+    if config.kind == "stations":
+        places = station_places(config, topology)
+        assert places is not None  # the configuration requires one
+        return StationsExpert(
+            field, topology.n, places, noise_std=noise_std, delay=delay, seed=seed, faults=faults
+        )
+    if config.kind == "probe":
+        start = config.start
+        return RevisitExpert(
+            field,
+            topology,
+            start=None if start is None else _place(topology, start, "expert.start"),
+            speed=config.own_speed,
+            noise_std=noise_std,
+            delay=delay,
+            seed=seed,
+            faults=faults,
+        )
+    return ModelExpert(
+        field, topology.n, noise_std=noise_std, delay=delay, seed=seed, faults=faults
+    )
+
+
+def _place(topology: Topology, text: str, key: str) -> int:
+    """Return a place by its name; a text of digits is an index, unless it is a name."""
+    is_index = text.isascii() and text.isdigit() and text not in topology.names
+    return place_index(topology, int(text) if is_index else text, key)

@@ -31,7 +31,7 @@ from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.summary import RunSummary, summarise
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.util.versions import versions
+from gp_active_sensing.util.process import versions
 
 __all__ = ["Recorder", "latencies"]
 

@@ -17,8 +17,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order
 from gp_active_sensing.records.journal import unseal
 from gp_active_sensing.records.run_directory import CONFIG, JOURNAL, RunDirectory, json_ready
-from gp_active_sensing.util.files import differences, open_file, unused
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse, differences, open_file, unused
 
 __all__ = ["AUTO", "choose_run", "give_back", "runs_folder"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.experts.config import AnswersConfig
+from gp_active_sensing.experts.base import AnswersConfig
 
 __all__ = [
     "LEAST_MAX_RATE",

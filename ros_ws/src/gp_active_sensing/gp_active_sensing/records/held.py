@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import IO
 
 from gp_active_sensing.util.files import (
+    LOCK,
+    InUse,
     append_whole,
     cannot,
+    is_at,
     keep_beside,
     making_whole,
     open_file,
     open_to_append,
     sync_folder,
+    take_lock,
 )
-from gp_active_sensing.util.locks import LOCK, InUse, is_at, take_lock
 
 __all__ = ["HeldFiles"]
 

@@ -2,7 +2,7 @@
 
 Every line is complete and flushed before the next is begun, so a run that is killed leaves a
 readable directory; a last line cut short by the kill is tolerated, reported and, on resuming,
-removed. Anyone who writes has the lock of the directory, see `gp_active_sensing.util.locks`.
+removed. Anyone who writes has the lock of the directory, see `gp_active_sensing.util.files`.
 
 The events of the journal are built and read in `gp_active_sensing.records.events`, its lines in
 `gp_active_sensing.records.journal`.
@@ -25,6 +25,7 @@ from gp_active_sensing.records.events import is_stage_record
 from gp_active_sensing.records.held import HeldFiles
 from gp_active_sensing.records.journal import Events, Journalled, mend_journal, read_journal, seal
 from gp_active_sensing.util.files import (
+    LOCK,
     cannot,
     drop_damage,
     json_ready,
@@ -32,7 +33,6 @@ from gp_active_sensing.util.files import (
     read_whole,
     write_whole,
 )
-from gp_active_sensing.util.locks import LOCK
 from gp_active_sensing.util.yaml_files import load_yaml
 
 __all__ = ["RunDirectory", "json_ready"]

@@ -17,7 +17,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.records.metrics import NO_SCORES, Scorer
 from gp_active_sensing.records.regret import objective_of, regret_summary
 from gp_active_sensing.types import Cost, FloatArray
-from gp_active_sensing.util.versions import versions
+from gp_active_sensing.util.process import versions
 
 __all__ = ["RunSummary", "length_scale_weights", "summarise"]
 

@@ -15,8 +15,8 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
+from gp_active_sensing.messages.conversions import RateLimit
 from gp_active_sensing.messages.point_cloud import answers_of, query_points
-from gp_active_sensing.messages.rate_limit import RateLimit
 from gp_active_sensing.mission.config import ExpertTopicsConfig
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.factory import MissionComponents

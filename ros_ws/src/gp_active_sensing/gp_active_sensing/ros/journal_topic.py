@@ -25,7 +25,7 @@ from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.util.versions import versions
+from gp_active_sensing.util.process import versions
 
 __all__ = ["DEPTH", "JournalTopic"]
 

@@ -18,8 +18,7 @@ from typing import Any
 
 from rclpy.serialization import deserialize_message
 
-from gp_active_sensing.messages.conversions import ValueReader, pose_reader
-from gp_active_sensing.messages.rate_limit import RateLimit
+from gp_active_sensing.messages.conversions import RateLimit, ValueReader, pose_reader
 from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig, ReadingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.inbox import RawReading

@@ -17,7 +17,7 @@ from gp_active_sensing.config import (
 )
 from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.experts.config import ExpertConfig
+from gp_active_sensing.experts.base import ExpertConfig
 from gp_active_sensing.kernels import scale_unit
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies

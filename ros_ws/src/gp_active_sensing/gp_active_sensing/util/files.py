@@ -1,7 +1,11 @@
-"""Write files so that a kill cannot damage them: as a whole, or line by line.
+"""Write files so that a kill cannot damage them, and lock the directories that they are in.
 
-A last line cut short by a kill is tolerated when read, and removed before more is appended. What is
-damaged is kept in a copy of its own name before it is removed.
+Files are written as a whole, or line by line. A last line cut short by a kill is tolerated when
+read, and removed before more is appended. What is damaged is kept in a copy of its own name before
+it is removed.
+
+The lock of a directory is on a file of its own, which stays when the directory is given back. A
+process that is killed leaves the file and no lock.
 """
 
 from __future__ import annotations
@@ -23,11 +27,14 @@ import numpy as np
 from gp_active_sensing.errors import RunError
 
 __all__ = [
+    "LOCK",
+    "InUse",
     "append_whole",
     "cannot",
     "cut_off",
     "differences",
     "drop_damage",
+    "is_at",
     "json_ready",
     "keep_beside",
     "making_whole",
@@ -37,6 +44,7 @@ __all__ = [
     "read_whole",
     "refuse_link",
     "sync_folder",
+    "take_lock",
     "unused",
     "write_whole",
 ]
@@ -334,3 +342,72 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
             found += differences(old.get(key), new.get(key), inner)
         return found
     return [] if old == new else [path]
+
+
+LOCK = ".lock"
+"""Name of the file in the directory; it holds the number of the process that has the lock."""
+
+
+class InUse(RunError):
+    """Another process, or another writer in this one, has the directory."""
+
+
+def take_lock(folder: Path) -> IO[bytes]:
+    """Return the stream that holds the lock of a directory; closing it gives the lock back.
+
+    Raises:
+        InUse: somebody else has it.
+        RunError: there is no such directory, or nothing can be written there.
+    """
+    path = folder / LOCK
+    while True:
+        stream = _opened(path)
+        try:
+            _lock(stream, folder)
+            if not is_at(stream, path):  # removed between opening and locking: by its last holder
+                stream.close()
+                continue
+            stream.truncate(0)
+            stream.write(f"{os.getpid()}\n".encode())
+        except OSError as error:
+            stream.close()
+            raise cannot(path, "write", error) from error
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+
+def _opened(path: Path) -> IO[bytes]:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        return os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+    except OSError as error:
+        raise cannot(path, "open", error) from error
+
+
+def _lock(stream: IO[bytes], folder: Path) -> None:
+    """Lock a file. Raises InUse; a system or disk that has no locks is said, and goes without."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return
+    try:
+        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = stream.read(20).decode("ascii", "replace").strip()
+        by = f"process {holder}" if holder.isdigit() else "another process"
+        msg = f"{folder} is in use by {by}; wait for its end, or name another directory"
+        raise InUse(msg) from None
+    except OSError as error:
+        logger.warning("%s cannot be locked (%s): let one process write there", folder, error)
+
+
+def is_at(stream: IO[bytes], path: Path) -> bool:
+    """Return whether a file still has its name."""
+    mine = os.fstat(stream.fileno())
+    try:
+        there = path.stat(follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)

@@ -167,7 +167,7 @@ def _describe() -> dict[str, Any]:
     """Say what a worker runs; called there."""
     import os
 
-    from gp_active_sensing.util.versions import versions
+    from gp_active_sensing.util.process import versions
 
     found = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     several = [f"{name} is {value or 'not set'}" for name, value in found.items() if value != "1"]

@@ -10,8 +10,7 @@ from typing import Any
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import SMOOTHNESS, kernel_problems
-from gp_active_sensing.sim.fields.formula import Formula
-from gp_active_sensing.sim.fields.functions import FUNCTIONS
+from gp_active_sensing.sim.fields.formula import FUNCTIONS, Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
 __all__ = ["HUGE", "WILD", "FieldConfig"]

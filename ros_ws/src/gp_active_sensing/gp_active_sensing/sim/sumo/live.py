@@ -1,4 +1,4 @@
-"""A running SUMO as the world of a mission."""
+"""A running SUMO as the world of a mission, its network checked against the map."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, ResourceError, RunError
+from gp_active_sensing.errors import ConfigError, MapError, ResourceError, RunError, listed
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.sumo.config import TrafficConfig
-from gp_active_sensing.sim.sumo.network import Network
 from gp_active_sensing.sim.sumo.session import Session, arguments_of, require_sumo
 from gp_active_sensing.sim.sumo.truth import EdgeSpeeds, LiveTruth
 from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["LiveTraffic", "build_traffic"]
+__all__ = ["LiveTraffic", "Network", "build_traffic"]
 
 logger = logging.getLogger(__name__)
 
@@ -189,3 +188,57 @@ def build_traffic(
         arguments += ["--device.rerouting.period", "300"]
     arguments += config.options
     return LiveTraffic(topology, config, arguments, scale=field.scale, offset=field.offset)
+
+
+_SHOWN = 5
+
+
+class Network:
+    """Lengths and free speeds of the map's edges, and where their lanes lead.
+
+    Args:
+        session: the simulation.
+        topology: the map.
+
+    Raises:
+        MapError: places that are no edges, or closed to cars; moves that no lane allows.
+    """
+
+    def __init__(self, session: Session, topology: Topology) -> None:
+        api, names = session.api, topology.names
+        known = set(api.edge.getIDList())
+        _refuse([n for n in names if n not in known], topology, "are no edge of SUMO's network")
+        lanes = {n: [f"{n}_{k}" for k in range(api.edge.getLaneNumber(n))] for n in names}
+        cars = {n: [lane for lane in lanes[n] if _open_to_cars(api, lane)] for n in names}
+        _refuse([n for n in names if not cars[n]], topology, "are closed to cars")
+        self.lengths = {n: float(api.lane.getLength(cars[n][0])) for n in names}
+        self.free_speeds = np.array([api.lane.getMaxSpeed(cars[n][0]) for n in names])
+        self.onward: dict[str, dict[str, str]] = {n: {} for n in names}
+        for name in names:
+            for lane in cars[name]:
+                for link in api.lane.getLinks(lane):
+                    to = str(api.lane.getEdgeID(link[0]))
+                    if _open_to_cars(api, link[0]):
+                        self.onward[name].setdefault(to, str(link[6]))
+        moves = (
+            f"{names[a]} to {names[b]}"
+            for a in range(topology.n)
+            for b in topology.neighbours(a).tolist()
+            if names[b] not in self.onward[names[a]]
+        )
+        _refuse(list(moves), topology, "are moves that no lane of SUMO's network allows")
+
+
+def _refuse(wrong: Sequence[str], topology: Topology, what: str) -> None:
+    if wrong:
+        shown = listed(wrong, _SHOWN)
+        msg = (
+            f"map {topology.name!r} and traffic.net do not fit: {len(wrong)} {what}: {shown}; make "
+            "the map from this network (map.file may be the .net.xml itself)"
+        )
+        raise MapError(msg)
+
+
+def _open_to_cars(api: Any, lane: str) -> bool:
+    allowed = api.lane.getAllowed(lane)
+    return not allowed or "passenger" in allowed

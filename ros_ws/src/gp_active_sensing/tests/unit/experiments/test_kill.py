@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.experiments import load_records, run_experiment
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse
 from tests.unit.experiments.small import small, what_was_done, write
 from tests.waiting import LIMIT, wait_until
 

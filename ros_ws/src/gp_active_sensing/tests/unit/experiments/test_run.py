@@ -28,7 +28,7 @@ from gp_active_sensing.experiments import (
 )
 from gp_active_sensing.experiments.outputs import outcome_mapping
 from gp_active_sensing.experiments.work import STAGE_KEYS, do_trial
-from gp_active_sensing.util.versions import commit
+from gp_active_sensing.util.process import commit
 from tests.unit.experiments.small import lines, mapping, small, what_was_done
 
 

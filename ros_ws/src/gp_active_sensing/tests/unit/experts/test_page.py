@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gp_active_sensing.experts.config import KINDS
+from gp_active_sensing.experts.base import KINDS
 from tests.pages import PACKAGE, REPOSITORY
 
 DOCS = REPOSITORY / "docs"

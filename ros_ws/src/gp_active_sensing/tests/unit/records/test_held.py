@@ -13,7 +13,7 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.journal import Journal
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse
 from tests.unit.mission.missions import Drive
 from tests.waiting import wait_until
 

@@ -26,8 +26,7 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
-from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse, write_whole
 
 PLAN = Plan(
     (4, 5),
@@ -230,7 +229,7 @@ def test_a_line_that_is_cut_by_a_full_disk_is_taken_back(tmp_path: Path) -> None
 import resource, signal, sys
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse
 from gp_active_sensing.records.run_directory import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})
@@ -291,7 +290,7 @@ def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse
 from gp_active_sensing.records.run_directory import RunDirectory
 run = RunDirectory.create(sys.argv[1], {})
 run.append_event({"event": "start"})

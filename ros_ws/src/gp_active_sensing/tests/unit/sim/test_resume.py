@@ -16,7 +16,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario
 from gp_active_sensing.sim.driver import run_scenario as drive
-from gp_active_sensing.util.locks import InUse
+from gp_active_sensing.util.files import InUse
 from tests.journals import change_events, write_events
 from tests.unit.sim.scenarios import GRID, scenario
 
