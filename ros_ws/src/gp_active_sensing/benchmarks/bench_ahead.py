@@ -8,9 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from common import STATED, Section
@@ -19,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `tests`
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee, take
+from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import SimulationRunner
 
@@ -79,24 +78,24 @@ def _compare(
     lost: list[float] = []
     seconds: list[float] = []
 
-    def hear(event: Mapping[str, Any]) -> None:
+    def hear(event: Event) -> None:
         nonlocal seen, before, value, total, fitted, other
-        if event["event"] == "asked":
+        if isinstance(event, DecisionAsked):
             finished = runner.mission.probe.finished
             before, value = loop.snapshot(), None if finished is None else finished.value
-        if event["event"] != "decision":
+        if not isinstance(event, DecisionTaken):
             return
         if seen is not None and before is not None and value is not None:
             total += 1
             taken = take(before, seen, value)
             fitted += taken is not None
-            place = event["waypoints"][0]
+            place = event.plan.waypoints[0]
             if taken is not None and taken.waypoint != place:
                 other += 1
-                worth = {c: low for c, low, _ in event["candidates"]}
+                worth = {c: low for c, low, _ in event.plan.candidates}
                 lost.append(worth[place] - worth[taken.waypoint])
         begun = time.perf_counter()
-        seen = foresee(loop.snapshot(), event["waypoints"][0])
+        seen = foresee(loop.snapshot(), event.plan.waypoints[0])
         seconds.append(time.perf_counter() - begun)
 
     runner.parts.recorder.listener = hear

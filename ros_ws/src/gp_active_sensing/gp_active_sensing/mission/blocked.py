@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.records.events import blocked_event
+from gp_active_sensing.records.events import Event, PlaceBlocked
 
 __all__ = ["BlockedPlaces"]
 
@@ -33,7 +32,7 @@ class BlockedPlaces:
         self,
         loop: SensingLoop,
         config: MissionConfig,
-        journal: Callable[[dict[str, Any]], None],
+        journal: Callable[[Event], None],
     ) -> None:
         self.config = config
         self.until_ns: dict[int, int] = {}
@@ -85,8 +84,8 @@ class BlockedPlaces:
         until_ns = now_ns + round(1e9 * seconds)
         set_aside = self._times[place] + 1 > self._loop.retries
         self._journal(
-            blocked_event(
-                place,
+            PlaceBlocked(
+                location=place,
                 until_ns=until_ns,
                 why=why,
                 set_aside=set_aside,

@@ -15,7 +15,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
@@ -29,8 +28,8 @@ from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.step_clock import StepClock
-from gp_active_sensing.records.events import budget_event, state_event
-from gp_active_sensing.types import Aim, Budget, Clock, Cost, Plan
+from gp_active_sensing.records.events import BudgetChanged, Event, StateChanged, StatusNoted
+from gp_active_sensing.types import MEAN, Aim, Budget, Clock, Cost, Plan
 
 __all__ = ["Commanded"]
 
@@ -58,7 +57,7 @@ class Commanded:
         config: MissionConfig,
         *,
         clock: Clock,
-        journal: Callable[[dict[str, Any]], None] = lambda event: None,
+        journal: Callable[[Event], None] = lambda event: None,
         make_probe: Callable[[str], ProbeState] | None = None,
         step_clock: StepClock | None = None,
     ) -> None:
@@ -94,7 +93,7 @@ class Commanded:
         """The node's clock shows a time."""
         self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
-        self._noted: dict[str, dict[str, Any]] = {}
+        self._noted: StatusNoted | None = None
         self._noted_at = clock()
         self._clock = clock
         self._step_clock = StepClock(clock) if step_clock is None else step_clock
@@ -233,7 +232,16 @@ class Commanded:
                 "the budget is now %s (was %s); readings spent or under way: %d, driven: %.0f m",
                 *(budget_words(budget, aim), before, self.loop.spent, self.driven.metres),
             )
-            self._journal(budget_event(budget, aim, stamp_ns=self._now_ns))
+            self._journal(
+                BudgetChanged(
+                    readings=budget.readings,
+                    metres=budget.metres,
+                    seconds=budget.seconds,
+                    error=None if aim is None else aim.error,
+                    error_of=MEAN if aim is None else aim.of,
+                    stamp_ns=self._now_ns,
+                )
+            )
             self.take_budget(budget)
             self.loop.aim = aim
             self.decisions.give_up()
@@ -325,7 +333,9 @@ class Commanded:
     def _set_state(self, state: str, reason: str) -> None:
         self.state, self.reason = state, reason
         probes = {name: probe.whereabouts() for name, probe in self.probes.items()}
-        self._journal(state_event(state, reason, stamp_ns=self._now_ns, probes=probes))
+        self._journal(
+            StateChanged(state=state, reason=reason, stamp_ns=self._now_ns, probes=probes)
+        )
 
     def _because(self) -> str:
         return f" ({self.reason})" if self.reason else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.expert_queries import ExpertQueries
@@ -15,7 +14,7 @@ from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
-from gp_active_sensing.records.events import asked_event, decision_event, left_words
+from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event
 from gp_active_sensing.types import Clock, Plan
 
 __all__ = ["Decisions"]
@@ -38,7 +37,7 @@ class Decisions:
         loop: SensingLoop,
         fleet: Fleet,
         clock: Clock,
-        journal: Callable[[dict[str, Any]], None],
+        journal: Callable[[Event], None],
     ) -> None:
         self.loop = loop
         self.fleet = fleet
@@ -104,13 +103,13 @@ class Decisions:
             probe.homeward.note_start(probe.at)
             pending, waiting = self.fleet.pending(probe), self._others_waiting(probe, now_ns)
             self._journal(
-                asked_event(
-                    probe.name,
-                    probe.at,
-                    pending,
+                DecisionAsked(
+                    at=probe.at,
+                    pending=pending,
                     waiting=waiting,
+                    where=probe.whereabouts(),
                     stamp_ns=now_ns,
-                    **probe.whereabouts(),
+                    probe=probe.name,
                 )
             )
             # The copy that decides and the belief here have to agree on what is still observed.
@@ -270,17 +269,17 @@ class Decisions:
     ) -> None:
         foreseen = foreseen_for is not None
         probe.journal(
-            decision_event(
-                self.stage + 1,
-                plan,
-                self.loop.policy_state,
+            DecisionTaken(
+                stage=self.stage + 1,
+                plan=plan,
+                policy_state=self.loop.policy_state,
                 at=probe.at,
-                stamp_ns=now_ns,
-                **probe.whereabouts(),
+                where=probe.whereabouts(),
                 foreseen=foreseen,
                 foreseen_for=foreseen_for,
                 again=self.loop.reservations.is_due(plan.path[-1]),
-                left=left_words(probe.left),
+                left=probe.left,
+                stamp_ns=now_ns,
             )
         )
         self.stage += 1

@@ -11,14 +11,13 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
 from gp_active_sensing.experts import SOURCE, AnswersConfig, QueryLog
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import RawAnswer
 from gp_active_sensing.mission.requests import ExpertRequest
-from gp_active_sensing.records.events import answer_event, query_event
+from gp_active_sensing.records.events import Event, ExpertAnswered, ExpertAsked
 from gp_active_sensing.types import Reading
 from gp_active_sensing.util.wording import moment
 
@@ -46,7 +45,7 @@ class ExpertQueries:
         loop: SensingLoop,
         config: AnswersConfig,
         places: Sequence[int] | None,
-        journal: Callable[[dict[str, Any]], None],
+        journal: Callable[[Event], None],
     ) -> None:
         self.books = QueryLog(loop.topology, config, loop.snap_distance)
         self.open = True
@@ -133,7 +132,7 @@ class ExpertQueries:
                 "the policy asks for %d places of which the expert can be asked for %d",
                 len(places), len(asked),
             )  # fmt: skip
-        self._journal(query_event(asked, stamp_ns=now_ns))
+        self._journal(ExpertAsked(places=asked, stamp_ns=now_ns))
         self._begin(asked, now_ns)
         self._outgoing = asked
 
@@ -167,7 +166,7 @@ class ExpertQueries:
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
-            self._journal(query_event((), given_up=True, stamp_ns=self._now_ns))
+            self._journal(ExpertAsked(given_up=True, stamp_ns=self._now_ns))
         self.books.give_up()
         self._outgoing, self.until = (), None
 
@@ -185,7 +184,8 @@ class ExpertQueries:
         except ReadingError as error:
             self._reject(error.reason, str(error))
             return False
-        self._journal(answer_event(reading, late=reading.location not in self.books.places))
+        late = reading.location not in self.books.places
+        self._journal(ExpertAnswered(reading=reading, late=late))
         self._use(reading)
         return True
 
@@ -234,25 +234,21 @@ class ExpertQueries:
 
     # -- from the journal --------------------------------------------------------------------------
 
-    def replay_query(self, event: Mapping[str, Any]) -> None:
-        """Record an event ``query`` from before a restart.
-
-        Raises:
-            KeyError, TypeError, ValueError: the event lacks something.
-        """
-        if event.get("given_up"):
+    def replay_query(self, event: ExpertAsked) -> None:
+        """Record a question from before a restart."""
+        if event.given_up:
             self.books.give_up()
-            return
-        self._begin([int(place) for place in event["places"]], int(event["stamp_ns"]))
+        else:
+            self._begin(event.places, event.time_ns)
 
     def replay_answer(self, reading: Reading) -> None:
         """Use an answer from before a restart."""
         self._use(reading)
 
-    def restore(self, rejected: Mapping[str, Any]) -> None:
+    def restore(self, rejected: Mapping[str, int]) -> None:
         """Take over how many answers were rejected before a restart, by reason."""
         for reason, number in rejected.items():
-            self.books.counts[f"rejected_{reason}"] = int(number)
+            self.books.counts[f"rejected_{reason}"] = number
 
     def go_on(self) -> None:
         """Ask again for what was missing when the process was killed."""

@@ -33,6 +33,7 @@ from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.capabilities import QueriesExpert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
+from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -257,9 +258,9 @@ def _consulting(
     return ExpertQueries(loop, config.expert, places, recorder.event)
 
 
-def _named(journal: Callable[[dict[str, Any]], None], name: str, event: Mapping[str, Any]) -> None:
+def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
     """Add an event to the journal as one of a probe."""
-    journal({**event, "probe": name})
+    journal(event.of_probe(name))
 
 
 def _radius(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from gp_active_sensing.errors import suggest
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.probe import NO_POSE, ProbeState
 from gp_active_sensing.mission.sensor import MUTE
-from gp_active_sensing.records.events import roster_event
+from gp_active_sensing.records.events import Event, RosterChanged
 
 __all__ = ["LEFT", "OFF_LIST", "SILENT", "Fleet", "why_resting"]
 
@@ -49,7 +48,7 @@ class Fleet:
         self,
         probes: Sequence[ProbeState],
         config: MissionConfig,
-        journal: Callable[[dict[str, Any]], None],
+        journal: Callable[[Event], None],
     ) -> None:
         self.probes = {probe.name: probe for probe in probes}
         self.config = config
@@ -205,7 +204,9 @@ class Fleet:
 
     def _note(self, probe: ProbeState, why: str, now_ns: int) -> None:
         probe.gone = why
-        self._journal(roster_event(probe.name, why, stamp_ns=now_ns, **probe.whereabouts()))
+        self._journal(
+            RosterChanged(why=why, where=probe.whereabouts(), stamp_ns=now_ns, probe=probe.name)
+        )
 
     def _unknown(self, name: str) -> str:
         return f"no probe {name!r} in this mission.{suggest(name, self.probes)}"

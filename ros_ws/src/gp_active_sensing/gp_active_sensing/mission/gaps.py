@@ -8,13 +8,11 @@ taken off the budget, which is never exceeded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.records.events import budget_of
+from gp_active_sensing.records.events import DecisionTaken, JournalGap
 from gp_active_sensing.types import Cost
 
 __all__ = ["JournalGaps"]
@@ -38,32 +36,31 @@ class JournalGaps:
         self._unsettled: set[str] = set()
         """Probes of which it is not known what they drove."""
 
-    def note(self, event: Mapping[str, Any]) -> None:
-        """Record a gap. Raises ValueError, TypeError, KeyError: it is none."""
-        missing = int(event["failures"])
+    def note(self, event: JournalGap) -> None:
+        """Record a gap."""
+        missing = event.failures
         self.found = True
-        self._readings += min(missing, int(event.get("readings", missing)))
+        self._readings += min(missing, missing if event.readings is None else event.readings)
         self._unsettled = set(self._mission.probes)
         logger.error(
             "%d events are not in the journal (%s): the mission goes on without them, readings "
             "that were used may be missing",
             missing,
-            "damaged" if event.get("damaged") else "they could not be written: a full disk?",
+            "damaged" if event.damaged else "they could not be written: a full disk?",
         )
 
-    def settle(self, probe: ProbeState, event: Mapping[str, Any]) -> None:
+    def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
         """Record what a decision says was left when it was taken, and that it was taken."""
         mission, loop = self._mission, self._mission.loop
-        stage = int(event["stage"])
+        stage = event.stage
         if stage <= mission.decisions.stage:
             msg = f"expected stage {mission.decisions.stage + 1} or later"
             raise ValueError(msg)
         loop.decisions += stage - mission.decisions.stage - 1
         if mission.state != "running":  # no decision is taken otherwise
             mission.state, mission.reason = "running", ""
-        if "left" not in event:  # of an older version
+        if (left := event.left) is None:  # of an older version
             return
-        left = budget_of(event["left"])
         if left.readings is not None and loop.remaining.readings is not None:
             loop.spent += max(0, loop.remaining.readings - left.readings)
         loop.remaining = replace(loop.remaining, readings=left.readings)

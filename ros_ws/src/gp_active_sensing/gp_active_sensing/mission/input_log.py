@@ -30,6 +30,8 @@ from typing import Any
 
 from gp_active_sensing.mission.inbox import Envelope, RawAnswer, RawReading
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import Event
 from gp_active_sensing.types import Clock
 
 __all__ = ["InputLog", "taken_of"]
@@ -78,10 +80,10 @@ class InputLog:
             self._at = self._clock()
             self._send(None, {"config": config})
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """Record an event of the journal; one between two steps is a frame of its own."""
         with self._lock:
-            self._events.append(dict(event))
+            self._events.append(to_line(event))
             if self._now_ns is None:
                 if not self._took:
                     self._at = self._clock()

@@ -28,11 +28,7 @@ from gp_active_sensing.mission.requests import (
 from gp_active_sensing.mission.sensor import speaks
 from gp_active_sensing.mission.watch import MissionWatch
 from gp_active_sensing.planning.base import READINGS_SPENT
-from gp_active_sensing.records.events import (
-    end_event,
-    stopped_event,
-    unused_event,
-)
+from gp_active_sensing.records.events import AnswerUnused, MissionEnded, MissionStopped
 from gp_active_sensing.types import Plan
 
 __all__ = ["Mission"]
@@ -274,7 +270,15 @@ class Mission(MissionWatch):
             if used and plan.waypoint is not None and self.reason.endswith(AGAIN):
                 self.reason = ""
             if not used or not plan.path:
-                self._journal(unused_event(job.probe, plan, stamp_ns=self._now_ns))
+                self._journal(
+                    AnswerUnused(
+                        waypoint=plan.waypoint,
+                        reason=plan.reason,
+                        expanded=plan.expanded,
+                        stamp_ns=self._now_ns,
+                        probe=job.probe,
+                    )
+                )
             if self.decisions.refusal:
                 self.pause(self.decisions.refusal)
             if used and plan.waypoint is None:
@@ -312,8 +316,8 @@ class Mission(MissionWatch):
             probe.ahead.drop()
             probe.ingestion.open = False
             probe.ingestion.stop_waiting()  # counts what still waits
-        say = end_event if over else stopped_event
-        self._journal(say(reason, stamp_ns=self._now_ns))
+        kind = MissionEnded if over else MissionStopped
+        self._journal(kind(reason=reason, stamp_ns=self._now_ns))
 
     def claim(self, stage: Stage) -> bool:
         """Return whether a stage is still to be recorded, and leave that to anyone who asks."""

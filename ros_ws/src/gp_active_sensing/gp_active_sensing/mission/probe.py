@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import MissionConfig
@@ -22,14 +21,14 @@ from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.return_home import ReturnHome
 from gp_active_sensing.mission.sensor import SensorMonitor
 from gp_active_sensing.mission.stage_log import StageLog
-from gp_active_sensing.records.events import miss_event, moved_event
+from gp_active_sensing.records.events import Event, Moved, ProbeStatus, VisitMissed, Whereabouts
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
 
 __all__ = ["NO_POSE", "ProbeState"]
 
 NO_POSE = "no pose yet"
 """Why a probe takes no part that has not been heard."""
-Journal = Callable[[dict[str, Any]], None]
+Journal = Callable[[Event], None]
 
 
 class ProbeState:
@@ -180,15 +179,15 @@ class ProbeState:
         self.stages.note(used)
         self.sensor.note(used)
 
-    def whereabouts(self) -> dict[str, Any]:
+    def whereabouts(self) -> Whereabouts:
         """Return where it is and how far it drove, for events."""
         counted = self.ingestion.counted
-        where = None if counted is None else [counted.stamp_ns, counted.x, counted.y]
-        return {"odometer": self.ingestion.metres, "pose": where}
+        pose = None if counted is None else (counted.stamp_ns, counted.x, counted.y)
+        return Whereabouts(self.ingestion.metres, pose)
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> ProbeStatus:
         """Return where it is and what of it was not used, for events."""
-        return {**self.whereabouts(), "rejected": dict(self.ingestion.rejected)}
+        return ProbeStatus(self.whereabouts(), dict(self.ingestion.rejected))
 
     # -- stages --------------------------------------------------------------------------------
 
@@ -223,7 +222,7 @@ class ProbeState:
         if not self.arrival.overdue(target, now_ns):
             return None
         again = self.loop.miss(target)
-        self.journal(miss_event(target, again=again, stamp_ns=now_ns))
+        self.journal(VisitMissed(location=target, again=again, stamp_ns=now_ns))
         if again:
             self.sent_ns = now_ns
             return target
@@ -252,8 +251,7 @@ class ProbeState:
             plan, now_ns, self.ingestion.metres, probe=self.name, went=went, visits=self.loop.visits
         )
         self.purse = self.purse.minus(cost=cost)
-        more = {} if went is None else {"went": went}
-        self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), **more))
+        self.journal(Moved(cost=cost, where=self.whereabouts(), went=went, stamp_ns=now_ns))
         self.at = self.standing_after(self.finished)
         self.since = self._clock() if received is None else received
 
@@ -283,7 +281,7 @@ class ProbeState:
     def _charge(self, now_ns: int) -> None:
         cost = self.stages.charge(now_ns, self.ingestion.metres)
         self.purse = self.purse.minus(cost=cost)
-        self.journal(moved_event(cost, stamp_ns=now_ns, **self.whereabouts(), given_up=True))
+        self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=True, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
         """Carry out nothing any more."""

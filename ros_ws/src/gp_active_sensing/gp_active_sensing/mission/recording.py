@@ -24,11 +24,19 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.stage_records import StageRecords
 from gp_active_sensing.planning.explain import gap_of
-from gp_active_sensing.records.events import gap_event, resumed_event, stage_record, start_event
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import (
+    Event,
+    JournalGap,
+    MissionResumed,
+    MissionStarted,
+    ReadingUsed,
+)
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.metrics import NO_SCORES, Scorer, Scores
 from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.stage_record import stage_record
 from gp_active_sensing.records.summary import RunSummary, summarise
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.util.process import versions
@@ -96,7 +104,7 @@ class Recorder:
         """Events are being taken from the journal, not to be written again."""
         self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
         """Says of an event whether the journal has it already, from an earlier process."""
-        self.listener: Callable[[Mapping[str, Any]], None] = lambda event: None
+        self.listener: Callable[[Event], None] = lambda event: None
         """Hears every event, after it was written."""
         self._told: RunSummary | None = None
         """The last summary that was made."""
@@ -104,24 +112,26 @@ class Recorder:
     def begin(self, earlier: Sequence[Mapping[str, Any]] = ()) -> None:
         """Say how the mission began, or that it goes on in another process, after those events."""
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
-        say = resumed_event if earlier else start_event
+        kind = MissionResumed if earlier else MissionStarted
         seed = self._config.get("seed", 0)
         order = 0 if earlier or self.run is None else self.run.order
         more = {"order": order} if order else {}
-        self.event(say(seed=seed, versions=versions(), driver=self.driver, **more))
+        details = {"seed": seed, "versions": versions(), "driver": self.driver, **more}
+        self.event(kind(details=details))
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """Add an event to the journal; it is there before anything follows from it."""
         if self.muted:
             return
-        if self.is_written(event):
+        line = to_line(event)
+        if self.is_written(line):
             self.listener(event)
             return
         with self._writing:
             if self._journal is not None and not (
-                self._catch_up(self._journal) and self._guard(partial(self._journal.append, event))
+                self._catch_up(self._journal) and self._guard(partial(self._journal.append, line))
             ):
-                self._unwritten.append(copy.deepcopy(event))
+                self._unwritten.append(copy.deepcopy(line))
                 if len(self._unwritten) > MOST_UNWRITTEN:
                     self._forget()
         self.listener(event)
@@ -130,13 +140,15 @@ class Recorder:
         """Remember of the oldest event that could not be written only that there was one."""
         oldest = self._unwritten.popleft()
         self._forgotten += 1
-        self._forgotten_readings += oldest.get("event") == "reading"
+        self._forgotten_readings += oldest["event"] == ReadingUsed.KIND
 
     def _catch_up(self, journal: Journal) -> bool:
         """Write the events that could not be written before; say whether there are none left."""
         with self._writing:
             if self._forgotten:
-                gap = gap_event(self._forgotten, readings=self._forgotten_readings)
+                gap = to_line(
+                    JournalGap(failures=self._forgotten, readings=self._forgotten_readings)
+                )
                 if not self._guard(partial(journal.append, gap)):
                     return False
                 self._forgotten = self._forgotten_readings = 0

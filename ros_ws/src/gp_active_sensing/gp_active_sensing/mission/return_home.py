@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.records.events import home_event, moved_event
+from gp_active_sensing.records.events import Event, Moved, ReturnBegun
 from gp_active_sensing.types import Cost, Plan
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ReturnHome:
     """
 
     def __init__(
-        self, probe: ProbeState, journal: Callable[[dict[str, Any]], None], *, from_start: bool
+        self, probe: ProbeState, journal: Callable[[Event], None], *, from_start: bool
     ) -> None:
         self._probe = probe
         self._journal = journal
@@ -78,7 +78,16 @@ class ReturnHome:
     def begin(self, plan: Plan, at: int | None, now_ns: int) -> None:
         """Drive to the end place, since nothing more is chosen."""
         probe = self._probe
-        self._journal(home_event(plan, stamp_ns=now_ns, at=at, **probe.whereabouts()))
+        self._journal(
+            ReturnBegun(
+                reason=plan.reason,
+                path=plan.path,
+                cost=plan.cost,
+                at=at,
+                where=probe.whereabouts(),
+                stamp_ns=now_ns,
+            )
+        )
         probe.set_out_home(plan, now_ns)
         logger.info(
             "nothing more is chosen%s (%s); on the way to the end place %s, %.0f m",
@@ -95,4 +104,4 @@ class ReturnHome:
         probe.home = True
         cost = probe.stages.charge(now_ns, probe.ingestion.metres)
         probe.purse = probe.purse.minus(cost=cost)
-        self._journal(moved_event(cost, stamp_ns=now_ns, **probe.whereabouts()))
+        self._journal(Moved(cost=cost, where=probe.whereabouts(), stamp_ns=now_ns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from gp_active_sensing.mission.commanded import Commanded
-from gp_active_sensing.records.events import clock_event
+from gp_active_sensing.records.events import ClockStepped
 
 __all__ = ["Timed"]
 
@@ -32,7 +32,7 @@ class Timed(Commanded):
                 said,
             )
             self._now_ns = now_ns
-            self._journal(clock_event(step_ns, stamp_ns=now_ns))
+            self._journal(ClockStepped(step_ns=step_ns, stamp_ns=now_ns))
             self.skip(step_ns)
             for probe in self.probes.values():
                 probe.arrival.forget()

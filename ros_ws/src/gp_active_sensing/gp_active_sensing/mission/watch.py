@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.timed import Timed
-from gp_active_sensing.records.events import status_event
+from gp_active_sensing.records.events import StatusNoted
 
 __all__ = ["MissionWatch"]
 
@@ -31,8 +33,10 @@ class MissionWatch(Timed):
         if now - self._noted_at < STATUS_SECONDS or self.state == "ended":
             return
         self._noted_at = now
-        probes = {name: probe.status() for name, probe in self.probes.items()}
-        more = {} if self.consulting is None else {"expert": self.consulting.rejected}
-        if {**probes, **more} != self._noted:
-            self._noted = {**probes, **more}
-            self._journal(status_event(probes, stamp_ns=self._now_ns, **more))
+        status = StatusNoted(
+            probes={name: probe.status() for name, probe in self.probes.items()},
+            expert=None if self.consulting is None else self.consulting.rejected,
+        )
+        if status != self._noted:
+            self._noted = status
+            self._journal(replace(status, stamp_ns=self._now_ns))

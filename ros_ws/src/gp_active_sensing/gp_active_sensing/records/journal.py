@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, overload
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.events import gap_event
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import JournalGap
 from gp_active_sensing.util.files import (
     cannot,
     cut_off,
@@ -279,7 +280,7 @@ def _gap(found: Journalled, damaged: list[int], before: int, *, sealed: bool) ->
     elif missing:
         found.damage.append(f"{missing} events are missing before event {before + 1}")
     if missing:
-        event = gap_event(missing, damaged=True)
+        event = to_line(JournalGap(failures=missing, damaged=True))
         found.events.add(event)
         found.number = before
         yield seal(event, before) if sealed else json.dumps(event).encode("utf-8") + b"\n"

@@ -21,9 +21,9 @@ import yaml
 
 from gp_active_sensing.belief.run_copy import MODEL
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.records.events import is_stage_record
 from gp_active_sensing.records.held import HeldFiles
 from gp_active_sensing.records.journal import Events, Journalled, mend_journal, read_journal, seal
+from gp_active_sensing.records.stage_record import is_stage_record
 from gp_active_sensing.util.files import (
     LOCK,
     cannot,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.mission.ingestion.delay_estimate import CANDIDATES, DelayMonitor
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed, StatusNoted
 from gp_active_sensing.records.run_directory import RunDirectory
 
 __all__ = ["Delays", "delays_in", "watches_of"]
 
 GAP = 2.5
 """Longest time between two known positions, in between which the probe drove straight on [s]."""
-_KINDS = ("reading", "gated")
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ def delays_in(run_dir: Path) -> Delays:
         RunError: there is no run, or its journal is damaged.
     """
     run = RunDirectory.open(run_dir)
-    events = run.events()
+    events = tuple(parse_events(run.events()))
     reading = run.config.get("reading")
     delay = float(reading.get("delay", 0.0)) if isinstance(reading, Mapping) else 0.0
-    averages = sum(e.get("event") in _KINDS and e.get("count") is not None for e in events)
+    averages = sum(isinstance(e, ReadingUsed) and e.count > 1 for e in events)
     return Delays(watches_of(events), delay, averages)
 
 
-def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, DelayMonitor]:
+def watches_of(events: Iterable[Event]) -> dict[str, DelayMonitor]:
     """Return what readings and positions of a journal's events say about the delay, by probe.
 
     Positions are those of the readings, and where the probe was at each event of its status.
@@ -72,18 +72,16 @@ def watches_of(events: Sequence[Mapping[str, Any]]) -> dict[str, DelayMonitor]:
     track: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
     readings: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:
-        probe = str(event.get("probe", ""))
-        if event.get("event") in _KINDS and event.get("position") is not None:
-            stamp_ns = int(event["stamp_ns"])
-            x, y = event["position"]
-            track[probe][stamp_ns] = float(x), float(y)
-            if event.get("count") is None and not event.get("taken_back"):
-                readings[probe].append((stamp_ns, float(event["value"])))
-        elif event.get("event") == "status":
-            for name, status in dict(event.get("probes", {})).items():
-                if status.get("pose") is not None:
-                    stamp_ns, x, y = status["pose"]
-                    track[str(name)][int(stamp_ns)] = float(x), float(y)
+        if isinstance(event, ReadingUsed | ReadingGated) and event.reading.position is not None:
+            reading = event.reading
+            track[event.probe][reading.stamp_ns] = event.reading.position
+            if isinstance(event, ReadingGated) or (event.count == 1 and not event.taken_back):
+                readings[event.probe].append((reading.stamp_ns, reading.value))
+        elif isinstance(event, StatusNoted):
+            for name, (where, _) in event.probes.items():
+                if where.pose is not None:
+                    stamp_ns, x, y = where.pose
+                    track[name][stamp_ns] = x, y
     return {name: _watched(track[name], found) for name, found in readings.items()}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.records.events import Event, ReadingUsed
 from gp_active_sensing.records.metrics import NO_SCORES, Scores
 from gp_active_sensing.replay.stages import Show
 
@@ -31,9 +31,9 @@ class MapOnly:
         self._values: dict[int, list[float]] = {}
         parts.recorder.listener = self._hear
 
-    def _hear(self, event: Mapping[str, Any]) -> None:
-        if event.get("event") == "reading" and event.get("location") is not None:
-            self._values.setdefault(int(event["location"]), []).append(float(event["value"]))
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, ReadingUsed) and event.reading.location is not None:
+            self._values.setdefault(event.reading.location, []).append(event.reading.value)
 
     def note(self, seconds: float) -> None:
         """Record the places that are new.

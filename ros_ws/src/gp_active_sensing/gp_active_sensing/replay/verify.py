@@ -27,7 +27,24 @@ from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.plan_ahead import ContingentPlan, ContingentPlans, foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, PlanAheadRequest
-from gp_active_sensing.records.events import decision_event, home_of, plan_of
+from gp_active_sensing.records.event_lines import parse_events, to_line
+from gp_active_sensing.records.events import (
+    AnswerUnused,
+    ClockStepped,
+    DecisionTaken,
+    Event,
+    ExpertAnswered,
+    ExpertAsked,
+    MissionEnded,
+    MissionResumed,
+    MissionStarted,
+    MissionStopped,
+    PlaceBlocked,
+    ReadingUsed,
+    ReturnBegun,
+    RosterChanged,
+    StateChanged,
+)
 from gp_active_sensing.replay.comparison import Comparison
 from gp_active_sensing.replay.message_lookup import MessageLookup
 from gp_active_sensing.replay.options import as_recorded
@@ -38,9 +55,9 @@ from gp_active_sensing.types import Clock, Plan, PlanLimit
 
 __all__ = ["ReproducibilityCheck"]
 
-Event = Mapping[str, Any]
+Line = Mapping[str, Any]
 ENDED = "the recording ends here"
-COMPARED = ("reading", "query", "answer")
+COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)
 """Events that have to come out again."""
 
 
@@ -60,7 +77,7 @@ class ReproducibilityCheck:
     def __init__(
         self,
         parts: MissionComponents,
-        build_on: Callable[[Sequence[Event]], MissionComponents],
+        build_on: Callable[[Sequence[Line]], MissionComponents],
         config: ActiveSensingConfig,
         lookout: MessageLookup,
         clockwork: VirtualClock,
@@ -74,10 +91,10 @@ class ReproducibilityCheck:
         self._clock = clock
         self._show = show
         self.comparison = Comparison()
-        self._journal: list[Event] = [{"event": "start"}]
+        self._journal: list[Line] = [{"event": MissionStarted.KIND}]
         """As the node had it."""
-        self._recorded: list[Event] = []
-        self._replayed: list[Event] = []
+        self._recorded: list[Line] = []
+        self._replayed: list[Line] = []
         self._offset = 0.0
         """Added to the recorded clock, which may begin again."""
         self._latest = 0.0
@@ -94,8 +111,8 @@ class ReproducibilityCheck:
         self.parts.recorder.listener = self._replayed_event
 
     def _replayed_event(self, event: Event) -> None:
-        if event.get("event") in COMPARED:
-            self._replayed.append(dict(event))
+        if event.KIND in COMPARED:
+            self._replayed.append(to_line(event))
 
     def run(self, recording: Recording, progress: Callable[[int], None] = lambda read: None) -> str:
         """Do it; return the status of the mission.
@@ -129,9 +146,10 @@ class ReproducibilityCheck:
         if "setup" in content:
             self._go_on_in_another_process(content["setup"])
             return
-        events = frame.events
-        self._journal += events
-        self._recorded += [event for event in events if event.get("event") in COMPARED]
+        lines = frame.events
+        self._journal += lines
+        self._recorded += [line for line in lines if line.get("event") in COMPARED]
+        events = list(parse_events(lines))
         for now_ns, seconds in content.get("quiet", ()):
             self._set(seconds)
             self._step(int(now_ns))
@@ -142,14 +160,40 @@ class ReproducibilityCheck:
             self._adjust(content["config"])
         if "now" in content:
             for event in events:
-                if event.get("event") == "decision" and event.get("foreseen"):
+                if isinstance(event, DecisionTaken) and event.foreseen:
                     self._foresee(event)
             self._step(int(content["now"]))
             return
         for event in events:
-            taker = getattr(self, f"_on_{event.get('event')}", None)
-            if taker is not None:
-                taker(event)
+            self._follow(event)
+
+    def _follow(self, event: Event) -> None:
+        """Do what was done between two steps, and compare what comes of it."""
+        mission = self.parts.mission
+        match event:
+            case ExpertAsked():
+                self._on_query(event)
+            case DecisionTaken():
+                self._on_decision(event)
+            case ReturnBegun():
+                self._on_home(event)
+            case AnswerUnused():
+                self._on_unused(event)
+            case StateChanged():
+                self._on_state(event)
+            case ClockStepped():
+                self._job = None
+                mission.clock_stepped(event.step_ns, event.time_ns)
+            case PlaceBlocked():
+                mission.unreachable(event.probe, event.why)
+            case RosterChanged() if event.why.startswith(LEFT):
+                mission.leave(event.probe, event.why.removeprefix(LEFT))
+            case RosterChanged() if not event.why:
+                mission.join(event.probe)
+            case ReadingUsed() if event.taken_back == ASKED:
+                mission.accept_gated()  # other readings come out by themselves
+            case MissionStopped() if mission.state != "ended":
+                self.stages.stop(event.reason, over=isinstance(event, MissionEnded))
 
     def _put(self, entry: Sequence[Any], frame: Frame) -> None:
         """Leave a message that the node used in the inbox: that of the bag, if it is there."""
@@ -210,48 +254,51 @@ class ReproducibilityCheck:
         except RunError as error:
             self.comparison.differs(f"the mission went on, and cannot here: {error}")
             return
-        self._journal.append({"event": "resumed"})
+        self._journal.append({"event": MissionResumed.KIND})
         before, self.stages = self.stages.gained, ReplayStages(self.parts, self._show)
         self.stages.gained = before
         self._hear()
 
     # -- what happened between steps -----------------------------------------------------------
 
-    def _on_query(self, event: Event) -> None:
+    def _on_query(self, event: ExpertAsked) -> None:
         job, self._query = self._query, None
-        if event.get("given_up"):
+        if event.given_up:
             return  # by what it was given up for
-        recorded = tuple(int(place) for place in event.get("places", ()))
         if job is None:
             self.comparison.differs("the question to the expert was not asked for in the replay")
             return
-        if (places := job.ask()) != recorded:
+        if (places := job.ask()) != event.places:
             self.comparison.differs(f"the question to the expert: {list(places)} in the replay")
-        self.parts.mission.queried(job, recorded)
+        self.parts.mission.queried(job, event.places)
 
-    def _on_decision(self, event: Event) -> None:
+    def _on_decision(self, event: DecisionTaken) -> None:
         job, self._job = self._job, None
-        stage = int(event.get("stage", 0))
         if job is None:
-            self.comparison.no_decision(stage, "it was not asked for in the replay")
+            self.comparison.no_decision(event.stage, "it was not asked for in the replay")
             return
-        recorded = plan_of(event)
-        trial, plan = self._computed(job, recorded.expanded)
-        own = decision_event(stage, plan, trial.policy_state, at=job.at)
+        trial, plan = self._computed(job, event.plan.expanded)
         used = trial
-        if not self.comparison.decision(stage, event, own):
-            used = self._as_recorded(event, recorded, trial, plan, job)
+        if not self._is_equal(event, plan, trial, job.at):
+            used = self._as_recorded(event, trial, plan, job)
         job = replace(job, loop=used)
-        if self.parts.mission.decided(job, recorded):
+        if self.parts.mission.decided(job, event.plan):
             self.stages.decided(used, job.pending)
         self.stages.show(job)
 
-    def _on_home(self, event: Event) -> None:
+    def _is_equal(
+        self, event: DecisionTaken, plan: Plan, after: SensingLoop, at: int | None
+    ) -> bool:
+        """Count a recorded decision; return whether it came out again to the bit."""
+        own = replace(event, plan=plan, policy_state=after.policy_state, at=at)
+        return self.comparison.decision(event.stage, to_line(event), to_line(own))
+
+    def _on_home(self, event: ReturnBegun) -> None:
         job, self._job = self._job, None
         if job is None:
             self.comparison.differs("the way to the end place was not asked for in the replay")
             return
-        recorded = home_of(event)
+        recorded = event.plan
         trial, plan = self._computed(job, None)
         used = trial
         if plan.waypoints or plan.path != recorded.path or plan.reason != recorded.reason:
@@ -262,14 +309,14 @@ class ReproducibilityCheck:
         self.parts.mission.decided(job, recorded)
         self.stages.show(job)
 
-    def _on_unused(self, event: Event) -> None:
+    def _on_unused(self, event: AnswerUnused) -> None:
         job, self._job = self._job, None
         if job is None:
             return
-        trial, plan = self._computed(job, int(event.get("expanded", 0)))
-        if plan.waypoint != event.get("waypoint"):
+        trial, plan = self._computed(job, event.expanded)
+        if plan.waypoint != event.waypoint:
             self.comparison.differs(f"an answer that was not used: {plan.waypoint} in the replay")
-            plan = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason=str(event.get("reason")))
+            plan = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason=event.reason)
         job = replace(job, loop=trial)
         if self.parts.mission.decided(job, plan):
             self.stages.show(job)
@@ -285,8 +332,7 @@ class ReproducibilityCheck:
 
     @staticmethod
     def _as_recorded(
-        event: Event,
-        recorded: Plan,
+        event: DecisionTaken,
         trial: SensingLoop,
         plan: Plan,
         job: DecisionRequest | PlanAheadRequest,
@@ -295,66 +341,38 @@ class ReproducibilityCheck:
 
         Args:
             event: the decision.
-            recorded: its plan.
             trial: the engine after the replayed one.
             plan: the replayed one.
             job: what was asked of which engine.
         """
-        if plan.path == recorded.path:
+        if plan.path == event.plan.path:
             # The last digits of the state are those of the recording, so that no error grows.
-            trial.policy_state = event.get("policy_state")
+            trial.policy_state = event.policy_state
             return trial
-        used, again = job.loop.snapshot(), bool(event.get("again", False))
-        used.replay_decision(event.get("policy_state"), recorded.path, job.probe, again=again)
+        used, path = job.loop.snapshot(), event.plan.path
+        used.replay_decision(event.policy_state, path, job.probe, again=event.again)
         return used
 
-    def _on_state(self, event: Event) -> None:
+    def _on_state(self, event: StateChanged) -> None:
         mission = self.parts.mission
-        if event.get("state") == "paused":
+        if event.state == "paused":
             self._job = None
-            mission.pause(str(event.get("reason", "")))
+            mission.pause(event.reason)
         elif mission.state == "idle":
             mission.start()
         else:
             mission.resume()
 
-    def _on_clock(self, event: Event) -> None:
-        self._job = None
-        self.parts.mission.clock_stepped(int(event["step_ns"]), int(event["stamp_ns"]))
-
-    def _on_blocked(self, event: Event) -> None:
-        self.parts.mission.unreachable(str(event.get("probe", "")), str(event.get("why", "")))
-
-    def _on_roster(self, event: Event) -> None:
-        name, why = str(event.get("probe", "")), str(event.get("why", ""))
-        if why.startswith(LEFT):
-            self.parts.mission.leave(name, why.removeprefix(LEFT))
-        elif not why:
-            self.parts.mission.join(name)
-
-    def _on_reading(self, event: Event) -> None:
-        """Take back what was gated, when that was asked; other readings come out by themselves."""
-        if event.get("taken_back") == ASKED:
-            self.parts.mission.accept_gated()
-
-    def _on_end(self, event: Event) -> None:
-        if self.parts.mission.state != "ended":
-            self.stages.stop(str(event.get("reason", "")), over=True)
-
-    def _on_stopped(self, event: Event) -> None:
-        if self.parts.mission.state != "ended":
-            self.stages.stop(str(event.get("reason", "")), over=False)
-
     # -- foreseen --------------------------------------------------------------------------------
 
-    def _foresee(self, event: Event) -> None:
+    def _foresee(self, event: DecisionTaken) -> None:
         """Offer the mission the decision that it will take as foreseen in the next step."""
-        stage, recorded = int(event.get("stage", 0)), plan_of(event)
-        job = self._ahead.get(str(event.get("probe", "")))
+        stage, recorded = event.stage, event.plan
+        job = self._ahead.get(event.probe)
         if job is None:
             self.comparison.no_decision(stage, "it was not planned ahead in the replay")
             return
-        value = event.get("foreseen_for")
+        value = event.foreseen_for
         job.loop.clock = self._clock
         grown = foresee_by_cell(
             job.loop,
@@ -363,17 +381,16 @@ class ReproducibilityCheck:
             samples=job.samples,
             noise_variance=job.noise_variance,
             limit=PlanLimit(expansions=recorded.expanded),
-            only=math.nan if value is None else float(value),
+            only=math.nan if value is None else value,
         )
         found: ContingentPlans | None = next(grown, None)
         cell = None if found is None else next((c for c in found.cells if c is not None), None)
         if found is None or cell is None:
             self.comparison.no_decision(stage, f"no reading {value} is planned for in the replay")
             return
-        own = decision_event(stage, cell.plan, cell.after.policy_state, at=event.get("at"))
         after = cell.after
-        if not self.comparison.decision(stage, event, own):
-            after = self._as_recorded(event, recorded, after, cell.plan, job)
+        if not self._is_equal(event, cell.plan, after, event.at):
+            after = self._as_recorded(event, after, cell.plan, job)
         taken = ContingentPlan(recorded, after, cell.said)
         cells = tuple(None if c is None else taken for c in found.cells)
         self.parts.mission.foreseen(job, replace(found, cells=cells))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,17 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.promise import Promise
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import NONE
-from gp_active_sensing.records.events import average_of, home_of, plan_of, reading_of
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import (
+    DecisionTaken,
+    Event,
+    ExpertAnswered,
+    ExpertConsulted,
+    Moved,
+    PlaceBlocked,
+    ReadingUsed,
+    ReturnBegun,
+)
 from gp_active_sensing.records.metrics import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.topology import Topology
@@ -21,40 +31,12 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 __all__ = [
     "GROUPS",
     "JournalTeller",
-    "Read",
     "Reconstruction",
     "ReportStep",
     "kernel_masses",
     "masses",
     "replay",
 ]
-
-
-class Read(NamedTuple):
-    """A reading of the journal.
-
-    Args:
-        reading: as it came.
-        average: what the belief holds of its stay from then on; None = the reading as it came.
-        number: of how many readings the average is.
-        probe: of which it is.
-    """
-
-    reading: Reading
-    average: Reading | None = None
-    number: int = 1
-    probe: str = ""
-
-    @classmethod
-    def of(cls, event: Mapping[str, Any]) -> Read:
-        """Return that of an event.
-
-        Raises:
-            RunError: the event cannot be used.
-        """
-        reading = reading_of(event)
-        average, number = average_of(event, reading) or (None, 1)
-        return cls(reading, average, number, str(event.get("probe", "")))
 
 
 class JournalTeller:
@@ -71,40 +53,40 @@ class JournalTeller:
         """By probe and place: what the belief holds of the last stay, of how many readings."""
 
     def tell(
-        self, readings: Sequence[Read], *, expert: bool = False
+        self, readings: Sequence[ReadingUsed], *, expert: bool = False
     ) -> Iterator[tuple[int, float]]:
         """Take in readings; yield (place, value) of those that could be used."""
-        for read in readings:
-            reading, place = read.reading, read.reading.location
+        for event in readings:
+            reading, place = event.reading, event.reading.location
             if place is None and reading.position is not None:
                 place = self._topology.snap(*reading.position, np.inf)
             if place is None:
                 continue
             try:
-                is_new = self._tell(read, place, expert=expert)
+                is_new = self._tell(event, place, expert=expert)
             except (ReadingError, IndexError):
                 continue
             if is_new:
                 self._belief.adapt()
             yield place, reading.value
 
-    def _tell(self, read: Read, place: int, *, expert: bool) -> bool:
+    def _tell(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
         """Tell the belief a reading; say whether its place is new."""
-        belief, stay = self._belief, (read.probe, place)
-        now = read.reading if read.average is None else read.average
-        before, number = self._stays.get(stay, (now, read.number))
+        belief, stay = self._belief, (event.probe, place)
+        now, count = event.average, 1 if event.stay is None else event.stay.count
+        before, number = self._stays.get(stay, (now, count))
         seconds = 1e-9 * now.stamp_ns
-        if read.number > number:  # otherwise it begins a stay, or what it goes on with is lost
+        if count > number:  # otherwise it begins a stay, or what it goes on with is lost
             gone = before.value, before.noise_variance, 1e-9 * before.stamp_ns, before.off
             belief.amend(place, gone, now.value, now.noise_variance, seconds=seconds, off=now.off)
-            self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), read.number
+            self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), count
             return False
         is_new = not expert and not belief.observed[place]
         belief.observe(
             place, now.value, now.noise_variance, seconds=seconds, expert=expert, off=now.off
         )
         if not expert:
-            self._stays[stay] = now, read.number
+            self._stays[stay] = now, count
         return is_new
 
 
@@ -210,27 +192,28 @@ class _Chunk:
     number: int
     plan: Plan | None = None
     at: int | None = None
-    readings: list[Read] = field(default_factory=list)
-    answers: list[Read] = field(default_factory=list)
+    readings: list[ReadingUsed] = field(default_factory=list)
+    answers: list[ReadingUsed] = field(default_factory=list)
     """Of an expert."""
     driven: float = 0.0
     metres: float = 0.0
     blocked: str = ""
     """Why the place could not be reached."""
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        if event.get("event") == "reading":
-            self.readings.append(Read.of(event))
-        elif event.get("event") == "answer":
-            self.answers.append(Read.of(event))
-        elif event.get("event") == "expert":
-            self.answers += [Read.of(answer) for answer in event.get("answers") or ()]
-        elif event.get("event") == "moved":
-            self.driven += float(event.get("seconds") or 0.0)
-            self.metres += float(event.get("metres") or 0.0)
-        elif event.get("event") == "blocked" and self.plan is not None:
-            if event.get("location") == self.plan.waypoint:
-                self.blocked = str(event.get("why"))
+    def apply(self, event: Event) -> None:
+        match event:
+            case ReadingUsed():
+                self.readings.append(event)
+            case ExpertAnswered():
+                self.answers.append(ReadingUsed(reading=event.reading))
+            case ExpertConsulted():
+                self.answers += [ReadingUsed(reading=r) for r in event.answers or ()]
+            case Moved():
+                self.driven += event.cost.seconds
+                self.metres += event.cost.metres
+            case PlaceBlocked() if self.plan is not None:
+                if event.location == self.plan.waypoint:
+                    self.blocked = event.why
 
 
 def replay(data: RunData) -> Reconstruction:
@@ -241,8 +224,9 @@ def replay(data: RunData) -> Reconstruction:
     Raises:
         RunError: an event of the journal that cannot be used.
     """
-    by_stage = any(event.get("event") == "decision" for event in data.events)
-    chunks = list(_stages(data.events) if by_stage else _groups(data.events))
+    events = tuple(parse_events(data.events))
+    by_stage = any(isinstance(event, DecisionTaken) for event in events)
+    chunks = list(_stages(events) if by_stage else _groups(events))
     shown = _shown(len(chunks), data.topology.n)
     by_number = {int(r["stage"]): r for r in data.records if isinstance(r.get("stage"), int)}
     again = _Again(data)
@@ -341,7 +325,7 @@ class _Again:
         return float(mean[0]), float(np.sqrt(variance[0]))
 
 
-def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
+def _stages(events: Sequence[Event]) -> Iterator[_Chunk]:
     """Yield what was before the first decision, then each decision with what came of it.
 
     The way to the end place is one of them, and mostly the last.
@@ -349,20 +333,19 @@ def _stages(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
     chunk = _Chunk(0)
     last: int | None = None
     for event in events:
-        if event.get("event") in ("decision", "home"):
+        if isinstance(event, DecisionTaken | ReturnBegun):
             yield chunk
-            plan = plan_of(event) if event.get("event") == "decision" else home_of(event)
-            at, number = event.get("at"), int(event.get("stage") or chunk.number + 1)
-            chunk = _Chunk(number, plan, last if at is None else int(at))
-            last = plan.waypoint
+            number = event.stage if isinstance(event, DecisionTaken) else chunk.number + 1
+            chunk = _Chunk(number, event.plan, last if event.at is None else event.at)
+            last = event.plan.waypoint
         else:
-            chunk.take(event)
+            chunk.apply(event)
     yield chunk
 
 
-def _groups(events: Sequence[Mapping[str, Any]]) -> Iterator[_Chunk]:
+def _groups(events: Sequence[Event]) -> Iterator[_Chunk]:
     """Yield the beginning, then groups of about equally many readings."""
-    told = [Read.of(event) for event in events if event.get("event") == "reading"]
+    told = [event for event in events if isinstance(event, ReadingUsed)]
     yield _Chunk(0)
     ends = np.unique(np.linspace(0, len(told), min(len(told), GROUPS) + 1).round().astype(int))
     for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):

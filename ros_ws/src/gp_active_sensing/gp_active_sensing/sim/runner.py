@@ -30,7 +30,8 @@ from gp_active_sensing.mission.requests import (
     MissionOutput,
 )
 from gp_active_sensing.records.earlier import EarlierRun
-from gp_active_sensing.records.events import home_of, plan_of
+from gp_active_sensing.records.event_lines import parse_event
+from gp_active_sensing.records.events import DecisionTaken, ReturnBegun
 from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.robot import EPOCH_NS, POSES, Observation, PlannedWay
@@ -297,15 +298,16 @@ class SimulationRunner:
 
     def _decide(self, job: DecisionRequest) -> Plan:
         """Take a decision; of a run that is gone on with the one that its journal has."""
-        event = None if self._earlier is None else self._earlier.next
-        kind = "" if event is None else event["event"]
-        if event is not None and kind == "decision":
-            plan, again = plan_of(event), bool(event.get("again", False))
-            job.loop.replay_decision(event["policy_state"], plan.path, job.probe, again=again)
-            return plan
-        if event is not None and kind == "home":
-            job.loop.replay_way_home(job.probe)
-            return home_of(event)
+        line = None if self._earlier is None else self._earlier.next
+        if line is not None and line.get("event") in (DecisionTaken.KIND, ReturnBegun.KIND):
+            event = parse_event(line)
+            if isinstance(event, DecisionTaken):
+                path, again = event.plan.path, event.again
+                job.loop.replay_decision(event.policy_state, path, job.probe, again=again)
+            else:
+                assert isinstance(event, ReturnBegun)
+                job.loop.replay_way_home(job.probe)
+            return event.plan
         plan = job.ask()
         # What a journal gives back, so that going on with a run changes nothing.
         job.loop.policy_state = json.loads(json.dumps(json_ready(job.loop.policy_state)))

@@ -18,12 +18,13 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
 from sensor_msgs.msg import PointCloud2
 
-from gp_active_sensing.records.events import reading_of
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.report.reconstruction import JournalTeller, Read
+from gp_active_sensing.report.reconstruction import JournalTeller
 from gp_active_sensing.ros.exit_codes import REFUSED
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
@@ -160,12 +161,10 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
     offline = build_loop(scenario, world.topology)
 
     run = RunDirectory.open(tmp_path / "run")
-    events = [event for event in run.events() if event["event"] == "reading"]
-    used = list(
-        JournalTeller(offline.belief, world.topology).tell([Read.of(event) for event in events])
-    )
+    events = [event for event in parse_events(run.events()) if isinstance(event, ReadingUsed)]
+    used = list(JournalTeller(offline.belief, world.topology).tell(events))
     assert len(used) == len(drive.readings) == 36
-    told = [reading_of(event) for event in events]
+    told = [event.reading for event in events]
     told.sort(key=lambda reading: reading.stamp_ns)
     assert [(r.stamp_ns, r.location, r.value, r.noise_variance) for r in told] == [
         (r.stamp_ns, r.location, r.value, r.noise_variance) for r in drive.readings

@@ -17,7 +17,8 @@ from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.mission.command_words import budget_words
 from gp_active_sensing.mission.plan_ahead import foresee, take
 from gp_active_sensing.planning.base import PlanRequest, no_plan
-from gp_active_sensing.records.events import aim_of, budget_event, budget_of
+from gp_active_sensing.records.event_lines import parse_event, to_line
+from gp_active_sensing.records.events import BudgetChanged
 from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.sim.scenario import BudgetConfig
 from gp_active_sensing.sim.world import build_loop
@@ -286,11 +287,13 @@ def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_pat
 
 def test_the_event_and_the_words_of_it() -> None:
     for aim in (None, Aim(0.5), Aim(2.0, WORST)):
-        assert aim_of(budget_event(Budget(3), aim)) == aim
-        assert budget_of(budget_event(Budget(3), aim)) == Budget(3)
-    for wrong in ({"error": "much", "error_of": MEAN}, {"error": 0.5}):
-        with pytest.raises(RunError, match="is not a budget"):
-            aim_of(wrong)
+        error, of = (None, MEAN) if aim is None else (aim.error, aim.of)
+        event = BudgetChanged(readings=3, metres=None, seconds=None, error=error, error_of=of)
+        assert parse_event(to_line(event)) == event
+        assert (event.budget, event.aim) == (Budget(3), aim)
+    limits = {"event": "budget", "readings": 3, "metres": None, "seconds": None}
+    with pytest.raises(RunError, match="expected an event 'budget'"):
+        parse_event({**limits, "error": "much", "error_of": MEAN})
     assert budget_words(Budget(), Aim(0.5)) == "until the promised error is 0.5"
     words = "20 readings, until the promised error of the worst place is 2"
     assert budget_words(Budget(20), Aim(2.0, WORST)) == words

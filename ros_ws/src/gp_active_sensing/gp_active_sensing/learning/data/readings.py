@@ -16,6 +16,8 @@ from gp_active_sensing.learning.data.table import (
     open_table,
     value_column,
 )
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.scenario import Scenario
 from gp_active_sensing.sim.world import build_world
@@ -185,19 +187,20 @@ def read_run(path: Path, topology: Topology, *, held_out: bool = False) -> Prior
         RunError: not a run directory.
         ReadingError: too few readings.
     """
-    events = [e for e in RunDirectory.open(path).events() if e.get("event") == "reading"]
+    events = parse_events(RunDirectory.open(path).events())
+    readings = [event.reading for event in events if isinstance(event, ReadingUsed)]
     used = [
-        (int(e["location"]), float(e["value"]))
-        for e in events
-        if e.get("location") is not None
-        and 0 <= int(e["location"]) < topology.n
-        and math.isfinite(float(e["value"]))
+        (reading.location, reading.value)
+        for reading in readings
+        if reading.location is not None
+        and 0 <= reading.location < topology.n
+        and math.isfinite(reading.value)
     ]
     places = np.array([x for x, _ in used], dtype=np.int64)
     values = np.array([v for _, v in used])
-    lost = len(events) - len(used)
+    lost = len(readings) - len(used)
     why = "have no place of the map, or no finite value, and are left out"
-    note = f"{lost} of {len(events)} readings {why}"
+    note = f"{lost} of {len(readings)} readings {why}"
     return PriorReadings(places, values, str(path), held_out, (note,) if lost else ())
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
+
+from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 
 __all__ = ["MOST_KNOWN", "DuplicateFilter"]
 
@@ -41,20 +42,17 @@ class DuplicateFilter:
         if len(self._single) > self._most:
             del self._single[next(iter(self._single))]
 
-    def note(self, event: Mapping[str, Any]) -> None:
-        """Remember the readings of an event ``reading`` or ``gated``.
+    def note(self, event: ReadingUsed | ReadingGated) -> None:
+        """Remember the readings of an event.
 
-        One that was gated first and taken back later is in both: it is remembered once.
-
-        Raises:
-            KeyError, TypeError, ValueError: the event lacks something.
+        One that was gated first and taken back later is in two: it is remembered once.
         """
-        stamp_ns, value = int(event["stamp_ns"]), float(event["value"])
-        if int(event.get("count", 1)) > 1:
-            self._windows.append((int(event["first_ns"]), stamp_ns))
+        reading = event.reading
+        if isinstance(event, ReadingUsed) and event.first_ns is not None:
+            self._windows.append((event.first_ns, reading.stamp_ns))
             self._spans = None
-        elif not event.get("taken_back"):
-            self.add((stamp_ns, value))
+        elif isinstance(event, ReadingGated) or not event.taken_back:
+            self.add((reading.stamp_ns, reading.value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
         """Return whether a reading is known; the next one like it is then another one."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
@@ -27,6 +26,7 @@ from gp_active_sensing.mission.matching import MapMatcher, Match
 from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack
 from gp_active_sensing.mission.settling import SettlingTimer
 from gp_active_sensing.mission.step_clock import elapsed
+from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 from gp_active_sensing.util.wording import moment
 
@@ -64,7 +64,7 @@ class Ingestion:
         taking: IngestionConfig = PLAIN,
         clock: Clock,
         running: Clock | None = None,
-        journal: Callable[[dict[str, Any]], None] = lambda event: None,
+        journal: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self.loop = loop
         self.matcher = matcher
@@ -221,12 +221,8 @@ class Ingestion:
         """Use the readings that were gated; return how many those are, and what was told."""
         return self.pipeline.accept_gated()
 
-    def restore(self, event: Mapping[str, Any]) -> None:
-        """Record an event ``reading`` or ``gated`` from before a restart, besides telling it.
-
-        Raises:
-            RunError: the event is of no reading.
-        """
+    def restore(self, event: ReadingUsed | ReadingGated) -> None:
+        """Record a reading from before a restart, besides telling it."""
         self.pipeline.restore(event)
 
     def _reject_unfinished(self, reason: str, why: str) -> None:

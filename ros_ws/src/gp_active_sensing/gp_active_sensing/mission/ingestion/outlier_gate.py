@@ -17,15 +17,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.records.events import reading_of
+from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
 
 __all__ = ["AGREEING", "AGREEING_SECONDS", "KEPT", "OutlierGate"]
@@ -180,28 +179,24 @@ class OutlierGate:
 
     # -- after a restart -----------------------------------------------------------------------
 
-    def restore(self, event: Mapping[str, Any]) -> None:
-        """Take an event ``gated`` or ``reading`` of the journal back in.
-
-        Raises:
-            RunError: the event is of no reading.
-        """
-        reading = reading_of(event)
-        if event.get("event") == "gated":
+    def restore(self, event: ReadingUsed | ReadingGated) -> None:
+        """Take an event of the journal back in."""
+        reading = event.reading
+        if isinstance(event, ReadingGated):
             self._add(reading)  # whether it agreed with others is said by an event of its own
             return
         if reading.location is None:
             return
-        if not event.get("taken_back"):
+        if not event.taken_back:
             self.passed(reading.location)
             return
-        first_ns = int(event.get("first_ns", reading.stamp_ns))
+        first_ns = reading.stamp_ns if event.first_ns is None else event.first_ns
         back = [
             r
             for r in self._kept
             if r.location == reading.location and first_ns <= r.stamp_ns <= reading.stamp_ns
         ]
-        self._forget(back[: int(event.get("count", 1))])
+        self._forget(back[: event.count])
 
 
 def _deviations(weights: FloatArray, z: FloatArray) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from gp_active_sensing.mission.ingestion.coverage import PendingReading
 from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
 from gp_active_sensing.mission.ingestion.stays import Stays, Told
 from gp_active_sensing.mission.latency import Latency
-from gp_active_sensing.records.events import average_of, gated_event, reading_event
+from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 
 __all__ = ["ReadingPipeline"]
@@ -50,7 +49,7 @@ class ReadingPipeline:
         window: AveragingWindow | None,
         *,
         clock: Clock,
-        journal: Callable[[dict[str, Any]], None],
+        journal: Callable[[Event], None],
         unit: str = "",
     ) -> None:
         self.loop = loop
@@ -121,7 +120,7 @@ class ReadingPipeline:
         if off is None:
             self.gate.passed(place)
             return self.window.add(replace(held, reading=reading))
-        self._journal(gated_event(reading, off))
+        self._journal(ReadingGated(reading=reading, off=off))
         back = self.gate.keep(reading)
         self._count_gated()
         if back:
@@ -164,12 +163,8 @@ class ReadingPipeline:
         if not self.rejected["gated"]:
             del self.rejected["gated"]
 
-    def restore(self, event: Mapping[str, Any]) -> None:
-        """Record an event ``reading`` or ``gated`` from before a restart.
-
-        Raises:
-            RunError: the event is of no reading.
-        """
+    def restore(self, event: ReadingUsed | ReadingGated) -> None:
+        """Record a reading from before a restart."""
         self.gate.restore(event)
         self._count_gated()
 
@@ -190,35 +185,33 @@ class ReadingPipeline:
         except ReadingError:
             pass  # `tell` says and counts why it cannot be used
         else:
-            more: dict[str, Any] = {}
-            if held.count > 1:
-                more |= {"first_ns": held.first_ns, "count": held.count}
-            if held.taken_back:
-                more["taken_back"] = held.taken_back
             if self.by_stay:
                 told = self.stays.take(reading, begins=self.loop.costs(place))
-                if not told.as_it_came:
-                    more["stay"] = told.to_mapping()
-            self._journal(reading_event(reading, **more))
+            self._journal(
+                ReadingUsed(
+                    reading=reading,
+                    count=held.count,
+                    first_ns=held.first_ns if held.count > 1 else None,
+                    taken_back=held.taken_back,
+                    stay=None if told is None else told.to_record(),
+                )
+            )
         return self.tell(reading, held.count, told)
 
-    def tell_again(self, event: Mapping[str, Any], reading: Reading, *, gap: bool = False) -> bool:
+    def tell_again(self, event: ReadingUsed, *, gap: bool = False) -> bool:
         """Tell the loop the reading of an event of the journal; say whether it is used.
 
         Args:
             event: of the journal.
-            reading: of the event.
             gap: events before it may be missing.
 
         Raises:
             RunError: it does not follow from the events before it.
         """
-        told = None
-        if reading.location is not None:
-            average, count = average_of(event, reading) or (None, 1)
-            begins = self.loop.costs(reading.location)
-            told = self.stays.take_again(reading, average, count, gap=gap, begins=begins)
-        return self.tell(reading, int(event.get("count", 1)), told)
+        told, place = None, event.reading.location
+        if place is not None:
+            told = self.stays.take_again(event, gap=gap, begins=self.loop.costs(place))
+        return self.tell(event.reading, event.count, told)
 
     def tell(self, reading: Reading, count: int = 1, told: Told | None = None) -> bool:
         """Tell the loop a reading that is in the journal; say whether it is used.

@@ -13,11 +13,11 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.ingestion.noise_level import NoiseLevel
 from gp_active_sensing.mission.ingestion.stay_average import StayAverage, noise_of
+from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.types import Reading
 
 __all__ = ["GAP_SECONDS", "Stays", "Told"]
@@ -46,19 +46,12 @@ class Told:
     before: Reading | None
     count: int
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return what an event says of it."""
-        return {
-            "count": self.count,
-            "value": self.reading.value,
-            "noise_variance": self.reading.noise_variance,
-            "off": self.reading.off,
-        }
-
-    @property
-    def as_it_came(self) -> bool:
-        """It is a reading that begins a stay, and nothing about it needs to be said."""
-        return self.before is None and self.reading.off is None
+    def to_record(self) -> StayRecord | None:
+        """Return what an event says of it; None = a reading that begins a stay, as it came."""
+        if self.before is None and self.reading.off is None:
+            return None
+        held = self.reading
+        return StayRecord(self.count, held.value, held.noise_variance, held.off)
 
 
 Noise = Callable[[Reading], float | None]
@@ -119,22 +112,11 @@ class Stays:
         further = not begins and self._is_cut(reading)
         return self._begin(reading, self._alone(reading, further=further), further=further)
 
-    def take_again(
-        self,
-        reading: Reading,
-        average: Reading | None,
-        count: int = 1,
-        *,
-        gap: bool = False,
-        begins: bool = False,
-    ) -> Told:
+    def take_again(self, event: ReadingUsed, *, gap: bool = False, begins: bool = False) -> Told:
         """Take a reading of the journal.
 
         Args:
-            reading: as it came.
-            average: what its event says that the belief holds from then on; None = it begins a
-                stay, as it is.
-            count: readings that the average is of.
+            event: of a reading of a known place.
             gap: events before it may be missing. An average of which the beginning is not known
                 then begins a stay.
             begins: see `take`.
@@ -142,7 +124,9 @@ class Stays:
         Raises:
             RunError: no stay has begun at its place, and there was no gap.
         """
-        if average is None or not self._usable(average):  # an earlier version wrote such averages
+        reading, average = event.reading, event.average
+        count = 1 if event.stay is None else event.stay.count
+        if not self._usable(average):  # an earlier version wrote such averages
             average = reading
         if average is reading or count < 2:
             return self._begin(reading, average, further=not begins and self._is_cut(reading))

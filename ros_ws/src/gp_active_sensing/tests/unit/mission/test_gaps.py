@@ -12,6 +12,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.ingestion.stays import Stays
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
 from gp_active_sensing.types import Reading
 from tests.unit.mission.missions import SECOND, Drive
@@ -201,7 +202,9 @@ def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone(
     ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
     old = ours.take(Reading(SECOND, 0, 4.0))
     average = Reading(100 * SECOND, 0, 6.0, 0.02, off=0.0)
-    told = ours.take_again(Reading(100 * SECOND, 0, 7.0), average, 2, gap=True)
+    stay = StayRecord(2, 6.0, 0.02, 0.0)
+    event = ReadingUsed(reading=Reading(100 * SECOND, 0, 7.0), stay=stay)
+    told = ours.take_again(event, gap=True)
     assert (told.reading, told.before, told.count) == (average, None, 2)
     further = ours.take(Reading(101 * SECOND, 0, 6.0))
     assert further.before == average
@@ -214,7 +217,8 @@ def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
     ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
     first = ours.take(Reading(SECOND, 0, 4.0)).reading
     average = Reading(60 * SECOND, 0, 6.0, 0.02, off=0.0)
-    told = ours.take_again(Reading(60 * SECOND, 0, 7.0), average, 600, gap=True)
+    stay = StayRecord(600, 6.0, 0.02, 0.0)
+    told = ours.take_again(ReadingUsed(reading=Reading(60 * SECOND, 0, 7.0), stay=stay), gap=True)
     assert (told.reading, told.before, told.count) == (average, first, 600)
 
 

@@ -12,7 +12,8 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.live_parameters import LIVE, adjust
-from gp_active_sensing.records.events import budget_event, budget_of
+from gp_active_sensing.records.event_lines import parse_event
+from gp_active_sensing.records.events import BudgetChanged
 from gp_active_sensing.types import Aim, Budget, PlanLimit
 from tests.unit.mission.test_blocked import stand, under_way
 from tests.unit.mission.test_mission import drive_to
@@ -104,7 +105,9 @@ def test_a_budget_that_is_raised_lets_a_mission_go_on_that_was_on_its_way_home()
     assert rig.mission.state == "ended"
     assert len(rig.observed) == 4
     (event,) = [e for e in rig.events if e["event"] == "budget"]
-    assert budget_of(event) == Budget(readings=4)
+    changed = parse_event(event)
+    assert isinstance(changed, BudgetChanged)
+    assert changed.budget == Budget(readings=4)
 
 
 def test_what_was_spent_counts() -> None:
@@ -179,18 +182,6 @@ def test_another_budget_is_known_after_a_restart(tmp_path: Path) -> None:
     assert second.mission.loop.remaining.readings == 3
     assert second.mission.probe.purse == Budget(seconds=60.0)
     second.recorder.close()
-
-
-def test_a_budget_event_that_is_none_is_refused() -> None:
-    from gp_active_sensing.errors import RunError
-
-    assert budget_of(budget_event(Budget(3, 4.5))) == Budget(3, 4.5)
-    for wrong in ({}, {"readings": "many", "metres": None, "seconds": None}):
-        with pytest.raises(RunError, match="is not a budget"):
-            budget_of(wrong)
-
-
-# -- times -----------------------------------------------------------------------------------------
 
 
 def test_a_shorter_drive_timeout_counts_from_the_last_progress() -> None:

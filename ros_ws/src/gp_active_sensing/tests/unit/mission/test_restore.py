@@ -12,7 +12,8 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.ingestion.duplicates import MOST_KNOWN
-from gp_active_sensing.records.events import gap_event
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import JournalGap
 from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.journals import change_events
@@ -446,7 +447,7 @@ def test_what_a_disk_has_no_room_for_until_the_end_is_said(
     kept = RunDirectory.open(tmp_path / "run")
     before = len(kept.events())
     said: list[Mapping[str, Any]] = []
-    recorder.listener = said.append
+    recorder.listener = lambda event: said.append(to_line(event))
     monkeypatch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_event", short)
     while mission.decisions.stage < 5:
         drive.step()
@@ -457,7 +458,7 @@ def test_what_a_disk_has_no_room_for_until_the_end_is_said(
     assert problem in caplog.text
     left = kept.events()[before:]
     readings = sum(event["event"] == "reading" for event in said)
-    assert left == ([gap_event(len(said), readings=readings)] if fits else [])
+    assert left == ([to_line(JournalGap(failures=len(said), readings=readings))] if fits else [])
     recorder.close()
     assert kept.events()[before:] == left
 
@@ -554,7 +555,7 @@ def test_a_journal_that_is_refused_leaves_the_directory_free(tmp_path: Path) -> 
     wrong = {"event": "decision"}
     change_events(tmp_path / "run" / JOURNAL, lambda events: events.append(wrong))
     for _ in range(2):
-        with pytest.raises(RunError, match="is not a decision"):
+        with pytest.raises(RunError, match=r"expected an event .decision."):
             drive.start()
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run
-from gp_active_sensing.records.events import end_event, start_event, stopped_event
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import MissionEnded, MissionStarted, MissionStopped
 from gp_active_sensing.records.run_directory import RunDirectory
 
 CONFIG = {"name": "boat"}
@@ -23,6 +25,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "gp_active_sensing"
 
 
+def started(**more: Any) -> dict[str, Any]:
+    return to_line(MissionStarted(details={"seed": 0, "versions": {}, **more}))
+
+
 def choose(
     now: datetime = TODAY, *, resume: bool = True, name: str = "boat"
 ) -> tuple[Path, Events]:
@@ -31,7 +37,7 @@ def choose(
     assert run is not None
     if not events:
         more = {"order": run.order}
-        run.append_event(start_event(seed=0, versions={}, **more))
+        run.append_event(started(**more))
     run.close()
     if now is AT_1970:
         os.utime(run.path / "journal.jsonl", (30, 30))
@@ -45,12 +51,12 @@ def close(path: Path, event: dict[str, object]) -> None:
 
 def test_one_begun_at_1970_and_killed_is_gone_on_with(folder: Path) -> None:
     first, _ = choose()
-    close(first, end_event("done"))
+    close(first, to_line(MissionEnded(reason="done")))
     second, events = choose(AT_1970)
     assert (second.name, events) == ("19700101T000030", [])
     for now in (AT_1970, TODAY):
         assert choose(now)[0] == second
-    close(second, end_event("done"))
+    close(second, to_line(MissionEnded(reason="done")))
     third, events = choose(AT_1970)
     assert events == []
     assert len({first, second, third}) == 3
@@ -69,7 +75,7 @@ def test_what_is_no_mission_is_left_alone(folder: Path) -> None:
     (folder / "x" / "config.yaml").write_text("name: boat\n")
     (folder / "x" / "journal.jsonl").mkdir()
     assert choose()[0] == mission
-    close(mission, end_event("done"))
+    close(mission, to_line(MissionEnded(reason="done")))
     new, events = choose(AT_1970)
     assert (new.name, events) == ("19700101T000030", [])
     assert list((folder / "backup").iterdir()) == []
@@ -90,11 +96,11 @@ def test_the_newest_of_several_that_were_cut_off(folder: Path) -> None:
     second, _ = choose(AT_1970, resume=False)
     third, _ = choose(resume=False)
     assert choose()[0] == third
-    close(third, end_event("done"))
+    close(third, to_line(MissionEnded(reason="done")))
     assert choose()[0] == second
-    close(second, stopped_event("Ctrl-C"))
+    close(second, to_line(MissionStopped(reason="Ctrl-C")))
     assert choose()[0] == first
-    close(first, end_event("done"))
+    close(first, to_line(MissionEnded(reason="done")))
     assert choose()[1] == []
 
 
@@ -108,7 +114,7 @@ def test_one_that_another_process_goes_on_with_is_passed_over(folder: Path) -> N
 def test_journals_of_before_are_told_apart_by_their_times(folder: Path) -> None:
     for name, when in (("a", 300), ("b", 100), ("c", 300), ("d", 200)):
         with RunDirectory.create(folder / name, CONFIG) as run:
-            run.append_event(start_event(seed=0, versions={}))
+            run.append_event(started())
         os.utime(folder / name / "journal.jsonl", (when, when))
     assert choose()[0].name == "c"  # a tie: by name
     new, _ = choose(AT_1970, resume=False)

@@ -22,6 +22,8 @@ from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, PlanAheadRequest
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import Event
 from gp_active_sensing.topology import MapConfig, RoadMap, Roads, Segment, Topology, build_topology
 from gp_active_sensing.types import Budget
 
@@ -98,7 +100,7 @@ class Rig:
             coverage=self.config.coverage,
             taking=IngestionConfig(pose_wait=pose_wait, **(taking or {})),
             clock=clock,
-            journal=self.events.append,
+            journal=self._journal,
         )
         self.probe = ProbeState(
             "",
@@ -108,7 +110,7 @@ class Rig:
             arrival_radius=self.config.arrival_radius or 2.0,
             purse=replace(whole, readings=None),
             clock=clock,
-            journal=self.events.append,
+            journal=self._journal,
             ahead=ahead,
             back_to_start=back_to_start,
         )
@@ -118,13 +120,16 @@ class Rig:
             Inbox(inbox),
             self.config,
             clock=clock,
-            journal=self.events.append,
+            journal=self._journal,
         )
         self.reports: list[DecisionRequest] = []
         self.asked_ahead: PlanAheadRequest | None = None
         self.sent: list[int] = []
         self.over = False
         self.asked: DecisionRequest | None = None
+
+    def _journal(self, event: Event) -> None:
+        self.events.append(to_line(event))
 
     def pose(
         self, t: float, x: float, y: float = 0.0, heading: float = 0.0, frame: str = "map"

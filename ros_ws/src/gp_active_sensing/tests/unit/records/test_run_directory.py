@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
@@ -13,18 +12,10 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.events import (
-    decision_event,
-    end_event,
-    miss_event,
-    moved_event,
-    plan_of,
-    reading_event,
-    reading_of,
-    stage_record,
-    start_event,
-)
+from gp_active_sensing.records.event_lines import parse_event, to_line
+from gp_active_sensing.records.events import MissionStarted, ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.stage_record import stage_record
 from gp_active_sensing.types import CandidateValue, Cost, Plan, Reading
 from gp_active_sensing.util.files import InUse, write_whole
 
@@ -60,14 +51,14 @@ def new(tmp_path: Path) -> RunDirectory:
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     with new(tmp_path) as run:
-        run.append_event(start_event(seed=1))
-        run.append_event(reading_event(READING))
+        run.append_event(to_line(MissionStarted(details={"seed": 1})))
+        run.append_event(to_line(ReadingUsed(reading=READING)))
         run.append_record({"stage": 1, "weights": np.array([0.5, 0.5]), "n": np.int64(3)})
         run.write_summary({"ok": np.bool_(True)})
     again = RunDirectory.open(run.path)
     assert again.config == {"name": "x", "list": [1, 2.5]}
     assert [e["event"] for e in again.events()] == ["start", "reading"]
-    assert reading_of(again.events()[1]) == READING
+    assert parse_event(again.events()[1]) == ReadingUsed(reading=READING)
     assert again.records() == [{"stage": 1, "weights": [0.5, 0.5], "n": 3}]
     assert again.summary() == {"ok": True}
     assert again.cut_short == []
@@ -119,12 +110,14 @@ def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, line: str) -
 
 def test_numbers_that_json_cannot_say(tmp_path: Path) -> None:
     with new(tmp_path) as run:
-        run.append_event(reading_event(Reading(0, 1, math.nan)))
+        run.append_event(to_line(ReadingUsed(reading=Reading(0, 1, math.nan))))
         run.append_record({"upper": math.inf})
     text = (run.path / "journal.jsonl").read_text() + (run.path / "records.jsonl").read_text()
     assert "NaN" not in text
     assert "Infinity" not in text
-    assert math.isnan(reading_of(run.events()[0]).value)
+    event = parse_event(run.events()[0])
+    assert isinstance(event, ReadingUsed)
+    assert math.isnan(event.reading.value)
 
 
 def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
@@ -173,27 +166,6 @@ def test_summary_is_whole_or_an_error(tmp_path: Path) -> None:
         run.summary()
 
 
-def test_plans_and_readings_survive_the_journal() -> None:
-    event = json.loads(json.dumps(decision_event(3, PLAN, {"order": [1, 2]})))
-    assert plan_of(event) == PLAN
-    assert event["policy_state"] == {"order": [1, 2]}
-    assert reading_of(json.loads(json.dumps(reading_event(READING, visit=2)))) == READING
-    bare = Reading(1, None, 2.0)
-    assert reading_of(reading_event(bare)) == bare
-
-
-def test_other_events() -> None:
-    assert moved_event(Cost(1.0, 2.0)) == {"event": "moved", "metres": 1.0, "seconds": 2.0}
-    assert miss_event(3, again=True)["again"] is True
-    assert end_event("done")["reason"] == "done"
-
-
-@pytest.mark.parametrize("event", [{}, {"stamp_ns": 1}, {"stamp_ns": 1, "value": "much"}])
-def test_events_that_are_no_readings(event: dict[str, object]) -> None:
-    with pytest.raises(RunError, match="is not a reading"):
-        reading_of(event)
-
-
 def test_stage_record_has_the_keys_of_the_contract() -> None:
     record = stage_record(
         stage=2, plan=PLAN, name="c", position=(1, 2), value=3.5, weights=[0.25, 0.75], extra=1
@@ -218,7 +190,7 @@ def test_a_full_disk_is_one_error_and_every_file_is_closed(tmp_path: Path) -> No
     }
     run._files.streams.update(streams)
     with pytest.raises(RunError, match=r"journal\.jsonl: cannot write: No space"):
-        run.append_event(start_event(seed=1))
+        run.append_event(to_line(MissionStarted(details={"seed": 1})))
     run.close()
     assert all(stream.closed for stream in streams.values())
 

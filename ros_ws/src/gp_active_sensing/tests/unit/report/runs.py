@@ -7,17 +7,25 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.records.events import (
-    decision_event,
-    reading_event,
-    stage_record,
-    start_event,
-)
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import DecisionTaken, MissionStarted, ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.stage_record import stage_record
 from gp_active_sensing.types import CandidateValue, Plan, Reading
 from tests.unit.sim.scenarios import GRID
 
 HOSTILE = "</script><script>window.bad=1</script><img src=x onerror=window.bad=2>"
+
+
+STARTED = to_line(MissionStarted(details={"seed": 0, "versions": {}, "driver": "ros"}))
+
+
+def decided(stage: int, plan: Plan, stamp_ns: int) -> dict[str, Any]:
+    return to_line(DecisionTaken(stage=stage, plan=plan, stamp_ns=stamp_ns))
+
+
+def used(reading: Reading) -> dict[str, Any]:
+    return to_line(ReadingUsed(reading=reading))
 
 
 def node_run(path: Path, **config: Any) -> Path:
@@ -25,22 +33,22 @@ def node_run(path: Path, **config: Any) -> Path:
     with RunDirectory.create(
         path, {"map": GRID["map"], "belief": GRID["belief"], "node": {"rate": 5}, **config}
     ) as run:
-        run.append_event(start_event(seed=0, versions={}, driver="ros"))
-        run.append_event(decision_event(1, plan(0, 1), None, stamp_ns=0))
-        run.append_event(reading_event(Reading(0, 0, 30.0)))
+        run.append_event(STARTED)
+        run.append_event(decided(1, plan(0, 1), 0))
+        run.append_event(used(Reading(0, 0, 30.0)))
         run.append_record(record(1, plan(0, 1), 30.0))
-        run.append_event(decision_event(2, plan(1), None, stamp_ns=1))
-        run.append_event(reading_event(Reading(1, None, 35.0, position=(11.0, 1.0))))
-        run.append_event(reading_event(Reading(2, 4, float("nan"))))
+        run.append_event(decided(2, plan(1), 1))
+        run.append_event(used(Reading(1, None, 35.0, position=(11.0, 1.0))))
+        run.append_event(used(Reading(2, 4, float("nan"))))
     return path
 
 
 def bag_run(path: Path, readings: int = 30, **config: Any) -> Path:
     """A replayed bag: readings, nothing decided."""
     with RunDirectory.create(path, {"map": GRID["map"], "belief": GRID["belief"], **config}) as run:
-        run.append_event(start_event(seed=0, versions={}, driver="ros"))
+        run.append_event(STARTED)
         for i in range(readings):
-            run.append_event(reading_event(Reading(10**9 * i, i % 12, 30.0 + i % 5)))
+            run.append_event(used(Reading(10**9 * i, i % 12, 30.0 + i % 5)))
     return path
 
 

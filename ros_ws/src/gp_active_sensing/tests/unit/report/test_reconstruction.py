@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.records.events import (
-    blocked_event,
-    decision_event,
-    home_event,
-    reading_event,
-)
+from gp_active_sensing.records.event_lines import to_line
+from gp_active_sensing.records.events import PlaceBlocked, ReturnBegun
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import reconstruction as steps
@@ -20,9 +16,9 @@ from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import Reconstruction, replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario
-from gp_active_sensing.types import Plan, Reading
+from gp_active_sensing.types import Cost, Reading
 from tests.journals import change_events
-from tests.unit.report.runs import bag_run, node_run, plan
+from tests.unit.report.runs import bag_run, decided, node_run, plan, used
 from tests.unit.report.runs import record as line_of
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
@@ -56,10 +52,10 @@ def test_a_step_a_stage_and_the_maps_are_the_beliefs(tmp_path: Path) -> None:
 def test_a_place_that_could_not_be_reached_is_a_step_of_its_own(tmp_path: Path) -> None:
     run = node_run(tmp_path / "run")
     with RunDirectory.open(run) as more:
-        more.append_event(decision_event(3, plan(2), None, stamp_ns=2))
-        more.append_event(blocked_event(2, until_ns=9, why="said so", stamp_ns=2))
-        more.append_event(decision_event(4, plan(3), None, stamp_ns=3))
-        more.append_event(reading_event(Reading(3, 3, 31.0)))
+        more.append_event(decided(3, plan(2), 2))
+        more.append_event(to_line(PlaceBlocked(location=2, until_ns=9, why="said so", stamp_ns=2)))
+        more.append_event(decided(4, plan(3), 3))
+        more.append_event(used(Reading(3, 3, 31.0)))
         more.append_record(line_of(4, plan(3), 31.0))
     data = load_run(run)
     found = replay(data)
@@ -73,10 +69,10 @@ def test_a_place_that_could_not_be_reached_is_a_step_of_its_own(tmp_path: Path) 
 
 def test_after_a_way_home_the_stages_keep_their_numbers(tmp_path: Path) -> None:
     run = node_run(tmp_path / "run")
-    home = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, path=(0,), reason="spent")
+    home = ReturnBegun(reason="spent", path=(0,), cost=Cost(0.0, 0.0), stamp_ns=3)
     with RunDirectory.open(run) as more:
-        more.append_event(home_event(home, stamp_ns=3))
-        more.append_event(decision_event(3, plan(2), None, stamp_ns=4))
+        more.append_event(to_line(home))
+        more.append_event(decided(3, plan(2), 4))
         more.append_record(line_of(3, plan(2), 31.0))
     found = replay(load_run(run))
     assert [step.record.get("stage") for step in found.steps] == [None, 1, None, None, 3]
@@ -173,7 +169,7 @@ def test_a_damaged_event_is_named(tmp_path: Path) -> None:
     out = node_run(tmp_path / "run")
     damaged = {"event": "reading", "value": 3}
     change_events(out / "journal.jsonl", lambda events: events.append(damaged))
-    with pytest.raises(RunError, match="an event is not a reading"):
+    with pytest.raises(RunError, match="expected an event 'reading'"):
         replay(load_run(out))
 
 

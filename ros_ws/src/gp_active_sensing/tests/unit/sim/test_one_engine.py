@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario
 from gp_active_sensing.sim.runner import SimulationRunner
@@ -31,7 +32,7 @@ def played(of: Scenario, period: float | None = None) -> SimulationRunner:
     runner = SimulationRunner(of, period=period)
     runner.on_stage = lambda record: None
     events: list[Any] = []
-    runner.parts.recorder.listener = events.append
+    runner.parts.recorder.listener = lambda event: events.append(to_line(event))
     assert runner.run(1e6)
     runner.events = events  # type: ignore[attr-defined]
     return runner

@@ -126,7 +126,7 @@ def test_another_configuration_is_refused(tmp_path: Path, other: Scenario, key: 
     ("line", "change", "message"),
     [
         (2, {"event": "reading", "location": 1, "stamp_ns": 0, "value": 1.0}, "does not follow"),
-        (3, {"event": "decision"}, "is not a decision"),
+        (3, {"event": "decision"}, "expected an event .decision."),
         (3, {"event": "reading", "location": "x"}, "does not follow"),
         (2, {"event": "teleported"}, "does not follow"),
         (1, {"event": "start", "seed": 3, "versions": {}}, "does not follow"),

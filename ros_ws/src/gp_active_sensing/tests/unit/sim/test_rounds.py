@@ -9,6 +9,7 @@ import pytest
 
 from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.planning.base import BatchRequest
+from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import Reading
@@ -57,7 +58,7 @@ def test_nothing_is_known_of_a_round_before_it_is_over() -> None:
         if event["event"] == "asked":
             seen.append(int(rounds.loop.belief.readings.sum()))
 
-    rounds.parts.recorder.listener = hear
+    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
     records = rounds.play()
     assert seen == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 12, 12, 12]
     assert [record["stage"] for record in records] == list(range(1, 13))
@@ -76,7 +77,7 @@ def test_the_goals_of_a_round_are_the_joint_choice() -> None:
             at = [probe.at for probe in rounds.mission.probes.values()]
             before.append((loop.belief.copy(), at, loop.decisions, loop.policy_state))
 
-    rounds.parts.recorder.listener = hear
+    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
     rounds.round()
     rounds.round()
     belief, at, number, state = before[1]
@@ -97,7 +98,7 @@ def test_predictions_and_recommendations_are_those_after_the_round() -> None:
         if event["event"] == "asked" and event["probe"] == "probe_1":
             beliefs.append(rounds.loop.belief.copy())
 
-    rounds.parts.recorder.listener = hear
+    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
     records = rounds.play()
     for number, record in enumerate(records):
         mean, _ = beliefs[1 + number // 3].predict()
@@ -186,7 +187,7 @@ def test_several_readings_a_visit() -> None:
         if event["event"] == "asked":
             seen.append(int(rounds.loop.belief.readings.sum()))
 
-    rounds.parts.recorder.listener = hear
+    rounds.parts.recorder.listener = lambda event: hear(to_line(event))
     records = rounds.play()
     assert sorted(record["visits"] for record in records[:3]) == [1, 2, 3]
     assert seen[3] == 3  # those of one stay count once, with their mean

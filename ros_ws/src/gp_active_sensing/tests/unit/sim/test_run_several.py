@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import write_report
@@ -222,7 +223,7 @@ def test_the_time_for_a_reading_is_the_same_whatever_others_do() -> None:
     sensor = {"dropout": 0.6}
     runner = SimulationRunner(fleet(sensor=sensor, probe={"start": 0, "speed": 0.9}))
     events: list[Any] = []
-    runner.parts.recorder.listener = events.append
+    runner.parts.recorder.listener = lambda event: events.append(to_line(event))
     assert runner.run(1e4)
     then: dict[tuple[str, int], int] = {}
     waits = []

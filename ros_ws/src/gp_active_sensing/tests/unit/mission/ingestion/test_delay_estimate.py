@@ -28,9 +28,11 @@ from gp_active_sensing.mission.ingestion.delay_estimate import (
 )
 from gp_active_sensing.mission.live_parameters import LIVE
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.replay.delay import watches_of
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import FloatArray, Reading
 from tests.unit.mission.late import PERIOD, field, mission, turning
 from tests.unit.mission.worlds import SECOND
 
@@ -304,7 +306,7 @@ def test_with_the_delay_set_each_reading_is_where_it_was_taken() -> None:
 def test_the_journal_tells_the_delay_too(late: float, delay: float) -> None:
     rig = mission(late, delay)
     events = json.loads(json.dumps(rig.events))
-    estimate = watches_of(events)[""].estimate
+    estimate = watches_of(parse_events(events))[""].estimate
     if late == delay:
         assert estimate is None
     else:
@@ -313,7 +315,7 @@ def test_the_journal_tells_the_delay_too(late: float, delay: float) -> None:
 
 
 def test_a_journal_without_positions_tells_nothing(tmp_path: Path) -> None:
-    assert watches_of([{"event": "reading", "stamp_ns": 5, "value": 1.0, "position": None}]) == {}
+    assert watches_of([ReadingUsed(reading=Reading(5, None, 1.0))]) == {}
 
 
 def test_a_delay_beyond_what_is_kept_of_the_poses_is_refused() -> None:

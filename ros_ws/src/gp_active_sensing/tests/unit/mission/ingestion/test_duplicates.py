@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gp_active_sensing.mission.ingestion.duplicates import DuplicateFilter
-from gp_active_sensing.records.events import gated_event, reading_event
+from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import Reading
 
 
-def event(stamp_ns: int, value: float, **more: object) -> dict[str, object]:
-    return reading_event(Reading(stamp_ns, 1, value), **more)
+def event(stamp_ns: int, value: float, **more: Any) -> ReadingUsed:
+    return ReadingUsed(reading=Reading(stamp_ns, 1, value), **more)
 
 
 def test_a_reading_is_known_once_by_stamp_and_value() -> None:
@@ -32,14 +34,14 @@ def test_what_came_during_a_window_is_known() -> None:
 
 def test_a_window_with_readings_that_were_taken_back_is_known() -> None:
     known = DuplicateFilter()
-    known.note(gated_event(Reading(15, 1, 99.0), 8.0))
+    known.note(ReadingGated(reading=Reading(15, 1, 99.0), off=8.0))
     known.note(event(20, 40.0, first_ns=10, count=3, taken_back="agreed"))
     assert all(known.holds(t, 7.0) for t in (10, 15, 20))
 
 
 def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None:
     known = DuplicateFilter()
-    known.note(gated_event(Reading(5, 1, 99.0), 8.0))
+    known.note(ReadingGated(reading=Reading(5, 1, 99.0), off=8.0))
     known.note(event(5, 99.0, taken_back="agreed"))
     assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
 

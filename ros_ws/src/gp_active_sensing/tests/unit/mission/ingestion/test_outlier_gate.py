@@ -14,7 +14,8 @@ from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.records.events import reading_event
+from gp_active_sensing.records.event_lines import parse_event
+from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND, Rig, grid
 
@@ -335,7 +336,7 @@ def test_the_journal_brings_back_what_was_kept() -> None:
     again = mission()
     for event in rig.events:
         if event["event"] in ("reading", "gated"):
-            again.ingestion.restore(event)
+            again.ingestion.restore(parse_event(event))
     assert again.ingestion.rejected == rig.ingestion.rejected == {"gated": 1}
     assert [r.value for r in again.ingestion.pipeline.gate.take_all()] == [-50.0]
 
@@ -349,7 +350,7 @@ def test_witnesses_from_before_a_restart_count() -> None:
     again = mission()
     for event in rig.events:
         if event["event"] == "gated":
-            again.ingestion.restore(event)
+            again.ingestion.restore(parse_event(event))
     again.pose(7.0, 30.0)
     again.reading(7.0, 40.0)
     again.step(7.0)
@@ -364,6 +365,6 @@ def test_the_journal_takes_back_as_many_as_there_were() -> None:
         gate.keep(reading)
     other = of(1.0, 50.0, place=5)
     gate.keep(other)
-    of_two = reading_event(readings[2], first_ns=SECOND, count=2, taken_back="agreed")
+    of_two = ReadingUsed(reading=readings[2], first_ns=SECOND, count=2, taken_back="agreed")
     gate.restore(of_two)
     assert gate.take_all() == [readings[2], other]

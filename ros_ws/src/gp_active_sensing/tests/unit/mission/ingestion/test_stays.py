@@ -17,7 +17,8 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.ingestion.stay_average import noise_of
 from gp_active_sensing.mission.ingestion.stays import Stays
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.records.events import average_of, reading_event, reading_of
+from gp_active_sensing.records.event_lines import parse_event
+from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
 from gp_active_sensing.types import Reading
 from tests.unit.mission.teams import Team
@@ -174,20 +175,21 @@ def test_from_the_journal_the_same_comes_out_and_goes_on() -> None:
     for i in range(30):
         reading = read(0.1 * i, float(rng.normal()), x=float(rng.normal()), at=int(i / 10))
         told = one.take(reading)
-        event = reading_event(reading)
-        if not told.as_it_came:
-            event["stay"] = told.to_mapping()
-        average, count = average_of(event, reading) or (None, 1)
-        assert other.take_again(reading, average, count) == told
+        event = ReadingUsed(reading=reading, stay=told.to_record())
+        assert other.take_again(event) == told
     more = read(3.0, 1.0, at=2)
     assert one.take(more) == other.take(more)
 
 
 def test_a_journal_that_goes_on_with_a_stay_that_never_began_is_refused() -> None:
     with pytest.raises(RunError, match="never began"):
-        stays().take_again(read(1.0, 2.0), read(1.0, 2.0), 2)
-    with pytest.raises(RunError, match="says nothing of a stay"):
-        average_of({"stay": {"value": 1.0}}, read(1.0, 2.0))
+        stays().take_again(ReadingUsed(reading=read(1.0, 2.0), stay=StayRecord(2, 2.0, None, None)))
+
+
+def used_again(rig: Rig, line: dict[str, Any]) -> None:
+    event = parse_event(line)
+    assert isinstance(event, ReadingUsed)
+    assert rig.ingestion.pipeline.tell_again(event)
 
 
 # -- in a mission ---------------------------------------------------------------------------------
@@ -243,10 +245,7 @@ def test_after_a_restart_the_belief_is_the_same() -> None:
     again = Rig(grid(4), taking={"window": None})
     for event in rig.events:
         if event["event"] == "reading":
-            position = tuple(event["position"])
-            reading = Reading(event["stamp_ns"], event["location"], event["value"],
-                              position=position)  # fmt: skip
-            assert again.ingestion.pipeline.tell_again(event, reading)
+            used_again(again, event)
     for one, other in zip(rig.loop.belief.predict(), again.loop.belief.predict(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
@@ -267,13 +266,14 @@ def test_a_reading_beside_the_point_says_less_of_it() -> None:
     """Even alone; one at the point counts as it came, on a road any."""
     ours = stays(0.01, near=1.25)
     beside = ours.take(read(1.0, 20.0, x=4.8))
-    assert (beside.before, beside.count, beside.as_it_came) == (None, 1, False)
+    assert (beside.before, beside.count) == (None, 1)
+    assert beside.to_record() is not None
     assert (beside.reading.noise_variance, beside.reading.off) == (0.01, 4.8)
     at = ours.take(read(20.0, 20.0, x=0.099))
-    assert at.as_it_came
+    assert at.to_record() is None
     assert (at.reading.noise_variance, at.reading.off) == (None, None)
-    assert stays(0.01).take(read(1.0, 20.0, x=4.8)).as_it_came
-    assert stays(None, near=1.25).take(read(1.0, 20.0, x=4.8)).as_it_came
+    assert stays(0.01).take(read(1.0, 20.0, x=4.8)).to_record() is None
+    assert stays(None, near=1.25).take(read(1.0, 20.0, x=4.8)).to_record() is None
 
 
 def test_one_reading_beside_the_point_is_no_surer_than_many() -> None:
@@ -305,7 +305,7 @@ def test_an_absurd_value_is_a_stay_by_itself() -> None:
     assert [event.get("stay", {"count": 1})["count"] for event in readings] == [1, 2, 1, 1, 2]
     assert not rig.ingestion.rejected
     for event in readings:
-        assert again.ingestion.pipeline.tell_again(event, reading_of(event))
+        used_again(again, event)
     np.testing.assert_array_equal(again.loop.belief.readings, rig.loop.belief.readings)
     assert rig.loop.belief.readings[0] == 3
 
@@ -315,10 +315,9 @@ def test_averages_that_an_earlier_version_wrote_and_did_not_use_are_read() -> No
     rig.loop.restoring = True
     for i, (value, stay) in enumerate([(20.0, None), (1e60, 5e59), (20.0, 3e59)]):
         reading = Reading((1 + i) * SECOND, 0, value, position=(0.0, 0.0))
-        event = reading_event(reading)
-        if stay is not None:
-            event["stay"] = {"count": 1 + i, "value": stay, "noise_variance": 1e118, "off": 0.0}
-        assert rig.ingestion.pipeline.tell_again(event, reading)
+        held = None if stay is None else StayRecord(1 + i, stay, 1e118, 0.0)
+        event = ReadingUsed(reading=reading, stay=held)
+        assert rig.ingestion.pipeline.tell_again(event)
 
 
 def test_two_probes_at_one_place_are_two_readings_of_it(tmp_path: Path) -> None:
@@ -400,7 +399,7 @@ def test_a_long_stay_in_a_changing_field_goes_on_after_a_restart(kind: str) -> N
     stand(one, 33)
     for event in one.events:
         if event["event"] == "reading":
-            assert other.ingestion.pipeline.tell_again(event, reading_of(event))
+            used_again(other, event)
     for rig in (one, other):
         rig.events.clear()
         stand(rig, 20, start=33)

@@ -1,0 +1,305 @@
+"""Write events as lines of the journal, and read them back: nothing else knows the keys.
+
+A field of an event is a key of its line; a plan, a cost, a reading and the whereabouts of a probe
+are spread over several. A field without a default is always there. One with a default is written
+where it differs, or where the class lists it in `Event.ALWAYS`. So journals of older versions,
+which lack it, are read as well.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, asdict, fields
+from functools import cache
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.events import (
+    AnswerUnused,
+    BudgetChanged,
+    ClockStepped,
+    DecisionAsked,
+    DecisionTaken,
+    Event,
+    ExpertAnswered,
+    ExpertAsked,
+    ExpertConsulted,
+    JournalGap,
+    MissionEnded,
+    MissionResumed,
+    MissionStarted,
+    MissionStopped,
+    Moved,
+    PlaceBlocked,
+    ProbeStatus,
+    ReadingEvent,
+    ReadingGated,
+    ReadingUsed,
+    ReturnBegun,
+    RosterChanged,
+    StateChanged,
+    StatusNoted,
+    StayRecord,
+    UnknownEvent,
+    VisitMissed,
+    Whereabouts,
+)
+from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
+
+__all__ = ["parse_event", "parse_events", "to_line"]
+
+Line = Mapping[str, Any]
+
+_TYPES: dict[str, type[Event]] = {
+    kind.KIND: kind
+    for kind in (
+        *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
+        *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
+        *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered, ExpertConsulted),
+        *(PlaceBlocked, BudgetChanged, RosterChanged, StatusNoted),
+    )
+}
+
+
+def to_line(event: Event) -> dict[str, Any]:
+    """Return an event as a line of the journal, without number and checksum."""
+    if isinstance(event, UnknownEvent):
+        return dict(event.line)
+    line: dict[str, Any] = {"event": event.KIND}
+    if isinstance(event, MissionStarted):
+        return {**line, **event.details}
+    for name, codec, default in _layout(event.KIND):
+        value = getattr(event, name)
+        if value == default and name not in event.ALWAYS:
+            continue
+        if codec.mark:
+            line.update(codec.write(value))
+        else:
+            line[name] = codec.write(value)
+    return line
+
+
+def parse_event(line: Line) -> Event:
+    """Return the event of a line of the journal; of a kind that is not known here `UnknownEvent`.
+
+    Raises:
+        RunError: it lacks something, or has the wrong type.
+    """
+    kind = str(line.get("event"))
+    if (found := _TYPES.get(kind)) is None:
+        return UnknownEvent(line=dict(line))
+    if issubclass(found, MissionStarted):
+        return found(details={key: value for key, value in line.items() if key != "event"})
+    try:
+        arguments = {}
+        for name, codec, default in _layout(kind):
+            key = codec.mark or name
+            if key in line or default is MISSING:
+                arguments[name] = codec.read(line if codec.mark else line[key])
+        return found(**arguments)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        msg = f"journal: expected an event {kind!r} ({error!r}), got {dict(line)}"
+        raise RunError(msg) from error
+
+
+def parse_events(lines: Iterable[Line]) -> Iterator[Event]:
+    """Yield the event of each line. Raises RunError, see `parse_event`."""
+    return map(parse_event, lines)
+
+
+class _Codec(NamedTuple):
+    """How values of a type are written and read.
+
+    Args:
+        write: value -> what stands in the line.
+        read: the inverse. Raises KeyError, TypeError, ValueError, IndexError.
+        mark: of a type that is spread over the line: a key that tells that it is there.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    mark: str = ""
+
+
+@cache
+def _layout(kind: str) -> tuple[tuple[str, _Codec, Any], ...]:
+    """Return name, codec and default of each field of an event; MISSING = it is always there."""
+    event = _TYPES[kind]
+    hints, found = get_type_hints(event), []
+    for one in fields(event):
+        default = one.default
+        if one.default_factory is not MISSING:
+            default = one.default_factory()
+        found.append((one.name, _codec(hints[one.name]), default))
+    if issubclass(event, ReadingEvent):  # its stamp is that of the reading
+        found = [row for row in found if row[0] != "stamp_ns"]
+    return tuple(found)
+
+
+def _codec(hint: Any) -> _Codec:
+    """Return how values of an annotated type are written and read."""
+    if hint in _CODECS:
+        return _CODECS[hint]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):  # X | None
+        one = _codec(inner[0])
+        if one.mark:
+            return one  # it is not there where it is None
+        return _Codec(
+            lambda value: None if value is None else one.write(value),
+            lambda told: None if told is None else one.read(told),
+        )
+    if origin is tuple:  # of any length
+        each = _codec(inner[0])
+        return _Codec(
+            lambda value: [each.write(v) for v in value],
+            lambda told: tuple(each.read(v) for v in told),
+        )
+    of = _codec(inner[1])  # a mapping by names
+    return _Codec(
+        lambda value: {str(name): of.write(v) for name, v in value.items()},
+        lambda told: {str(name): of.read(v) for name, v in dict(told).items()},
+    )
+
+
+def _finite(told: Any, key: str = "") -> float:
+    """Return a number. Raises TypeError or ValueError: it is none, or not finite."""
+    number = float(told)
+    if not math.isfinite(number):
+        msg = f"{key + ': ' if key else ''}expected a finite number, got {told!r}"
+        raise ValueError(msg)
+    return number
+
+
+def _at(line: Line, key: str) -> float:
+    """Return a number of a line. Raises KeyError, TypeError or ValueError: it is not there."""
+    return _finite(line[key], key)
+
+
+def _maybe(told: Any, read: Callable[[Any], Any] = float) -> Any:
+    return None if told is None else read(told)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _write_where(where: Whereabouts) -> dict[str, Any]:
+    pose = None if where.pose is None else list(where.pose)
+    return {"odometer": where.odometer, "pose": pose}
+
+
+def _read_where(line: Line) -> Whereabouts:
+    pose = line["pose"]
+    if pose is not None:
+        stamp_ns, x, y = pose
+        pose = int(stamp_ns), float(x), float(y)
+    return Whereabouts(_at(line, "odometer"), pose)
+
+
+def _write_status(status: ProbeStatus) -> dict[str, Any]:
+    return {**_write_where(status.where), "rejected": dict(status.rejected)}
+
+
+def _read_status(line: Line) -> ProbeStatus:
+    rejected = {str(word): int(count) for word, count in dict(line["rejected"]).items()}
+    return ProbeStatus(_read_where(line), rejected)
+
+
+def _write_stay(stay: StayRecord) -> dict[str, Any]:
+    return asdict(stay)
+
+
+def _read_stay(told: Line) -> StayRecord:
+    variance, off = told["noise_variance"], told["off"]
+    return StayRecord(int(told["count"]), float(told["value"]), _maybe(variance), _maybe(off))
+
+
+def _write_cost(cost: Cost) -> dict[str, Any]:
+    return {"metres": float(cost.metres), "seconds": float(cost.seconds)}
+
+
+def _read_cost(line: Line) -> Cost:
+    return Cost(_at(line, "metres"), _at(line, "seconds"))
+
+
+def _write_budget(budget: Budget) -> dict[str, Any]:
+    return {"readings": budget.readings, "metres": budget.metres, "seconds": budget.seconds}
+
+
+def _read_budget(told: Line) -> Budget:
+    readings, metres, seconds = told["readings"], told["metres"], told["seconds"]
+    return Budget(_maybe(readings, int), _maybe(metres, _finite), _maybe(seconds, _finite))
+
+
+def _write_reading(reading: Reading) -> dict[str, Any]:
+    """Return a reading; a value that is not finite becomes text, JSON has no word for it."""
+    return {
+        "stamp_ns": int(reading.stamp_ns),
+        "location": reading.location,
+        "position": None if reading.position is None else list(reading.position),
+        "value": reading.value,
+        "noise_variance": reading.noise_variance,
+        "source": reading.source,
+    }
+
+
+def _read_reading(line: Line) -> Reading:
+    position = line.get("position")
+    return Reading(
+        stamp_ns=int(line["stamp_ns"]),
+        location=_maybe(line.get("location"), int),
+        value=float(line["value"]),
+        noise_variance=_maybe(line.get("noise_variance")),
+        source=str(line.get("source", "")),
+        position=None if position is None else (float(position[0]), float(position[1])),
+    )
+
+
+def _write_plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "waypoints": list(plan.waypoints),
+        "path": list(plan.path),
+        **_write_cost(plan.cost),
+        "lower": float(plan.lower),
+        "upper": float(plan.upper),
+        "expanded": plan.expanded,
+        "plan_seconds": plan.seconds,
+        "deadline_hit": plan.deadline_hit,
+        "horizon": plan.horizon,
+        "candidates": [list(c) for c in plan.candidates],
+    }
+
+
+def _read_plan(line: Line) -> Plan:
+    candidates = line["candidates"]
+    return Plan(
+        waypoints=tuple(int(w) for w in line["waypoints"]),
+        lower=float(line["lower"]),
+        upper=float(line["upper"]),
+        expanded=int(line["expanded"]),
+        seconds=_at(line, "plan_seconds"),
+        deadline_hit=bool(line["deadline_hit"]),
+        path=tuple(int(p) for p in line["path"]),
+        cost=_read_cost(line),
+        horizon=int(line["horizon"]),
+        candidates=tuple(CandidateValue(int(c), float(a), float(b)) for c, a, b in candidates),
+    )
+
+
+_CODECS: dict[Any, _Codec] = {
+    int: _Codec(int, int),
+    float: _Codec(float, _finite),
+    str: _Codec(str, str),
+    bool: _Codec(bool, bool),
+    Any: _Codec(_same, _same),
+    Whereabouts: _Codec(_write_where, _read_where, "odometer"),
+    ProbeStatus: _Codec(_write_status, _read_status),
+    StayRecord: _Codec(_write_stay, _read_stay),
+    Cost: _Codec(_write_cost, _read_cost, "metres"),
+    Budget: _Codec(_write_budget, _read_budget),
+    Reading: _Codec(_write_reading, _read_reading, "value"),
+    Plan: _Codec(_write_plan, _read_plan, "waypoints"),
+}

@@ -1,0 +1,224 @@
+"""Events survive their line of the journal; lines that lack something are refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from gp_active_sensing.errors import RunError
+from gp_active_sensing.records import events as module
+from gp_active_sensing.records.event_lines import parse_event, to_line
+from gp_active_sensing.records.events import (
+    AnswerUnused,
+    BudgetChanged,
+    ClockStepped,
+    DecisionAsked,
+    DecisionTaken,
+    Event,
+    ExpertAnswered,
+    ExpertAsked,
+    ExpertConsulted,
+    JournalGap,
+    MissionEnded,
+    MissionResumed,
+    MissionStarted,
+    MissionStopped,
+    Moved,
+    PlaceBlocked,
+    ProbeStatus,
+    ReadingEvent,
+    ReadingGated,
+    ReadingUsed,
+    ReturnBegun,
+    RosterChanged,
+    StateChanged,
+    StatusNoted,
+    StayRecord,
+    UnknownEvent,
+    VisitMissed,
+    Whereabouts,
+)
+from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
+
+HERE = Whereabouts(12.5, (7, 1.0, -2.0))
+NOWHERE = Whereabouts(0.0)
+READING = Reading(5, 3, 1.25, 0.04, "/probe/reading", (1.0, 2.0))
+PLAN = Plan(
+    waypoints=(4, 7),
+    lower=1.25,
+    upper=1.5,
+    expanded=17,
+    seconds=0.1,
+    deadline_hit=True,
+    path=(2, 4),
+    cost=Cost(20.0, 4.0),
+    horizon=2,
+    candidates=(CandidateValue(4, 1.25, 1.5), CandidateValue(9, 0.5, 0.75)),
+)
+EVENTS: list[Event] = [
+    MissionStarted(details={"seed": 1, "versions": {"numpy": "2.4"}, "driver": "sim"}),
+    MissionResumed(details={"seed": 1}),
+    StateChanged(state="paused", reason="asked", probes={"a": HERE, "b": NOWHERE}, stamp_ns=3),
+    StateChanged(state="running", reason="", stamp_ns=3),
+    ClockStepped(step_ns=9, stamp_ns=4),
+    JournalGap(failures=3, readings=1),
+    JournalGap(failures=2, damaged=True),
+    MissionStopped(reason="Ctrl-C", stamp_ns=6),
+    MissionEnded(reason="nothing is left", stamp_ns=6),
+    DecisionAsked(
+        at=None, pending=(3, 4), waiting={"b": 2, "c": None}, where=NOWHERE, stamp_ns=2, probe="a"
+    ),
+    DecisionAsked(at=3, pending=(), where=HERE, stamp_ns=2),
+    DecisionTaken(
+        stage=3,
+        plan=PLAN,
+        policy_state={"order": [1, 2]},
+        at=2,
+        where=HERE,
+        foreseen=True,
+        foreseen_for=1.5,
+        again=True,
+        left=Budget(4, None, 30.0),
+        stamp_ns=8,
+        probe="a",
+    ),
+    DecisionTaken(stage=1, plan=PLAN),
+    AnswerUnused(waypoint=None, reason="over", expanded=3, stamp_ns=2),
+    AnswerUnused(waypoint=5, probe="a"),
+    ReturnBegun(reason="over", path=(3, 2), cost=Cost(4.0, 2.0), at=4, where=HERE, stamp_ns=1),
+    Moved(cost=Cost(1.0, 2.0)),
+    Moved(cost=Cost(1.0, 2.0), where=HERE, went=0, given_up=True, stamp_ns=5, probe="b"),
+    ReadingUsed(reading=READING),
+    ReadingUsed(reading=Reading(1, None, 2.0), probe="a"),
+    ReadingUsed(
+        reading=READING,
+        count=4,
+        first_ns=1,
+        taken_back="agreed",
+        stay=StayRecord(4, 1.5, None, 0.25),
+    ),
+    ReadingGated(reading=READING, off=7.5),
+    VisitMissed(location=0, again=False, stamp_ns=3),
+    ExpertAsked(places=(1, 2), stamp_ns=3),
+    ExpertAsked(given_up=True, stamp_ns=3),
+    ExpertAnswered(reading=READING, late=True),
+    ExpertConsulted(answers=(READING, READING)),
+    PlaceBlocked(location=4, until_ns=90, why="no nearer for 30 s", stamp_ns=3),
+    PlaceBlocked(location=4, until_ns=90, set_aside=True, probe="a"),
+    BudgetChanged(readings=3, metres=None, seconds=4.5, error=0.5, error_of="worst"),
+    RosterChanged(why="left: asked to leave", where=HERE, stamp_ns=3, probe="a"),
+    StatusNoted(probes={"": ProbeStatus(HERE, {"no_pose": 2})}, expert={"late": 1}, stamp_ns=4),
+    StatusNoted(probes={"": ProbeStatus(NOWHERE, {})}),
+    UnknownEvent(line={"event": "song", "verse": 3}),
+]
+
+
+def name_of(event: Event) -> str:
+    return type(event).__name__
+
+
+def test_every_kind_is_here() -> None:
+    kinds = {getattr(module, name) for name in module.__all__}
+    kinds = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Event)}
+    assert kinds - {Event, ReadingEvent} == {type(event) for event in EVENTS}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=name_of)
+def test_an_event_survives_its_line(event: Event) -> None:
+    line = json.loads(json.dumps(to_line(event)))
+    assert parse_event(line) == event
+    assert to_line(parse_event(line)) == line
+
+
+def test_what_external_tools_read_keeps_its_keys() -> None:
+    assert to_line(Moved(cost=Cost(1.0, 2.0))) == {"event": "moved", "metres": 1.0, "seconds": 2.0}
+    assert to_line(ReadingUsed(reading=Reading(1, None, 2.0))) == {
+        "event": "reading",
+        "stamp_ns": 1,
+        "location": None,
+        "position": None,
+        "value": 2.0,
+        "noise_variance": None,
+        "source": "",
+    }
+    decision = to_line(DecisionTaken(stage=3, plan=PLAN, stamp_ns=1))
+    assert decision["waypoints"] == [4, 7]
+    assert decision["plan_seconds"] == 0.1
+    assert {"at", "foreseen", "foreseen_for", "again", "policy_state"} <= decision.keys()
+    assert "odometer" not in decision
+    assert to_line(AnswerUnused(waypoint=None))["probe"] == ""
+    assert "probe" not in to_line(Moved(cost=Cost(1.0, 2.0)))
+
+
+def needed(event: Event) -> list[str]:
+    """Keys without which a line is refused."""
+    line = to_line(event)
+    found = []
+    for key in line.keys() - {"event"}:
+        try:
+            parse_event({k: v for k, v in line.items() if k != key})
+        except RunError:
+            found.append(key)
+    return sorted(found)
+
+
+def test_keys_without_which_a_line_is_refused() -> None:
+    assert needed(ReadingUsed(reading=READING)) == ["stamp_ns", "value"]
+    assert needed(VisitMissed(location=0, again=False, stamp_ns=3)) == [
+        *("again", "location", "stamp_ns"),
+    ]
+    assert needed(RosterChanged(why="", where=HERE, stamp_ns=3)) == [
+        *("odometer", "pose", "stamp_ns", "why"),
+    ]
+    assert "lower" in needed(DecisionTaken(stage=1, plan=PLAN))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"event": "reading"},
+        {"event": "reading", "stamp_ns": 1, "value": "much"},
+        {"event": "reading", "stamp_ns": 1, "value": 1.0, "stay": {"value": 1.0}},
+        {"event": "moved", "metres": math.inf, "seconds": 1.0},
+        {"event": "status", "probes": {"": None}},
+        {"event": "budget", "readings": "many", "metres": None, "seconds": None},
+        {"event": "asked", "at": "there", "pending": [], "stamp_ns": 1},
+        {"event": "expert", "answers": [3]},
+        {"event": "query", "places": "abc"},
+        {"event": "state", "state": "running", "reason": ""},
+    ],
+)
+def test_lines_of_the_wrong_shape_are_refused_with_a_word(line: dict[str, Any]) -> None:
+    with pytest.raises(RunError, match=f"expected an event '{line['event']}'"):
+        parse_event(line)
+
+
+def test_lines_of_version_0_1_lack_keys() -> None:
+    """A simulated mission: no whereabouts, nothing of what was left."""
+    event = parse_event(
+        {
+            **{"event": "decision", "stage": 1, "waypoints": [2], "path": [2], "metres": 1.0},
+            **{"seconds": 1.0, "lower": 0.0, "upper": 1.0, "expanded": 1, "plan_seconds": 0.1},
+            **{"deadline_hit": False, "horizon": 1, "candidates": []},
+        }
+    )
+    assert isinstance(event, DecisionTaken)
+    assert (event.where, event.left, event.again) == (None, None, False)
+
+
+def test_the_time_of_an_event() -> None:
+    assert ReadingUsed(reading=READING).time_ns == 5
+    assert Moved(cost=Cost(0.0, 0.0), stamp_ns=3).time_ns == 3
+    assert MissionStarted().time_ns == 0
+
+
+def test_the_average_that_the_belief_holds() -> None:
+    assert ReadingUsed(reading=READING).average is READING
+    event = ReadingUsed(reading=READING, stay=StayRecord(4, 1.5, None, 0.25))
+    assert (event.average.value, event.average.noise_variance, event.average.off) == (
+        *(1.5, None, 0.25),
+    )
+    assert event.average.stamp_ns == READING.stamp_ns
