@@ -5,10 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import platform
-import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from gp_active_sensing import __version__
@@ -52,6 +49,9 @@ def hand_back() -> bool:
 
 def versions(packages: tuple[str, ...] = ("numpy", "scipy")) -> dict[str, str]:
     """Return the versions of this package, Python and `packages` (those that are installed)."""
+    import platform  # so that the command line starts at once
+    from importlib import metadata
+
     found = {"gp_active_sensing": __version__, "python": platform.python_version()}
     for name in packages:
         try:
@@ -85,6 +85,8 @@ def commit(folder: Path | None = None) -> str:
 def _git(folder: Path, *arguments: str) -> str | None:
     """Return what git prints, None when it fails or is not there."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    import subprocess
+
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],
