@@ -21,8 +21,7 @@ from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import Roads, build_topology
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.free import FreeTopology
-from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.generated import FreeTopology, make_grid
 from gp_active_sensing.topology.segments import keep_largest
 
 KEY = 0xBE11

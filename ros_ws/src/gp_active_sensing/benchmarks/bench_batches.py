@@ -13,7 +13,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import BatchRequest
 from gp_active_sensing.planning.batches import Batch
 from gp_active_sensing.planning.batches.region import relevance_region
-from gp_active_sensing.topology.free import FreeTopology, make_points
+from gp_active_sensing.topology.generated import FreeTopology, make_points
 
 POLICIES = {
     "gp_bucb": {},

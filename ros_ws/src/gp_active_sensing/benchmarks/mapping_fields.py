@@ -19,8 +19,7 @@ from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.free import FreeTopology
-from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.generated import FreeTopology, make_grid
 
 MOVES, FREE = "moves", "free"
 MEASURED = (

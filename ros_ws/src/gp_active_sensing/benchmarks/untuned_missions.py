@@ -16,7 +16,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.metrics import nlpd, rmspe
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.generated import make_grid
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 SIDE, SIGNAL, NOISE, KEY = 20, 1.0, 0.1, 41

@@ -21,8 +21,7 @@ from gp_active_sensing.kernel_model import (
 )
 from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.free import FreeTopology
-from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.generated import FreeTopology, make_grid
 
 SIDE, NOISE, LOG = 20, 0.1, 200
 """Of drawn fields: places a side, noise of a reading, readings in the log of yesterday."""

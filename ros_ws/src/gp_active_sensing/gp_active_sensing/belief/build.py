@@ -35,7 +35,7 @@ from gp_active_sensing.belief.transform import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import NONE, build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.attributes import Attributes
+from gp_active_sensing.topology.features import Attributes
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource

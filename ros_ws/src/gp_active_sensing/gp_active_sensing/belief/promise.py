@@ -20,7 +20,7 @@ import numpy as np
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.transform import IDENTITY
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.curve import parts_that_count
+from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
 
 def _size(links: Links) -> tuple[float, float]:
     """Return the median metres of a link and the longest path that two sweeps find."""
-    from gp_active_sensing.topology.embedding import shortest_paths
+    from gp_active_sensing.topology.links import shortest_paths
 
     if not links.metres.size:
         return 1.0, 1.0

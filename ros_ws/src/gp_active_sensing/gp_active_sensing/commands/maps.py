@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.embedding import Embedding
     from gp_active_sensing.topology.inspection import Survey
+    from gp_active_sensing.topology.links import Embedding
     from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["maps"]

@@ -11,7 +11,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.engine.reservations import BudgetReservations
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.snapping import place_of
+from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.types import Budget, Reading, Rejection, TellReport
 
 __all__ = ["Observations"]

@@ -12,9 +12,8 @@ import numpy as np
 
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.experts.base import AnswersConfig
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.places import SAME_DISTANCE
-from gp_active_sensing.topology.snapping import place_of
+from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
+from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.types import Reading
 from gp_active_sensing.util.wording import moment
 

@@ -20,7 +20,7 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.bal.merge import representatives
 from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.curve import runs
+from gp_active_sensing.topology.geometry import runs
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["MapVariance", "Targets", "map_error_gains", "map_error_of", "targets_of", "thinned"]

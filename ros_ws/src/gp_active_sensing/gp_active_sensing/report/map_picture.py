@@ -140,7 +140,7 @@ def _layout(road_map: RoadMap, figures: Survey) -> _Layout:
     def at(point: Point) -> Point:
         return _MARGIN + (point[0] - left) * scale, floor - (point[1] - bottom) * scale
 
-    outside = set(parts_of(road_map).outside.tolist())
+    outside = set(parts_of(road_map).outside)
     lines: dict[tuple[str, float], list[tuple[Point, ...]]] = defaultdict(list)
     for i, segment in enumerate(segments):
         colour = _OUTSIDE if i in outside else _colour(segment.speed_limit, figures)

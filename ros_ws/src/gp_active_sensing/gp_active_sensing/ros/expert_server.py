@@ -14,8 +14,7 @@ from gp_active_sensing.messages.point_cloud import Points, answer_points, points
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.places import SAME_DISTANCE
+from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 
 __all__ = ["ExpertServer", "places_at"]
 

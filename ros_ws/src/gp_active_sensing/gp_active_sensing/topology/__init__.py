@@ -8,18 +8,14 @@ from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology.base import Topology
-    from gp_active_sensing.topology.config import (
-        MapConfig,
-        build_topology,
-        check_start,
-        place_index,
-    )
-    from gp_active_sensing.topology.free import FreeTopology
+    from gp_active_sensing.topology.config import MapConfig, build_topology
+    from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
     from gp_active_sensing.topology.geometry import route_geometry, whole_way
-    from gp_active_sensing.topology.graph import Components, GraphTopology, Move
-    from gp_active_sensing.topology.grid import make_grid, make_line
+    from gp_active_sensing.topology.graph import GraphTopology, Move
     from gp_active_sensing.topology.loaders import load_roads
+    from gp_active_sensing.topology.lookup import check_start, place_index
     from gp_active_sensing.topology.roads import Roads
+    from gp_active_sensing.topology.search import Components
     from gp_active_sensing.topology.segments import RoadMap, Segment
 
 __all__ = [
@@ -46,23 +42,22 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "base": ("Topology",),
-        "config": (
-            "MapConfig",
-            "build_topology",
-            "check_start",
-            "place_index",
+        "config": ("MapConfig", "build_topology"),
+        "lookup": ("check_start", "place_index"),
+        "generated": (
+            "FreeTopology",
+            "make_grid",
+            "make_line",
         ),
-        "free": ("FreeTopology",),
         "geometry": (
             "route_geometry",
             "whole_way",
         ),
+        "search": ("Components",),
         "graph": (
-            "Components",
             "GraphTopology",
             "Move",
         ),
-        "grid": ("make_grid", "make_line"),
         "loaders": ("load_roads",),
         "roads": ("Roads",),
         "segments": (

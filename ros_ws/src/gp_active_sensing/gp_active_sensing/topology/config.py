@@ -1,41 +1,146 @@
-"""Build a topology from its configuration."""
+"""Configuration of a map, with the weights of its places; build the map that it describes."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.errors import ConfigError, MapError, suggest
-from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.errors import ConfigError, suggest
+from gp_active_sensing.topology.base import Places, Topology
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL, ROAD_DISTANCE, SHARE
-from gp_active_sensing.topology.free import DESIGNS, FreeTopology, make_points
+from gp_active_sensing.topology.generated import (
+    DESIGNS,
+    FreeTopology,
+    make_grid,
+    make_line,
+    make_points,
+)
+from gp_active_sensing.topology.geometry import inside_of, polygon
 from gp_active_sensing.topology.graph import GraphTopology
-from gp_active_sensing.topology.grid import make_grid, make_line
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import load_roads
-from gp_active_sensing.topology.projection import metres_of
 from gp_active_sensing.topology.roads import U_TURNS, Roads
 from gp_active_sensing.topology.segments import keep_largest
-from gp_active_sensing.topology.weights import WeightsConfig, weights_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
-__all__ = ["MapConfig", "Start", "build_topology", "check_start", "place_index", "place_near"]
+__all__ = ["AreaConfig", "MapConfig", "WeightsConfig", "build_topology", "weights_of"]
 
 logger = logging.getLogger(__name__)
 
-_CELL = re.compile(r"c\d+r\d+")
+_MOST = 1e12
+"""Largest weight: sums of squares of more would not be exact."""
 
-_FAR = 0.1
-"""Share of a map's extent by which a position may lie off every place."""
+
+@dataclass(frozen=True)
+class AreaConfig:
+    """A part of the map that counts more, or less, than the rest."""
+
+    outline: tuple[tuple[float, float], ...] = param(
+        help="two opposite corners of a rectangle, or the corners of a polygon", unit="m"
+    )
+    weight: float = param(1.0, help="of each place in it", low=0.0, high=_MOST)
+
+
+@dataclass(frozen=True)
+class WeightsConfig:
+    """How much each place counts in the error of the map; without any of it all count the same.
+
+    The weight of a place is what `column` says of it, times the weight of the area it lies in.
+    """
+
+    column: str = param(
+        "",
+        help="the map's own number of a place that its weight is proportional to, such as length; "
+        '"" = none',
+    )
+    areas: tuple[AreaConfig, ...] = param(
+        (),
+        help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
+        "of a rectangle or the corners of a polygon [m]; where two overlap the later one counts",
+    )
+    elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=_MOST)
+
+    def __post_init__(self) -> None:
+        if self.elsewhere != 1.0 and not self.areas:
+            msg = (
+                "elsewhere: is the weight outside of the areas, of which none is given; got "
+                f"{self.elsewhere:g}"
+            )
+            raise ConfigError(msg)
+
+
+def weights_of(config: WeightsConfig, places: Places) -> FloatArray:
+    """Return the (n,) weights of places, at least one of them above 0.
+
+    Args:
+        config: what they are made of.
+        places: of the map; a place lies in an area when its position does, edges included.
+
+    Raises:
+        ConfigError: no such column, a weight below 0, areas that are no polygons or hold no place,
+            or nothing that counts.
+        MapError: a column that a place lacks.
+    """
+    weights = np.ones(places.n)
+    if config.column:
+        weights = _column(config.column, places)
+    if config.areas:
+        weights = weights * _areas(config, places)
+    if not weights.any():
+        msg = f"weights: no place of map {places.name!r} counts, all weights are 0"
+        raise ConfigError(msg)
+    return weights
+
+
+def _column(name: str, places: Places) -> FloatArray:
+    try:
+        found, titles = places.columns([name])
+    except ConfigError as error:
+        problems = [problem.removeprefix("features: ") for problem in error.problems]
+        raise ConfigError([f"weights.column: {problem}" for problem in problems]) from None
+    if len(titles) != 1:
+        msg = f"weights.column: {name!r} is no single number, but {', '.join(titles)}"
+        raise ConfigError(msg)
+    values: FloatArray = found[:, 0]
+    wrong = ~((values >= 0.0) & (values <= _MOST))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        msg = (
+            f"weights.column: must be 0 … {_MOST:g}, but {name!r} of place "
+            f"{places.names[first]!r} is {values[first]:g} ({int(wrong.sum())} of {places.n} "
+            "places are so)"
+        )
+        raise ConfigError(msg)
+    return values
+
+
+def _areas(config: WeightsConfig, places: Places) -> FloatArray:
+    problems: list[str] = []
+    factors = np.full(places.n, config.elsewhere)
+    for number, area in enumerate(config.areas):
+        key = f"weights.areas[{number}].outline"
+        shape = polygon(area.outline, key, problems)
+        if shape is None:
+            continue
+        held = inside_of(shape, places.positions)
+        if not held.any():
+            problems.append(f"{key}: holds no place of map {places.name!r}{_extent(places)}")
+        factors[held] = area.weight
+    if problems:
+        raise ConfigError(problems)
+    return factors
+
+
+def _extent(places: Places) -> str:
+    (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
+    return f" (its places are at x {x0:g} … {x1:g}, y {y0:g} … {y1:g} m)"
+
 
 _KEYS = {
     "line": ("count", "spacing", "moves", "origin"),
@@ -274,120 +379,3 @@ def _map_file(file: str, base_dir: Path | None) -> Path:
     if base_dir is not None and (base_dir / file).is_file():
         return base_dir / file
     return find_resource("maps", file)
-
-
-Start: TypeAlias = str | int | tuple[float, float]
-"""A place by its name, its index, or a position near it."""
-
-
-def check_start(topology: Topology, start: Start | None) -> int | None:
-    """Return the index of the place where a probe starts, by name, index or position.
-
-    Raises:
-        ConfigError: no such place; the message has the nearest match.
-        MapError: no other place can be reached from it.
-    """
-    if start is None:
-        return None
-    if isinstance(start, tuple):
-        index = place_near(topology, start, "start")
-    else:
-        index = place_index(topology, start, "start")
-    if topology.free or topology.n == 1:
-        return index
-    everything = topology.reachable(index, np.zeros(topology.n, dtype=np.bool_), topology.n)
-    count = int(everything.sum()) - int(everything[index])
-    if count == 0:
-        msg = (
-            f"map {topology.name!r}: no place can be reached from the start "
-            f"{topology.names[index]!r}; choose another start"
-        )
-        raise MapError(msg)
-    if count < topology.n - 1:
-        logger.warning(
-            "map %r: only %d of %d other places can be reached from the start %r",
-            topology.name,
-            count,
-            topology.n - 1,
-            topology.names[index],
-        )
-    return index
-
-
-def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
-    """Return the index of the place nearest to a position.
-
-    Args:
-        topology: the map.
-        position: x and y in metres of the map; longitude and latitude where the map knows where it
-            lies on Earth and they lie on it.
-        key: what it is for, begins the message.
-
-    Raises:
-        ConfigError: it is far off: farther from every place than these are from one another, and
-            than a tenth of the map.
-    """
-    x, y = position
-    datum = topology.road_map.datum if isinstance(topology, Roads) else None
-    if datum is not None:
-        x, y = metres_of(position, datum, float(np.ptp(topology.positions, axis=0).max()))
-    low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
-    nearest = topology.snap(x, y, math.inf)
-    far = max(_FAR * math.dist(low, high), _spacing(topology.positions))
-    if nearest is None or topology.snap(x, y, far) is None:
-        msg = (
-            f"{key}: ({position[0]:g}, {position[1]:g}) is far off map {topology.name!r}, which "
-            f"lies at x {low[0]:g} … {high[0]:g}, y {low[1]:g} … {high[1]:g} m"
-        )
-        if datum is not None:
-            msg += f", about longitude {datum[0]:g}, latitude {datum[1]:g}"
-        raise ConfigError(msg)
-    logger.info(
-        "map %r: %s (%g, %g): the nearest place is %r",
-        topology.name,
-        key,
-        *position,
-        topology.names[nearest],
-    )
-    return nearest
-
-
-def _spacing(positions: FloatArray) -> float:
-    """Return how far a place is from its nearest neighbour, typically [m]."""
-    from scipy.spatial import cKDTree
-
-    if len(positions) < 2:
-        return 0.0
-    distances, _ = cKDTree(positions).query(positions, k=2)
-    return float(np.median(np.asarray(distances)[:, 1]))
-
-
-def place_index(topology: Topology, given: str | int, key: str) -> int:
-    """Return the index of a place given by name or index.
-
-    Args:
-        topology: the map.
-        given: the map's own name, or an index.
-        key: what it is for, begins the message.
-
-    Raises:
-        ConfigError: no such place; the message has the nearest match.
-    """
-    if isinstance(given, str):
-        if given in topology.names:
-            return topology.names.index(given)
-        hint = suggest(given, topology.names)
-        if _CELL.fullmatch(topology.names[0]):
-            hint = (
-                f" Cells are called c<column>r<row>, such as {topology.names[0]} and "
-                f"{topology.names[-1]}; those outside the outline or in an obstacle are no places"
-            )
-        msg = f"{key}: no place {given!r} on map {topology.name!r}.{hint}"
-        raise ConfigError(msg)
-    if not 0 <= given < topology.n:
-        msg = (
-            f"{key}: map {topology.name!r} has places 0 … {topology.n - 1}, got {given}; "
-            "give a name in quotes, or an index"
-        )
-        raise ConfigError(msg)
-    return int(given)

@@ -7,20 +7,21 @@ and bytes beat arrays and graph libraries.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from gp_active_sensing.errors import PlanningError
+from gp_active_sensing.topology.base import Places
 from gp_active_sensing.topology.links import Links
-from gp_active_sensing.topology.places import Places
 from gp_active_sensing.topology.search import (
+    Components,
     Move,
     Ways,
     WaysFrom,
     cheapest,
+    components_of,
     nearest_ring,
     reached,
     ways_from,
@@ -29,27 +30,10 @@ from gp_active_sensing.topology.search import (
 )
 from gp_active_sensing.types import BoolArray, Cost, IntArray, Route
 
-__all__ = ["Components", "GraphTopology", "Move"]
+__all__ = ["GraphTopology", "Move"]
 
 _MOST_KEPT = 4096
 """Places for which the ways to what is near are kept."""
-
-
-@dataclass(frozen=True)
-class Components:
-    """How a map hangs together.
-
-    Args:
-        weak: number of parts that no move joins, in either direction.
-        largest: size of the largest set of places that can all be reached from one another.
-        outside: places outside that set, sorted.
-        traps: places without any move to another place, sorted.
-    """
-
-    weak: int
-    largest: int
-    outside: tuple[int, ...]
-    traps: tuple[int, ...]
 
 
 class GraphTopology(Places):
@@ -297,20 +281,7 @@ class GraphTopology(Places):
     @cached_property
     def components(self) -> Components:
         """How the map hangs together: parts, the largest round-trip set, traps."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-
-        n = self._n
-        # scipy 1.11 takes no longer indices in a graph.
-        to = np.array([b for out in self._next for b in out], dtype=np.intc)
-        starts = np.cumsum([0, *(len(out) for out in self._next)], dtype=np.intc)
-        matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
-        weak, _ = connected_components(matrix, directed=True, connection="weak")
-        _, labels = connected_components(matrix, directed=True, connection="strong")
-        sizes = np.bincount(labels)
-        outside = np.flatnonzero(labels != int(np.argmax(sizes)))
-        traps = [a for a, out in enumerate(self._next) if not set(out) - {a}]
-        return Components(int(weak), int(sizes.max()), tuple(int(i) for i in outside), tuple(traps))
+        return components_of(self._next)
 
 
 def _crossable(observed: BoolArray, unavailable: Collection[int]) -> bytes | bytearray:

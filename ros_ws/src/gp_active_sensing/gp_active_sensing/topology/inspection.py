@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gp_active_sensing.topology.features import available
+from gp_active_sensing.topology.features import available, value_of
 from gp_active_sensing.topology.segments import (
     RoadMap,
     Segment,
@@ -198,13 +198,6 @@ def _counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items(), key=lambda item: (-item[1], item[0])))
 
 
-def _value(segment: Segment, name: str) -> float | None:
-    if name in ("length", "lanes", "speed_limit"):
-        value: float | None = getattr(segment, name)
-        return value
-    return segment.extra.get(name)
-
-
 def _numbers(segments: Iterable[Segment]) -> set[str]:
     """Return the names of the numbers that some segment has."""
     names = {name for segment in segments for name in segment.extra}
@@ -217,5 +210,5 @@ def _numbers(segments: Iterable[Segment]) -> set[str]:
 def _is_constant(segments: tuple[Segment, ...], name: str) -> bool:
     if name in ("x", "y", "direction") or len(segments) < 2:
         return False
-    first = _value(segments[0], name)
-    return all(_value(segment, name) == first for segment in segments)
+    first = value_of(segments[0], name)
+    return all(value_of(segment, name) == first for segment in segments)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp_active_sensing.topology.attributes import Attributes, attributes_of
-from gp_active_sensing.topology.embedding import Embedding
+from gp_active_sensing.topology.base import SAME_DISTANCE, frozen_array
 from gp_active_sensing.topology.features import (
     FEATURES,
     RELATIONAL,
     ROAD_DISTANCE,
     SHARE,
+    Attributes,
     RoadFeatures,
+    attributes_of,
 )
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.links import MIDDLE, Links, move_links, segment_links
-from gp_active_sensing.topology.places import SAME_DISTANCE, frozen_array
+from gp_active_sensing.topology.links import MIDDLE, Embedding, Links, move_links, segment_links
 from gp_active_sensing.topology.segments import (
     U_TURNS,
     RoadMap,
@@ -117,6 +117,7 @@ class Roads(GraphTopology):
             reach=reach,
         )
         self._road_map = road_map
+        self.datum = road_map.datum
         self._lines = tuple(lines)
         self._tree = _tree(lines)
         unlimited = sum(segment.speed_limit is None for segment in segments)

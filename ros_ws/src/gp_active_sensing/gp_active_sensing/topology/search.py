@@ -1,4 +1,4 @@
-"""Searches along directed moves, in plain lists: the cheapest way, what is near, the way home."""
+"""Searches along directed moves, in plain lists: cheapest ways, what is near, connected parts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import numpy as np
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 __all__ = [
+    "Components",
     "Move",
     "Moves",
     "Ways",
     "WaysFrom",
     "cheapest",
+    "components_of",
     "nearest_ring",
     "reached",
     "ways_from",
@@ -290,3 +292,47 @@ def _path(at: int, goal: int, came: _Came) -> Route:
         metres += move.metres
         seconds += move.seconds
     return Route(tuple(reversed(path)), Cost(metres, seconds))
+
+
+@dataclass(frozen=True)
+class Components:
+    """How places hang together.
+
+    Args:
+        weak: number of parts that no move joins, in either direction.
+        strong: number of parts with a way from each place to each.
+        largest: places of the largest of those, sorted; of equally large ones, that with the first
+            place.
+        outside: the other places, sorted.
+        traps: places without any move to another one, sorted.
+    """
+
+    weak: int
+    strong: int
+    largest: tuple[int, ...]
+    outside: tuple[int, ...]
+    traps: tuple[int, ...]
+
+
+def components_of(following: Sequence[Sequence[int]]) -> Components:
+    """Return the parts of n places, of which (n,) `following` are one move after each."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(following)
+    # scipy 1.11 takes no longer indices in a graph.
+    to = np.array([b for out in following for b in out], dtype=np.intc)
+    starts = np.cumsum([0, *(len(out) for out in following)], dtype=np.intc)
+    matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
+    weak, _ = connected_components(matrix, directed=True, connection="weak")
+    strong, labels = connected_components(matrix, directed=True, connection="strong")
+    sizes = np.bincount(labels)
+    first = np.unique(labels, return_index=True)[1]
+    best = min(range(strong), key=lambda part: (-sizes[part], first[part]))
+    return Components(
+        int(weak),
+        int(strong),
+        tuple(np.flatnonzero(labels == best).tolist()),
+        tuple(np.flatnonzero(labels != best).tolist()),
+        tuple(a for a, out in enumerate(following) if not set(out) - {a}),
+    )

@@ -11,12 +11,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.types import IntArray
+from gp_active_sensing.topology.search import Components, components_of
 
 __all__ = [
     "U_TURNS",
     "Point",
-    "RoadComponents",
     "RoadMap",
     "Segment",
     "keep_largest",
@@ -150,55 +149,9 @@ def _is_u_turn(first: Segment, second: Segment) -> bool:
     return second.end == first.start and turn_angle(first, second) > _U_TURN_ANGLE
 
 
-@dataclass(frozen=True)
-class RoadComponents:
-    """The parts of a map.
-
-    Args:
-        weak: number of parts that no move joins, in either direction.
-        strong: number of parts with a way from each segment to each.
-        largest: (k,) the segments of the largest of those, sorted; of equally large ones, that with
-            the first segment of the map.
-        outside: (n - k,) the other segments, sorted.
-        traps: (t,) segments that no other one may follow.
-    """
-
-    weak: int
-    strong: int
-    largest: IntArray
-    outside: IntArray
-    traps: IntArray
-
-
-def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadComponents:
-    """Return the parts of a map. O(segments and moves).
-
-    Args:
-        road_map: the map.
-        u_turns: one of `U_TURNS`.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    out = successors_of(road_map.segments, u_turns)
-    n = len(out)
-    # scipy 1.11 takes no longer indices in a graph.
-    to = np.array([b for following in out for b in following], dtype=np.intc)
-    starts = np.cumsum([0, *(len(following) for following in out)], dtype=np.intc)
-    matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
-    weak, _ = connected_components(matrix, directed=True, connection="weak")
-    strong, labels = connected_components(matrix, directed=True, connection="strong")
-    sizes = np.bincount(labels)
-    first = np.unique(labels, return_index=True)[1]
-    best = min(range(strong), key=lambda part: (-sizes[part], first[part]))
-    traps = [i for i, following in enumerate(out) if not set(following) - {i}]
-    return RoadComponents(
-        int(weak),
-        int(strong),
-        np.flatnonzero(labels == best),
-        np.flatnonzero(labels != best),
-        np.array(traps, dtype=np.int64),
-    )
+def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:
+    """Return the parts of a map, with U-turns as one of `U_TURNS` says. O(segments and moves)."""
+    return components_of(successors_of(road_map.segments, u_turns))
 
 
 def outside_turning(road_map: RoadMap, outside: int, u_turns: str) -> int:
@@ -236,7 +189,7 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
     A note says what was dropped.
     """
     parts = parts_of(road_map, u_turns)
-    if not len(parts.outside):
+    if not parts.outside:
         return road_map
     segments = road_map.segments
     ids = {segments[i].id for i in parts.largest}

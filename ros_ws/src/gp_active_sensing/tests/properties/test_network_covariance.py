@@ -16,8 +16,7 @@ from gp_active_sensing.belief import FeatureCovariance, GraphCovariance, HyperPa
 from gp_active_sensing.belief.spectrum import laplacian_spectrum
 from gp_active_sensing.kernels import GraphMatern, build_kernel, kernels
 from gp_active_sensing.topology import Roads, load_roads
-from gp_active_sensing.topology.embedding import embed, join_parts, manhattan_weights
-from gp_active_sensing.topology.links import Links
+from gp_active_sensing.topology.links import Links, embed, join_parts, manhattan_weights
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource, list_resources
 

@@ -197,7 +197,7 @@ def test_generated_parts_are_current() -> None:
     assert text == page_tables.written_anew(text), told
 
 
-_REFUSING = ("loop.py", "engine", "topology/snapping.py", "belief", "mission", "ros")
+_REFUSING = ("loop.py", "engine", "topology/lookup.py", "belief", "mission", "ros")
 """Where readings are refused."""
 
 

@@ -36,7 +36,7 @@ from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.slots import Slot, TimeSeriesField
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.values import number_of
+from gp_active_sensing.topology.loaders.drafts import number_of
 from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["MAX_CELLS", "Raster", "raster_truth", "read_ascii_grid", "read_rasters"]

@@ -25,8 +25,8 @@ from gp_active_sensing.sim.fields.slots import (
     with_ends,
 )
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.values import number_of
-from gp_active_sensing.topology.loaders.xml_stream import elements, tag_of
+from gp_active_sensing.topology.loaders.drafts import number_of
+from gp_active_sensing.topology.loaders.files import elements, tag_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import EPOCH, Table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.registry import Registry
-from gp_active_sensing.topology.loaders.limits import check_file
+from gp_active_sensing.topology.loaders.files import check_file
 from gp_active_sensing.topology.segments import RoadMap
 
 __all__ = ["load_roads", "loaders", "map_text"]
@@ -16,7 +16,7 @@ loaders: Registry[RoadMap] = Registry("map format", group="gp_active_sensing.map
 
 loaders.add(".geojson", "gp_active_sensing.topology.loaders.geojson:load")
 loaders.add(".json", "gp_active_sensing.topology.loaders.geojson:load")
-loaders.add(".graphml", "gp_active_sensing.topology.loaders.graphml:load")
+loaders.add(".graphml", "gp_active_sensing.topology.loaders.graph:load")
 loaders.add(".osm", "gp_active_sensing.topology.loaders.osm:load")
 loaders.add(".osm.pbf", "gp_active_sensing.topology.loaders.osm:load")
 loaders.add(".pbf", "gp_active_sensing.topology.loaders.osm:load")

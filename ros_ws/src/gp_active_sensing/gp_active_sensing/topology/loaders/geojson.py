@@ -9,9 +9,8 @@ from typing import Any
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders import nav2
-from gp_active_sensing.topology.loaders.common import Draft, Drafts
-from gp_active_sensing.topology.loaders.limits import read_text
-from gp_active_sensing.topology.loaders.values import fail, is_number, shown
+from gp_active_sensing.topology.loaders.drafts import Draft, Drafts, fail, is_number, shown
+from gp_active_sensing.topology.loaders.files import read_text
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 

@@ -17,8 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.topology.loaders.common import Draft, Drafts
-from gp_active_sensing.topology.loaders.values import is_number, shown
+from gp_active_sensing.topology.loaders.drafts import Draft, Drafts, is_number, shown
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 
 __all__ = ["is_graph", "read", "text_of"]

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.common import Draft, Drafts
-from gp_active_sensing.topology.loaders.values import number_of
-from gp_active_sensing.topology.loaders.xml_stream import elements, tag_of
+from gp_active_sensing.topology.loaders.drafts import Draft, Drafts, number_of
+from gp_active_sensing.topology.loaders.files import elements, tag_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 

@@ -14,7 +14,7 @@ from gp_active_sensing.belief.place_covariance import AttributeCovariance, with_
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.attributes import Attributes, attributes_of
+from gp_active_sensing.topology.features import Attributes, attributes_of
 from gp_active_sensing.topology.segments import Segment
 
 GRID = np.stack(np.meshgrid(np.arange(16.0), np.arange(16.0)), -1).reshape(-1, 2)

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import ndtr
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
-from gp_active_sensing.topology.grid import make_grid
+from gp_active_sensing.topology.generated import make_grid
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
 

@@ -16,7 +16,7 @@ if not (REPOSITORY / "Makefile").exists():
 SOURCES = (
     "experts/query_log.py",
     "mission/expert_queries.py",
-    "topology/snapping.py",
+    "topology/lookup.py",
     "belief/belief.py",
 )
 SOURCES += ("belief/transform.py",)

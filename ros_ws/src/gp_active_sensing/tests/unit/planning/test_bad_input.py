@@ -14,9 +14,8 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.generated import FreeTopology, make_grid, make_line
 from gp_active_sensing.topology.graph import GraphTopology, Move
-from gp_active_sensing.topology.grid import make_grid, make_line
 from gp_active_sensing.types import Plan, PlanLimit, Reading
 
 WAYS = tuple(product(("cells", "draws"), ("tight", "chain", "pairwise")))

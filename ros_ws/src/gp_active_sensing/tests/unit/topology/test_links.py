@@ -1,12 +1,22 @@
-"""How places are joined: by moves on a grid, at junctions on roads."""
+"""How places are joined: by moves on a grid, at junctions on roads; the embedding of that graph."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist, pdist
 
 from gp_active_sensing.topology import Roads, load_roads, make_grid, make_line
-from gp_active_sensing.topology.links import Links, move_links, segment_links
+from gp_active_sensing.topology import links as module
+from gp_active_sensing.topology.links import (
+    Links,
+    embed,
+    join_parts,
+    manhattan_weights,
+    move_links,
+    segment_links,
+    shortest_paths,
+)
 from gp_active_sensing.topology.segments import Segment
 from tests.unit.topology.road_maps import street, write
 
@@ -107,3 +117,144 @@ def test_a_road_map_has_them(tmp_path) -> None:
     assert roads.links.n == roads.n
     assert roads.links.parts.tolist() == [0] * roads.n
     assert roads.links.mass == pytest.approx([s.length for s in roads.segments])
+
+
+NONE = np.zeros((4, 0))
+
+
+def chain(n: int, metres: float = 1.0) -> Links:
+    return Links.between(n, [(i, i + 1, metres, 1.0 / metres) for i in range(n - 1)])
+
+
+def random_links(n: int, rng: np.random.Generator) -> Links:
+    """A random tree with some more links: connected."""
+    tree = [(i, int(rng.integers(i))) for i in range(1, n)]
+    more = [tuple(rng.integers(0, n, 2).tolist()) for _ in range(n)]
+    return Links.between(n, [(i, j, float(m), 1.0 / m) for (i, j), m in zip(
+        [*tree, *more], rng.uniform(1.0, 10.0, 2 * n), strict=False)])  # fmt: skip
+
+
+def test_weights_are_range_normalised_manhattan_distances() -> None:
+    columns = np.array([[0.0, 5.0], [10.0, 5.0], [20.0, 1.0], [40.0, 3.0]])
+    found = manhattan_weights(chain(4), columns, NONE)
+    np.testing.assert_allclose(found, [10 / 40, 10 / 40 + 4 / 4, 20 / 40 + 2 / 4])
+
+
+def test_direction_is_an_angle() -> None:
+    headings = np.radians([[-170.0], [170.0], [80.0], [80.0]])
+    found = manhattan_weights(chain(4), NONE, headings)
+    np.testing.assert_allclose(found, [20 / 180, 90 / 180, 0.01 * 55 / 180], rtol=1e-12)
+
+
+def test_a_further_distance_counts_as_a_share_of_its_longest() -> None:
+    found = manhattan_weights(chain(4), NONE, NONE, np.array([1.0, 2.0, 4.0]))
+    np.testing.assert_allclose(found, [0.25, 0.5, 1.0])
+
+
+def test_constant_columns_add_nothing_and_no_weight_is_zero() -> None:
+    columns = np.array([[7.0, 0.0], [7.0, 1.0], [7.0, 1.0], [7.0, 3.0]])
+    found = manhattan_weights(chain(4), columns, NONE)
+    np.testing.assert_allclose(found, [1 / 3, 0.01 * 0.5, 2 / 3])
+    np.testing.assert_allclose(manhattan_weights(chain(4), columns[:, :1], NONE), 1.0)
+
+
+def test_a_row_is_embedded_as_a_line() -> None:
+    made = embed(chain(50, 3.0), np.full(49, 3.0))
+    assert made.points.shape == (50, 1)
+    np.testing.assert_allclose(np.diff(np.sort(made.points[:, 0])), 3.0)
+    assert (made.landmarks, made.share) == (50, pytest.approx(1.0))
+    assert made.stress == pytest.approx(0.0, abs=1e-9)
+    assert made.correlation == pytest.approx(1.0)
+
+
+def test_the_share_chooses_the_dimension() -> None:
+    links = random_links(80, np.random.default_rng(1))
+    sizes = [embed(links, links.metres, share=share).points.shape[1] for share in (0.3, 0.6, 0.9)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+    fine, coarse = (embed(links, links.metres, share=share) for share in (0.95, 0.5))
+    assert fine.share >= 0.95 > coarse.share >= 0.5
+    assert embed(links, links.metres, share=1.0).points.shape[1] <= module.MOST
+
+
+def test_paths_in_the_plane_come_back() -> None:
+    """A complete graph of straight distances: scaling finds the plane."""
+    points = np.random.default_rng(2).uniform(0, 100, size=(30, 2))
+    i, j = np.triu_indices(30, 1)
+    metres = pdist(points)
+    links = Links.between(
+        30, zip(i.tolist(), j.tolist(), metres.tolist(), 1.0 / metres, strict=True)
+    )
+    found = embed(links, links.metres, share=0.999)
+    assert found.points.shape[1] == 2
+    np.testing.assert_allclose(cdist(found.points, found.points), cdist(points, points), atol=1e-9)
+
+
+def test_landmarks_agree_with_all_pairs() -> None:
+    rng = np.random.default_rng(3)
+    points = rng.uniform(0, 1000, size=(400, 2))
+    near = np.argsort(cdist(points, points), axis=1)[:, 1:8]
+    metres = cdist(points, points)
+    links = Links.between(
+        400, [(i, int(j), metres[i, j], 1.0) for i in range(400) for j in near[i]]
+    )
+    links, weights = join_parts(links, links.metres, points)
+    whole, some = (embed(links, weights, share=0.9, exact=exact) for exact in (400, 100))
+    assert (whole.landmarks, some.landmarks) == (400, 400)
+    few = module._embed(links, weights, 0.9, 100, landmarks=60)
+    assert few.landmarks == 60
+    assert few.correlation > 0.99
+    a, b = (pdist(made.points) for made in (whole, few))
+    assert np.corrcoef(a, b)[0, 1] > 0.99
+
+
+def test_it_does_not_depend_on_the_library_s_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    links = random_links(40, np.random.default_rng(4))
+    before = embed(links, links.metres).points
+    eigh = np.linalg.eigh
+
+    def other(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = eigh(matrix)
+        return values, -vectors
+
+    monkeypatch.setattr(np.linalg, "eigh", other)
+    np.testing.assert_allclose(embed(links, links.metres).points, before, atol=1e-9)
+
+
+def test_parts_are_joined_where_they_come_nearest() -> None:
+    links = Links.between(6, [(0, 1, 10.0, 0.1), (1, 2, 10.0, 0.1), (3, 4, 10.0, 0.1)])
+    positions = np.array([[0, 0], [10, 0], [20, 0], [20, 50], [30, 50], [-5, 0]], dtype=float)
+    joined, weights = join_parts(links, np.array([1.0, 1.0, 3.0]), positions)
+    found = dict(zip(zip(joined.first.tolist(), joined.second.tolist(), strict=True),
+                     weights.tolist(), strict=True))  # fmt: skip
+    assert not joined.parts.any()
+    # 50 m are five typical links; 5 m count as one.
+    assert found == {(0, 1): 1.0, (1, 2): 1.0, (3, 4): 3.0, (2, 3): 5.0, (0, 5): 1.0}
+    assert np.isfinite(shortest_paths(joined, weights)).all()
+    assert embed(joined, weights).points.shape[0] == 6
+
+
+def test_no_links_at_all() -> None:
+    alone = Links.between(3, [])
+    links, weights = join_parts(alone, alone.metres, np.array([[0.0, 0.0], [3.0, 0.0], [9.0, 0.0]]))
+    np.testing.assert_allclose(np.sort(shortest_paths(links, weights)[0]), [0.0, 1.0, 1.5])
+    one = Links.between(1, [])
+    assert embed(one, one.metres).points.tolist() == [[0.0]]
+
+
+def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:
+    links = random_links(module.KEPT, np.random.default_rng(5))
+    first = embed(links, links.metres)
+    with caplog.at_level("INFO"):
+        again = embed(links, links.metres)
+    assert "embedding taken from" in caplog.text
+    assert str(first) == str(again)
+    np.testing.assert_array_equal(first.points, again.points)
+
+
+def test_it_says_how_good_it_is() -> None:
+    text = str(embed(chain(5), np.ones(4)))
+    assert text == (
+        "5 places in 1 dimensions from the paths of all pairs: 100.0 % explained, stress 0.000, "
+        "correlation of distances 1.000"
+    )

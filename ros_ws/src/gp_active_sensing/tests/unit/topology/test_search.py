@@ -19,7 +19,7 @@ from gp_active_sensing.topology import (
     route_geometry,
     whole_way,
 )
-from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.topology.loaders import load_roads
 from gp_active_sensing.topology.search import within
 from gp_active_sensing.types import Cost, Plan

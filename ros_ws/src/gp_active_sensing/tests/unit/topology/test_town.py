@@ -49,7 +49,7 @@ def test_the_town_is_what_its_readme_says(town: Roads) -> None:
 def test_every_segment_can_be_reached_from_every_other(town: Roads) -> None:
     assert nx.is_strongly_connected(graph_of(town))
     parts = town.components
-    assert (parts.weak, parts.largest, parts.outside, parts.traps) == (1, town.n, (), ())
+    assert (parts.weak, len(parts.largest), parts.outside, parts.traps) == (1, town.n, (), ())
 
 
 def test_u_turns_at_dead_ends_only(town: Roads) -> None:

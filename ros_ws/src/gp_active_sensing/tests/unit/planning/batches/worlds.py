@@ -11,7 +11,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.batches import Batch
 from gp_active_sensing.planning.batches.base import Start
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.free import FreeTopology
+from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.types import FloatArray
 
 NAMES = (

@@ -12,7 +12,7 @@ from gp_active_sensing.planning.lawnmower import densest_rows, rows_that_fit
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.topology import Topology, make_grid, make_line
-from gp_active_sensing.topology.free import make_points
+from gp_active_sensing.topology.generated import make_points
 from gp_active_sensing.types import Budget
 
 

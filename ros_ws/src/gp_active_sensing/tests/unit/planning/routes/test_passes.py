@@ -24,7 +24,7 @@ from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.planning.routes.passes import Pass, least_of, next_pass, pass_of
 from gp_active_sensing.planning.routes.tours import in_short_order
 from gp_active_sensing.topology import Topology, make_grid
-from gp_active_sensing.topology.curve import parts_that_count
+from gp_active_sensing.topology.geometry import parts_that_count
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit, Reading
 
 SIDE = 10

@@ -14,7 +14,7 @@ from gp_active_sensing.sim import FieldConfig, build_truth
 from gp_active_sensing.sim.fields import formula as module
 from gp_active_sensing.sim.fields.formula import FUNCTION_NAMES, FUNCTIONS, LONGEST, Formula
 from gp_active_sensing.topology import Topology, make_grid, make_line
-from gp_active_sensing.topology.free import make_points
+from gp_active_sensing.topology.generated import make_points
 
 X = np.linspace(-2.0, 3.0, 7)
 Y = np.linspace(1.0, 4.0, 7)

@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology import RoadMap, Roads, load_roads
 from tests.unit.topology.loaders.extracts import NODES, RESIDENTIAL, Relation, Way, osm, write_osm
-from tests.unit.topology.loaders.test_xml_stream import LAUGHS
+from tests.unit.topology.loaders.test_files import LAUGHS
 
 osmium = pytest.importorskip("osmium", reason="the extra [maps] is not installed")
 pytest.importorskip("pyproj", reason="the extra [maps] is not installed")

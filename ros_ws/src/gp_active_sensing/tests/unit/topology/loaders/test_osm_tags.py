@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.topology.loaders.osm_tags import (
+from gp_active_sensing.topology.loaders.osm import (
     directions,
     drivable,
     lanes_of,

@@ -1,10 +1,11 @@
-"""Maps that were made to use up time or memory, or that no run could write down."""
+"""Map files that are damaged, cut short, too large, or made to use up time or memory."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,112 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders import limits, xml_stream
-from gp_active_sensing.topology.loaders.xml_stream import elements
+from gp_active_sensing.topology.loaders import drafts, files
+from gp_active_sensing.topology.loaders.files import elements, tag_of
 from tests.page_names import REPOSITORY
+from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.road_maps import HEADER, segment, write
+
+LAUGHS = "".join(f'<!ENTITY lol{k} "{f"&lol{k - 1};" * 10 if k else "lol"}">' for k in range(10))
+BILLION = f'<?xml version="1.0"?><!DOCTYPE net [{LAUGHS}]><net><location x="&lol9;"/></net>'
+FILE = '<!DOCTYPE net [<!ENTITY x SYSTEM "file:///etc/hostname">]><net><edge id="&x;"/></net>'
+
+
+def whole(path: Path, *wanted: str) -> list[str]:
+    return [tag_of(element) for element in elements(path, wanted, root="net")]
+
+
+@pytest.mark.parametrize("name", ["a.net.xml", "a.net.xml.gz"])
+def test_gives_what_is_wanted_and_forgets_the_rest(tmp_path: Path, name: str) -> None:
+    path = write_net(tmp_path, net(), name)
+    assert whole(path, "edge", "lane") == ["edge"] * 5  # lanes are parts of edges
+    assert whole(path, "location", "connection") == ["location", *["connection"] * 5]
+
+
+def test_elements_are_forgotten_once_they_were_given(tmp_path: Path) -> None:
+    edge = '<edge id="e{}" from="a" to="b"><lane speed="9" length="9" shape="{}"/></edge>'
+    shape = " ".join(f"{x},{x}" for x in range(200))
+    path = write_net(tmp_path, net(edges="".join(edge.format(i, shape) for i in range(3000))))
+    tracemalloc.start()
+    count = sum(1 for _ in elements(path, ["edge"], root="net"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 3000
+    assert peak < 0.3 * path.stat().st_size
+
+
+@pytest.mark.parametrize("text", [BILLION, FILE, '<!DOCTYPE net SYSTEM "http://x/y"><net/>'])
+@pytest.mark.parametrize("suffix", [".net.xml", ".graphml"])
+def test_nothing_is_expanded_or_loaded(tmp_path: Path, text: str, suffix: str) -> None:
+    path = tmp_path / f"evil{suffix}"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MapError, match=r"declares a document type or entities \(DTDForbidden\)"):
+        load_roads(path)
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.9])
+def test_a_network_that_is_cut_short(tmp_path: Path, keep: float) -> None:
+    text = net()
+    path = write_net(tmp_path, text[: int(keep * len(text))])
+    with pytest.raises(MapError, match=r"small\.net\.xml: is not valid XML, perhaps truncated"):
+        load_roads(path)
+
+
+@pytest.mark.parametrize("keep", [0.02, 0.5, 0.99])
+def test_a_gzip_file_that_is_cut_short(tmp_path: Path, keep: float) -> None:
+    path = write_net(tmp_path, net(), "small.net.xml.gz")
+    data = path.read_bytes()
+    path.write_bytes(data[: max(8, int(keep * len(data)))])
+    with pytest.raises(MapError, match="the gzip file is cut short; copy it again"):
+        load_roads(path)
+
+
+def test_gzip_files_that_are_damaged(tmp_path: Path) -> None:
+    path = write_net(tmp_path, net(), "small.net.xml.gz")
+    data = bytearray(path.read_bytes())
+    for start in (0, 12, len(data) // 2, len(data) - 8):
+        spoilt = data.copy()
+        for k in range(start, start + 6):
+            spoilt[k] ^= 0x5A
+        path.write_bytes(spoilt)
+        with pytest.raises(MapError, match=r"damaged|cut short|not valid XML"):
+            load_roads(path)
+    path.write_text(net(), encoding="utf-8")
+    with pytest.raises(MapError, match=r"the gzip file is damaged .*Not a gzipped file"):
+        load_roads(path)
+
+
+def test_a_gzip_file_that_expands_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
+    path = tmp_path / "bomb.net.xml.gz"
+    path.write_bytes(gzip.compress(b"<net>" + b" " * (4 << 20) + b"</net>"))
+    with pytest.raises(MapError, match=r"bomb\.net\.xml\.gz: expands to more than"):
+        load_roads(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not valid XML"),
+        (b"<routes/>", "expected a file that begins with <net>, got <routes>"),
+        (b'<?xml version="1.0" encoding="klingon"?><net/>', "klingon|cannot be read|not valid XML"),
+        (b"\xff\xfe\x00", "not valid XML"),
+        (b"<net>\x00</net>", "not valid XML"),
+    ],
+)
+def test_files_that_are_no_networks(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "broken.net.xml"
+    path.write_bytes(data)
+    with pytest.raises(MapError, match=message):
+        load_roads(path)
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(MapError, match="cannot be read"):
+        load_roads(tmp_path / "missing.net.xml.gz")
+
 
 LINE = [(0, 0), (100, 0)]
 
@@ -87,7 +190,7 @@ def test_segments_at_one_junction(tmp_path: Path) -> None:
 def test_a_text_that_is_too_large(tmp_path: Path) -> None:
     for end in ("geojson", "csv"):
         with (tmp_path / f"a.{end}").open("wb") as stream:
-            stream.truncate(limits.MOST_TEXT + 1)
+            stream.truncate(files.MOST_TEXT + 1)
         refused(tmp_path / f"a.{end}", "is too large: expected at most 256 MiB")
 
 
@@ -96,7 +199,7 @@ def test_a_text_that_is_too_large(tmp_path: Path) -> None:
 def test_a_tag_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, end: str
 ) -> None:
-    monkeypatch.setattr(xml_stream, "MOST_TOKEN", 1_000_000)
+    monkeypatch.setattr(files, "MOST_TOKEN", 1_000_000)
     for size, fits in ((900_000, True), (1_100_000, False)):
         data = what.format("x" * size).encode()
         path = tmp_path / f"a{size}.net.xml{end}"
@@ -109,7 +212,7 @@ def test_a_tag_without_end(
 
 
 def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xml_stream, "MOST_FLOOR", 1 << 16)
+    monkeypatch.setattr(files, "MOST_FLOOR", 1 << 16)
     path = tmp_path / "bomb.net.xml.gz"
     path.write_bytes(gzip.compress(b"<net>" + b"<a          />" * 90_000 + b"</net>"))
     assert path.stat().st_size < 12_000
@@ -129,7 +232,7 @@ def test_a_file_of_nothing_but_tags(tmp_path: Path, tag: bytes) -> None:
 @pytest.mark.parametrize("tag", [b'<nd ref="1"/>', b'<nd ref="1"></nd>'])
 def test_many_short_tags_that_are_sensible(tmp_path: Path, tag: bytes) -> None:
     path = tmp_path / "a.osm"
-    count = limits.MOST_TAGS // tag.count(b"<") + 100
+    count = files.MOST_TAGS // tag.count(b"<") + 100
     path.write_bytes(b"<osm>" + tag * count + b"</osm>")
     assert sum(1 for _ in elements(path, ["nd"], root="osm")) == count
 
@@ -139,12 +242,12 @@ def test_the_page_says_the_limits() -> None:
     said = page[page.index("## Limits") : page.index("## When a map is refused")]
     numbers = re.findall(r"\| ([^|]+) \|\n", said)[2:]
     assert numbers == [
-        f"{limits.MOST_TEXT >> 20} MiB",
-        f"{limits.MOST_FLOOR >> 20} MiB and {limits.MOST_RATIO} times its own size, and 2 GiB",
-        f"{limits.MOST_TOKEN >> 20} MiB",
-        f"{limits.MOST_TAGS:,}, or one in {limits.BYTES_PER_TAG} bytes",
+        f"{files.MOST_TEXT >> 20} MiB",
+        f"{files.MOST_FLOOR >> 20} MiB and {files.MOST_RATIO} times its own size, and 2 GiB",
+        f"{files.MOST_TOKEN >> 20} MiB",
+        f"{files.MOST_TAGS:,}, or one in {files.BYTES_PER_TAG} bytes",
         "1e9",
-        f"{limits.MOST_TURNS:,}",
+        f"{drafts.MOST_TURNS:,}",
     ]
-    assert limits.MOST_NUMBER == 1e9
-    assert xml_stream.MOST_BYTES >> 30 == 2
+    assert drafts.MOST_NUMBER == 1e9
+    assert files.MOST_BYTES >> 30 == 2

@@ -1,13 +1,17 @@
-"""XML files of any size, element by element, with nothing in them expanded or loaded.
+"""Read map files within limits: text, and XML element by element.
 
-A document type declaration is refused whole: no map format has one, and entities that expand to
-gigabytes are declared in it. What a gzip file expands to is limited as well.
+The limits are far beyond every map of roads; they are there for files that were made to use up time
+or memory. Nothing of an XML file is expanded, and a document type declaration is refused whole: no
+map format has one, and entities that expand to gigabytes are declared in it. What a gzip file
+expands to is limited as well.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
+import sys
 import xml.etree.ElementTree as ET
 import zlib
 from collections.abc import Collection, Iterator
@@ -15,15 +19,64 @@ from pathlib import Path
 from typing import IO, Any
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.limits import (
-    BYTES_PER_TAG,
-    MOST_FLOOR,
-    MOST_RATIO,
-    MOST_TAGS,
-    MOST_TOKEN,
-)
+from gp_active_sensing.util.files import open_file
 
-__all__ = ["MOST_BYTES", "elements", "tag_of"]
+__all__ = [
+    "BYTES_PER_TAG",
+    "MOST_BYTES",
+    "MOST_FLOOR",
+    "MOST_RATIO",
+    "MOST_TAGS",
+    "MOST_TEXT",
+    "MOST_TOKEN",
+    "check_file",
+    "elements",
+    "read_text",
+    "tag_of",
+]
+
+MOST_TEXT = 256 * 2**20
+"""Bytes of a file of GeoJSON or of a table."""
+MOST_TOKEN = 4 * 2**20
+"""Bytes of a tag of XML with its attributes, or of a text between two."""
+MOST_FLOOR = 16 * 2**20
+MOST_RATIO = 30
+"""A gzip file may expand to `MOST_FLOOR` bytes and so many times its own size."""
+MOST_TAGS = 100_000
+BYTES_PER_TAG = 8
+"""A file of XML with more tags than that has so many bytes for each; `<nd ref="1"/>` has 13."""
+
+
+def check_file(path: Path, most: int = sys.maxsize) -> None:
+    """Refuse what is no file, or has too many bytes, and would be read without end.
+
+    Raises:
+        MapError: naming the file.
+    """
+    try:
+        with open_file(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        msg = f"{path}: cannot be read: {error.strerror or error}"
+        raise MapError(msg) from error
+    if size > most:
+        msg = f"{path}: is too large: expected at most {most >> 20} MiB"
+        raise MapError(msg)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a map, without a byte order mark.
+
+    Raises:
+        MapError: no file, no text in UTF-8, or too large.
+    """
+    check_file(path, MOST_TEXT)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read as text in UTF-8: {error}"
+        raise MapError(msg) from error
+
 
 MOST_BYTES = 2 << 30
 """Largest size of a file once decompressed."""

@@ -1,0 +1,203 @@
+"""Find a place: that of a reading, or one given by name, index or position."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Iterable
+from numbers import Real
+from typing import TypeAlias
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, MapError, ReadingError, suggest
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.topology.projection import metres_of
+from gp_active_sensing.types import FloatArray, Reading
+from gp_active_sensing.util.wording import moment
+
+__all__ = ["Start", "check_start", "place_index", "place_near", "place_of"]
+
+logger = logging.getLogger(__name__)
+
+
+def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
+    """Return the place of a reading.
+
+    One that says its place keeps it. In a mission that was found before, from poses and headings,
+    by `mission.matching`.
+
+    Args:
+        reading: made of anything a sensor may say.
+        topology: the map.
+        snap_distance: farthest distance of a position from its place [m].
+
+    Raises:
+        ReadingError: why it cannot be used, with the word that it is counted under.
+    """
+    where = f"reading of {reading.source or 'the sensor'} at {moment(reading.stamp_ns)}"
+    value = _number(reading.value)
+    if value is None:
+        msg = f"{where}: expected a number, got {type(reading.value).__name__}"
+        raise ReadingError("not_a_number", msg)
+    if not math.isfinite(value):
+        msg = f"{where}: expected a finite value, got {reading.value}"
+        raise ReadingError("not_finite", msg)
+    if reading.noise_variance is not None:
+        variance = _number(reading.noise_variance)
+        if variance is None or not (math.isfinite(variance) and variance > 0):
+            msg = f"{where}: expected a noise variance above 0, got {reading.noise_variance!r}"
+            raise ReadingError("bad_variance", msg)
+    if reading.location is not None:
+        place = _number(reading.location)
+        if place is None or not 0 <= place < topology.n or place != int(place):
+            msg = f"{where}: place {reading.location!r} is not on the map (0 … {topology.n - 1})"
+            raise ReadingError("unknown_location", msg)
+        return int(place)
+    given = reading.position
+    position = [_number(c) for c in given] if isinstance(given, Iterable) else []
+    x, y = position if len(position) == 2 else (None, None)
+    if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
+        msg = f"{where}: needs a place or a finite position (x, y), got {reading.position!r}"
+        raise ReadingError("bad_position", msg)
+    location = topology.snap(x, y, snap_distance)
+    if location is None:
+        msg = (
+            f"{where}: position ({x:.1f}, {y:.1f}) is farther than "
+            f"{snap_distance:g} m from every place of map {topology.name!r}"
+        )
+        raise ReadingError("off_map", msg)
+    return location
+
+
+def _number(value: object) -> float | None:
+    """Return what a sensor says as a float (inf beyond its range), None when it is no number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+_CELL = re.compile(r"c\d+r\d+")
+
+_FAR = 0.1
+"""Share of a map's extent by which a position may lie off every place."""
+
+Start: TypeAlias = str | int | tuple[float, float]
+"""A place by its name, its index, or a position near it."""
+
+
+def check_start(topology: Topology, start: Start | None) -> int | None:
+    """Return the index of the place where a probe starts, by name, index or position.
+
+    Raises:
+        ConfigError: no such place; the message has the nearest match.
+        MapError: no other place can be reached from it.
+    """
+    if start is None:
+        return None
+    if isinstance(start, tuple):
+        index = place_near(topology, start, "start")
+    else:
+        index = place_index(topology, start, "start")
+    if topology.free or topology.n == 1:
+        return index
+    everything = topology.reachable(index, np.zeros(topology.n, dtype=np.bool_), topology.n)
+    count = int(everything.sum()) - int(everything[index])
+    if count == 0:
+        msg = (
+            f"map {topology.name!r}: no place can be reached from the start "
+            f"{topology.names[index]!r}; choose another start"
+        )
+        raise MapError(msg)
+    if count < topology.n - 1:
+        logger.warning(
+            "map %r: only %d of %d other places can be reached from the start %r",
+            topology.name,
+            count,
+            topology.n - 1,
+            topology.names[index],
+        )
+    return index
+
+
+def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
+    """Return the index of the place nearest to a position.
+
+    Args:
+        topology: the map.
+        position: x and y in metres of the map; longitude and latitude where the map knows where it
+            lies on Earth and they lie on it.
+        key: what it is for, begins the message.
+
+    Raises:
+        ConfigError: it is far off: farther from every place than these are from one another, and
+            than a tenth of the map.
+    """
+    x, y = position
+    datum = topology.datum
+    if datum is not None:
+        x, y = metres_of(position, datum, float(np.ptp(topology.positions, axis=0).max()))
+    low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
+    nearest = topology.snap(x, y, math.inf)
+    far = max(_FAR * math.dist(low, high), _spacing(topology.positions))
+    if nearest is None or topology.snap(x, y, far) is None:
+        msg = (
+            f"{key}: ({position[0]:g}, {position[1]:g}) is far off map {topology.name!r}, which "
+            f"lies at x {low[0]:g} … {high[0]:g}, y {low[1]:g} … {high[1]:g} m"
+        )
+        if datum is not None:
+            msg += f", about longitude {datum[0]:g}, latitude {datum[1]:g}"
+        raise ConfigError(msg)
+    logger.info(
+        "map %r: %s (%g, %g): the nearest place is %r",
+        topology.name,
+        key,
+        *position,
+        topology.names[nearest],
+    )
+    return nearest
+
+
+def _spacing(positions: FloatArray) -> float:
+    """Return how far a place is from its nearest neighbour, typically [m]."""
+    from scipy.spatial import cKDTree
+
+    if len(positions) < 2:
+        return 0.0
+    distances, _ = cKDTree(positions).query(positions, k=2)
+    return float(np.median(np.asarray(distances)[:, 1]))
+
+
+def place_index(topology: Topology, given: str | int, key: str) -> int:
+    """Return the index of a place given by name or index.
+
+    Args:
+        topology: the map.
+        given: the map's own name, or an index.
+        key: what it is for, begins the message.
+
+    Raises:
+        ConfigError: no such place; the message has the nearest match.
+    """
+    if isinstance(given, str):
+        if given in topology.names:
+            return topology.names.index(given)
+        hint = suggest(given, topology.names)
+        if _CELL.fullmatch(topology.names[0]):
+            hint = (
+                f" Cells are called c<column>r<row>, such as {topology.names[0]} and "
+                f"{topology.names[-1]}; those outside the outline or in an obstacle are no places"
+            )
+        msg = f"{key}: no place {given!r} on map {topology.name!r}.{hint}"
+        raise ConfigError(msg)
+    if not 0 <= given < topology.n:
+        msg = (
+            f"{key}: map {topology.name!r} has places 0 … {topology.n - 1}, got {given}; "
+            "give a name in quotes, or an index"
+        )
+        raise ConfigError(msg)
+    return int(given)
