@@ -10,17 +10,16 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.belief import Belief, Posterior
     from gp_active_sensing.belief.build import belief_on, build_belief
     from gp_active_sensing.belief.config import BeliefConfig
-    from gp_active_sensing.belief.covariance import (
+    from gp_active_sensing.belief.drift import DriftConfig
+    from gp_active_sensing.belief.empirical import GivenCovariance
+    from gp_active_sensing.belief.from_kernel_model import KernelCovariance, belief_of
+    from gp_active_sensing.belief.graph_covariance import GraphCovariance
+    from gp_active_sensing.belief.prior import (
         FeatureCovariance,
         HyperParameters,
         LocationCovariance,
+        PriorMean,
     )
-    from gp_active_sensing.belief.drift import DriftConfig
-    from gp_active_sensing.belief.empirical import GivenCovariance
-    from gp_active_sensing.belief.from_kernel_model import belief_of
-    from gp_active_sensing.belief.graph_covariance import GraphCovariance
-    from gp_active_sensing.belief.kernel_covariance import KernelCovariance
-    from gp_active_sensing.belief.mean import PriorMean
     from gp_active_sensing.belief.run_copy import as_begun, keep_model, with_mark
 
 __all__ = [
@@ -55,17 +54,19 @@ __getattr__, __dir__ = lazy_names(
             "build_belief",
         ),
         "config": ("BeliefConfig",),
-        "covariance": (
+        "prior": (
             "FeatureCovariance",
             "HyperParameters",
             "LocationCovariance",
+            "PriorMean",
         ),
         "drift": ("DriftConfig",),
         "empirical": ("GivenCovariance",),
         "graph_covariance": ("GraphCovariance",),
-        "kernel_covariance": ("KernelCovariance",),
-        "from_kernel_model": ("belief_of",),
-        "mean": ("PriorMean",),
+        "from_kernel_model": (
+            "KernelCovariance",
+            "belief_of",
+        ),
         "run_copy": (
             "as_begun",
             "keep_model",

@@ -12,21 +12,23 @@ import numpy as np
 from scipy.special import chdtrc
 
 from gp_active_sensing.belief.conditioning import Conditioning
-from gp_active_sensing.belief.covariance import HyperParameters, LocationCovariance
-from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
-from gp_active_sensing.belief.drift.building import ageing_of, conditioning_for
-from gp_active_sensing.belief.drift.history import VisitTimes
+from gp_active_sensing.belief.dated_readings import VisitTimes
+from gp_active_sensing.belief.drift import NO_DRIFT, Ageing, DriftConfig
 from gp_active_sensing.belief.grid import CandidateGrid
-from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.belief.promise import Promise, promise_of
-from gp_active_sensing.belief.steepness import Steepness
-from gp_active_sensing.belief.transform import IDENTITY, Transform
+from gp_active_sensing.belief.place_covariance import Steepness
+from gp_active_sensing.belief.prior import (
+    IDENTITY,
+    HyperParameters,
+    LocationCovariance,
+    PriorMean,
+    Transform,
+)
+from gp_active_sensing.belief.promise import MOST_PLACES, Floor, Promise, floor_of, promise_of
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gp_active_sensing.belief.floor import Floor
     from gp_active_sensing.belief.leave_one_out import LeaveOneOut
 
 __all__ = ["Belief", "Posterior"]
@@ -99,11 +101,18 @@ class Belief:
         self.grid = grid
         self.drift = drift
         self._variance_said = False
-        self._ageing = ageing_of(drift, covariance)
+        self._ageing: Ageing | None = None
         self._presence = VisitTimes(covariance.n, matters=drift.changing)
-        self._data = conditioning_for(
-            covariance, mean, scale_known=scale_known, ageing=self._ageing
-        )
+        if drift.changing:
+            from gp_active_sensing.belief.aged_conditioning import aged_conditioning
+
+            least = min(h.noise_std for h in covariance.hyperparameters)
+            self._ageing = Ageing(drift, least)
+            self._data: Conditioning = aged_conditioning(
+                covariance, mean, self._ageing, scale_known=scale_known
+            )
+        else:
+            self._data = Conditioning(covariance, mean, scale_known=scale_known)
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -584,14 +593,12 @@ class Belief:
     def floor(self, weights: FloatArray) -> Floor | None:
         """Return what no readings of as many places could promise less than.
 
-        None where that is not worked out: on more than `floor.MOST_PLACES` places, where the field
+        None where that is not worked out: on more than `MOST_PLACES` places, where the field
         changes or is seen through a logarithm, and while there is no promise.
 
         Args:
             weights: (n,) of the places, see `Topology.weights`.
         """
-        from gp_active_sensing.belief.floor import MOST_PLACES, floor_of
-
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None
         return floor_of(self._updated, self.weights, weights) if self.settled else None

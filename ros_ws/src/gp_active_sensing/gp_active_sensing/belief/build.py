@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gp_active_sensing.belief.belief import Belief
-from gp_active_sensing.belief.config import EMPIRICAL, FLAT, VAGUE, BeliefConfig
-from gp_active_sensing.belief.covariance import (
-    CovarianceFamily,
-    FeatureCovariance,
-    HyperParameters,
-    Parts,
-    joined,
+from gp_active_sensing.belief.config import (
+    EMPIRICAL,
+    FLAT,
+    VAGUE,
+    BeliefConfig,
+    with_attribute_parts,
 )
-from gp_active_sensing.belief.defaults import with_attribute_parts
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.belief.grid import (
     CandidateGrid,
@@ -29,9 +27,16 @@ from gp_active_sensing.belief.grid import (
     default_grid,
     grid_between,
 )
-from gp_active_sensing.belief.mean import PriorMean
 from gp_active_sensing.belief.place_covariance import NoNeighbours, with_attributes, with_places
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.prior import (
+    TRANSFORMS,
+    CovarianceFamily,
+    FeatureCovariance,
+    HyperParameters,
+    Parts,
+    PriorMean,
+    joined,
+)
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import NONE, build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.topology import Topology
@@ -41,7 +46,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
 if TYPE_CHECKING:
-    from gp_active_sensing.belief.spectrum import Spectrum
+    from gp_active_sensing.belief.graph_covariance import Spectrum
 
 __all__ = ["belief_on", "build_belief", "covariance_family"]
 
@@ -323,8 +328,7 @@ def covariance_family(
                 "any place may be next; take a kernel of the features"
             )
             raise ValueError(msg)
-        from gp_active_sensing.belief.graph_covariance import GraphCovariance
-        from gp_active_sensing.belief.spectrum import laplacian_spectrum
+        from gp_active_sensing.belief.graph_covariance import GraphCovariance, laplacian_spectrum
 
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name, config.smoothness)

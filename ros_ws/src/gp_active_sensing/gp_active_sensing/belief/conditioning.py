@@ -9,11 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from gp_active_sensing.belief.collapsed import Beside, CollapsedReadings
-from gp_active_sensing.belief.covariance import LocationCovariance
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor, PredictionCache
-from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.place_covariance import Steepness
+from gp_active_sensing.belief.prior import LocationCovariance, PriorMean
 from gp_active_sensing.belief.scale import integrate_scale, unit_scale
-from gp_active_sensing.belief.steepness import Steepness
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Conditioning"]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.belief.covariance import HyperParameters
-from gp_active_sensing.belief.transform import IDENTITY, Transform
+from gp_active_sensing.belief.prior import IDENTITY, HyperParameters, Transform
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gp_active_sensing.belief.covariance import LocationCovariance
+from gp_active_sensing.belief.prior import LocationCovariance
 from gp_active_sensing.errors import BeliefError
 from gp_active_sensing.types import FloatArray, IntArray
 

@@ -1,17 +1,19 @@
-"""Mixtures of Gaussians, one at each place: their distribution function and its inverse."""
+"""What a belief over candidates says: mixtures of Gaussians, and the most probable candidate."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gp_active_sensing.belief.transform import IDENTITY, Transform
+from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "Probable", "most_probable"]
 
 _NEGLIGIBLE = 1e-10
 """Weight in all of components that are left out of a distribution function."""
@@ -110,3 +112,47 @@ def _quantile(
         if not on.all():
             left, mean, deviation = left[on], mean[:, on], deviation[:, on]
     return value
+
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Probable:
+    """What is most probable; the same wherever it is shown: console, log, report.
+
+    Args:
+        kernel: the kernel whose candidates have most weight; "" where they have no names.
+        kernel_weight: of it.
+        length_scale: of the candidates with that kernel, the one with most weight.
+        weight: of it, with that kernel.
+    """
+
+    kernel: str
+    kernel_weight: float
+    length_scale: tuple[float, ...]
+    weight: float
+
+
+def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> Probable:
+    """Return the most probable kernel, and the most probable length-scale with that kernel.
+
+    Candidates that differ in signal, noise or shares only are added up.
+
+    Args:
+        candidates: kernel, length-scale and weight of each; one at least.
+    """
+    kernels: dict[str, float] = {}
+    scales: dict[tuple[str, tuple[float, ...]], float] = {}
+    for kernel, scale, weight in candidates:
+        key = kernel, tuple(scale)
+        kernels[kernel] = kernels.get(kernel, 0.0) + float(weight)
+        scales[key] = scales.get(key, 0.0) + float(weight)
+    kernel, kernel_weight = _largest(kernels)
+    (_, scale), weight = _largest({key: w for key, w in scales.items() if key[0] == kernel})
+    return Probable(kernel, kernel_weight, tuple(scale), weight)
+
+
+def _largest(weights: dict[Key, float]) -> tuple[Key, float]:
+    """Return the key with the largest weight, of equal ones the first; and the weight."""
+    return max(weights.items(), key=lambda item: item[1])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.belief.covariance import LocationCovariance
+from gp_active_sensing.belief.prior import LocationCovariance
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["FEWEST", "Scaled", "integrate_scale", "unit_scale"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gp_active_sensing.belief.probable import most_probable
+from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.planning.explain import gap_of
 from gp_active_sensing.util.wording import Turns, promised, tells
 

@@ -17,7 +17,7 @@ class GraphMatern:
 
     .. math:: K \propto \left(2\nu/\ell^2 + \Delta\right)^{-(\nu + 1/2)}
 
-    With the Laplacian Δ of `belief.spectrum` [1/m²] this is, on a long row of places, the Matérn
+    With the Laplacian Δ of a map's `Spectrum` [1/m²] this is, on a long row of places, the Matérn
     kernel of the same ν and length-scale ℓ [m]. All densities are positive: K is positive definite.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.data.table import PLACE_COLUMNS, check_stamps, open_table

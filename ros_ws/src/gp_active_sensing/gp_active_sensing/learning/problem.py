@@ -9,9 +9,8 @@ import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.belief.build import covariance_family
-from gp_active_sensing.belief.mean import PriorMean
-from gp_active_sensing.belief.spectrum import Spectrum, laplacian_spectrum
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.graph_covariance import Spectrum, laplacian_spectrum
+from gp_active_sensing.belief.prior import TRANSFORMS, PriorMean
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import graph_kernels
 from gp_active_sensing.learning.data.readings import PriorReadings

@@ -13,8 +13,7 @@ from typing import Any
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.leave_one_out import Explained
-from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.belief.probable import most_probable
+from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.kernels import NONE

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.covariance import length_scales_of
+from gp_active_sensing.belief.prior import length_scales_of
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from gp_active_sensing.belief.probable import most_probable
+from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.report.frame import PAGE, build_page, tile

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, DriftConfig, FeatureCovariance, PriorMean
-from gp_active_sensing.belief.covariance import HyperParameters, JoinedCovariance
 from gp_active_sensing.belief.leave_one_out import LeaveOneOut
 from gp_active_sensing.belief.place_covariance import with_places
+from gp_active_sensing.belief.prior import HyperParameters, JoinedCovariance
 from gp_active_sensing.kernels import build_kernel
 
 from .direct_bayes import DirectBelief

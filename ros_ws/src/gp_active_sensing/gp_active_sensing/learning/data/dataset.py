@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model.schema import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.learning.data.bag import is_bag, read_bag
 from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, transformed

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gp_active_sensing.belief.drift.config import FRACTION
+from gp_active_sensing.belief.drift import FRACTION
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.ingestion.averaging import AveragingWindow

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.transform import IDENTITY
+from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.planning.bandits.gp_ucb import GpUcb
 from gp_active_sensing.planning.bandits.information_gain import largest_gain, prior_gains
 

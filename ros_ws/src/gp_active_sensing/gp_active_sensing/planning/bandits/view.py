@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.transform import IDENTITY
+from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["View", "latent_given_pending", "view_of"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.covariance import length_scales_of
+from gp_active_sensing.belief.prior import length_scales_of
 from gp_active_sensing.planning.bandits.improvement import safe_std
 from gp_active_sensing.planning.bandits.view import View
 from gp_active_sensing.planning.batches.base import Batch, BySchedule, Start

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.planning.base import Candidates
 from gp_active_sensing.planning.external.process import ProgramError
 from gp_active_sensing.topology.base import Topology

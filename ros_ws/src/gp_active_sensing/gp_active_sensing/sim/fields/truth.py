@@ -275,7 +275,7 @@ def _root(config: FieldConfig, topology: Topology) -> _Root:
             msg = f"field.kernel: {config.kernel} needs {expected} (map {topology.name!r})"
             raise ConfigError(msg)
         from gp_active_sensing.belief import GraphCovariance, HyperParameters
-        from gp_active_sensing.belief.spectrum import laplacian_spectrum
+        from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
 
         kernel = build_graph_kernel(config.kernel, config.smoothness)
         one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
-from gp_active_sensing.belief.covariance import FeatureCovariance, Parts
 from gp_active_sensing.belief.place_covariance import AttributeCovariance, with_attributes
+from gp_active_sensing.belief.prior import FeatureCovariance, Parts
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.topology import MapConfig, build_topology

@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 from gp_active_sensing.belief import GraphCovariance, HyperParameters
 from gp_active_sensing.belief import graph_covariance as module
-from gp_active_sensing.belief.spectrum import KEPT, TRUNCATED, Spectrum, laplacian_spectrum
+from gp_active_sensing.belief.graph_covariance import KEPT, TRUNCATED, Spectrum, laplacian_spectrum
 from gp_active_sensing.kernels import GraphMatern, build_kernel
 from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.topology.links import Links

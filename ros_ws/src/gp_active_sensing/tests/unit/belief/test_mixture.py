@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.stats import lognorm, norm
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
-from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.belief.transform import LOG
+from gp_active_sensing.belief.mixture import Mixture, Probable, most_probable
+from gp_active_sensing.belief.prior import LOG
 from gp_active_sensing.kernels import build_kernel
 
 LEVELS = np.array([0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975])
@@ -99,3 +99,20 @@ def test_a_belief_s_mixture_is_what_it_predicts(scale_known: bool) -> None:
     own = np.full(10, 0.3)
     expected = 0.3 + (0.0 if scale_known else belief.noise_variance[:, None])
     np.testing.assert_allclose(belief.noise_of(own), np.broadcast_to(expected, (2, 10)))
+
+
+def test_the_length_scale_is_of_the_most_probable_kernel() -> None:
+    """Length-scale 2 has most weight of all, but most of it with the other kernel."""
+    candidates = [
+        ("matern12", (1.0,), 0.3),
+        ("matern12", (2.0,), 0.25),
+        ("se", (2.0,), 0.2),
+        ("se", (2.0,), 0.2),
+        ("se", (4.0,), 0.05),
+    ]
+    assert most_probable(candidates) == Probable("matern12", 0.55, (1.0,), 0.3)
+
+
+def test_without_names_the_length_scales_are_added_up() -> None:
+    candidates = [("", [1.0, 2.0], 0.4), ("", [3.0, 2.0], 0.3), ("", [3.0, 2.0], 0.3)]
+    assert most_probable(candidates) == Probable("", 1.0, (3.0, 2.0), 0.6)

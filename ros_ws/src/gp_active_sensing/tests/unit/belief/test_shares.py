@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
-from gp_active_sensing.belief.defaults import NONE_SHARES, SHARES
+from gp_active_sensing.belief.config import NONE_SHARES, SHARES
 from gp_active_sensing.kernels import NONE
 
 GRID = np.stack(np.meshgrid(np.arange(14.0), np.arange(14.0)), -1).reshape(-1, 2)

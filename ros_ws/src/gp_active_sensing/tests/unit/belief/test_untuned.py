@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
-from gp_active_sensing.belief.defaults import (
+from gp_active_sensing.belief.config import (
     NOISE_SHARES,
     NONE_SHARES,
     PLANE_KERNELS,

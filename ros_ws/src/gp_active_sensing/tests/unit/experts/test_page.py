@@ -19,7 +19,7 @@ SOURCES = (
     "topology/lookup.py",
     "belief/belief.py",
 )
-SOURCES += ("belief/transform.py",)
+SOURCES += ("belief/prior.py",)
 OF_WHOLE_MESSAGES = r"_refuse\(\s*\"(\w+)\""
 NEVER = {"bad_stamp"}
 """Of a reading without a time, which an answer has."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief.transform import TRANSFORMS
+from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.kernel_model import (

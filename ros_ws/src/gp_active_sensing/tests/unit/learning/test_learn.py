@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from gp_active_sensing.belief import Belief, BeliefConfig, HyperParameters, belief_on
 from gp_active_sensing.belief.build import covariance_family
-from gp_active_sensing.belief.mean import PriorMean
+from gp_active_sensing.belief.prior import PriorMean
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
 from gp_active_sensing.learning import HyperParameterEstimate, PriorReadings, belief_section, learn
 from gp_active_sensing.learning.problem import (

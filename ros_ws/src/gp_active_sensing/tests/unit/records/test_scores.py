@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
-from gp_active_sensing.belief.transform import LOG
+from gp_active_sensing.belief.prior import LOG
 from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.experiments.metrics import METRICS
 from gp_active_sensing.experiments.work import STAGE_KEYS

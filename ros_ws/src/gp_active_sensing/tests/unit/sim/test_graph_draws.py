@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import GraphCovariance, HyperParameters
-from gp_active_sensing.belief.spectrum import laplacian_spectrum
+from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import GraphMatern

@@ -1,26 +1,150 @@
-"""Prior covariance between locations under each candidate hyper-parameter vector."""
+"""Prior of the field: transform of the readings, mean, and covariance under each candidate λ."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = [
+    "IDENTITY",
+    "LOG",
+    "TRANSFORMS",
     "CovarianceFamily",
     "FeatureCovariance",
     "HyperParameters",
     "JoinedCovariance",
     "LocationCovariance",
     "Parts",
+    "PriorMean",
+    "Transform",
     "joined",
     "length_scales_of",
 ]
+
+
+class Transform(Protocol):
+    """Between values in the sensor's unit and values the Gaussian process sees."""
+
+    def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
+        """Transform a reading and its noise variance.
+
+        Raises:
+            ReadingError: a value outside the transform's domain.
+        """
+        ...
+
+    def seen(self, values: FloatArray) -> FloatArray:
+        """Return values as the Gaussian process sees them, -inf below the transform's domain."""
+        ...
+
+    def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
+        """Return the noise variance of readings of some values, as the Gaussian process sees it."""
+        ...
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        """Return values in the sensor's unit."""
+        ...
+
+    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance, in the sensor's unit, of Gaussians given by theirs."""
+        ...
+
+
+class _Identity:
+    def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
+        return value, variance
+
+    def seen(self, values: FloatArray) -> FloatArray:
+        return values
+
+    def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
+        return np.full(values.shape, variance)
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        return values
+
+    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return mean, variance
+
+
+class _Log:
+    def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
+        if value <= 0.0:
+            msg = f"expected a value above 0 (the belief takes its logarithm), got {value}"
+            raise ReadingError("not_positive", msg)
+        # First order: sd of log z = sd of z / z.
+        return math.log(value), None if variance is None else variance / value / value
+
+    def seen(self, values: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(values, 0.0)))
+
+    def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
+        return np.asarray(variance / np.square(np.maximum(values, 1e-100)))
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(np.minimum(values, 300.0)))
+
+    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # Log-normal: E = exp(m + v/2), Var = (exp(v) - 1) E²; capped so that a prior with a huge
+        # variance gives a huge number, not infinity.
+        expectation = np.exp(np.minimum(mean + 0.5 * variance, 300.0))
+        return expectation, np.expm1(np.minimum(variance, 50.0)) * expectation**2
+
+
+IDENTITY: Transform = _Identity()
+LOG: Transform = _Log()
+TRANSFORMS: dict[str, Transform] = {"identity": IDENTITY, "log": LOG}
+
+
+@dataclass(frozen=True)
+class PriorMean:
+    """``m(x) = offset(x) + h(x)ᵀ β`` with ``β ~ N(0, diag(std²))`` integrated out.
+
+    Integrating β out adds ``h(x)ᵀ diag(std²) h(x')`` to the covariance [Rasmussen2006, Sec. 2.7].
+    It is kept apart from the covariance, so that a vague std does not spoil its condition number.
+
+    Args:
+        offset: (n,) known part.
+        basis: (n, q) functions h; q = 0 for a known mean.
+        std: (q,) prior standard deviation of each coefficient.
+    """
+
+    offset: FloatArray
+    basis: FloatArray
+    std: FloatArray
+
+    @classmethod
+    def known(cls, n: int, value: float) -> PriorMean:
+        """Return the mean that is `value` everywhere, for certain."""
+        return cls(np.full(n, float(value)), np.zeros((n, 0)), np.zeros(0))
+
+    @classmethod
+    def constant(cls, n: int, value: float, std: float) -> PriorMean:
+        """Return an unknown constant, `value` ± `std`."""
+        if std == 0.0:
+            return cls.known(n, value)
+        return cls(np.full(n, float(value)), np.ones((n, 1)), np.array([float(std)]))
+
+    @classmethod
+    def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
+        """Return an unknown constant plus unknown slopes on the standardised features.
+
+        Constant features are left out: they cannot be told from the constant.
+        """
+        spread = features.std(axis=0)
+        varying = spread > 1e-12 * np.maximum(1.0, np.abs(features).max(axis=0))
+        columns = (features[:, varying] - features[:, varying].mean(axis=0)) / spread[varying]
+        basis = np.column_stack([np.ones(len(features)), columns])
+        return cls(np.full(len(features), float(value)), basis, np.full(basis.shape[1], std))
 
 
 @dataclass(frozen=True)

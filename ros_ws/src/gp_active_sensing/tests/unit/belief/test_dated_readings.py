@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
-from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.drift.config import FRACTION, Ageing
-from gp_active_sensing.belief.drift.history import DatedReadings
+from gp_active_sensing.belief.dated_readings import DatedReadings
+from gp_active_sensing.belief.drift import FRACTION, Ageing, DriftConfig
 
 KINDS = {
     "rate": DriftConfig(kind="injection", rate=0.05),

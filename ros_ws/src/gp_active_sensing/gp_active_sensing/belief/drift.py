@@ -1,4 +1,4 @@
-"""How readings age: the section `belief.drift`, and what a reading is worth at an age."""
+"""How readings age where the field changes: configuration, and what a reading is worth then."""
 
 from __future__ import annotations
 

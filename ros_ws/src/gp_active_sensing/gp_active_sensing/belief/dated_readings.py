@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from gp_active_sensing.belief.collapsed import CollapsedReadings
-from gp_active_sensing.belief.drift.config import FRACTION, Ageing
+from gp_active_sensing.belief.drift import FRACTION, Ageing
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["DatedReadings", "VisitTimes"]
