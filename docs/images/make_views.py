@@ -37,9 +37,8 @@ from std_srvs.srv import Trigger  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
 from gp_active_sensing.ros import qos  # noqa: E402
-from gp_active_sensing.ros.publishers import TOPICS  # noqa: E402
+from gp_active_sensing.ros.publishers import PROBE_TOPICS, TOPICS  # noqa: E402
 from gp_active_sensing.ros.runner import make_group  # noqa: E402
-from gp_active_sensing.ros.waypoints import PROBE_TOPICS  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 BACKGROUND = (40 / 255, 44 / 255, 52 / 255)  # of the RViz configuration

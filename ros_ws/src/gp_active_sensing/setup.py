@@ -106,7 +106,7 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], "": ["*.html", "*.js", "*.css", "*.xml"]},
+    package_data={NAME: ["py.typed"], f"{NAME}.report": ["assets/*"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

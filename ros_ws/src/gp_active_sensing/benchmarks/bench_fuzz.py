@@ -150,7 +150,7 @@ def _topics(count: int) -> list[Sequence[object]]:
     from rclpy.executors import SingleThreadedExecutor
 
     from gp_active_sensing.ros import qos
-    from gp_active_sensing.ros.message_types import find_message_type
+    from gp_active_sensing.ros.to_messages import find_message_type
     from tests.fuzzing import sums
     from tests.ros.fuzzing_node import cases, send
 

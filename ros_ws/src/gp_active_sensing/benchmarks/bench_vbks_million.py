@@ -49,7 +49,7 @@ def watched(arguments: list[str], folder: Path) -> dict[str, float]:
     """Run our command line; seconds, and the most that it and its children had resident [MB]."""
     import psutil
 
-    code = "import sys; from gp_active_sensing.commands.main import main; sys.exit(main())"
+    code = "import sys; from gp_active_sensing.cli import main; sys.exit(main())"
     started = time.perf_counter()
     with (folder / "said.txt").open("a", encoding="utf-8") as said:
         said.write(f"$ gp-active-sensing {' '.join(arguments)}\n")

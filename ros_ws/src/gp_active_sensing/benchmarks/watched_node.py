@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.node_base import run_node
 
 PERIOD = 1.0
 

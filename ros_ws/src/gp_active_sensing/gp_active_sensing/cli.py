@@ -1,10 +1,90 @@
-"""Entry point of the command ``gp-active-sensing``; the commands are in `commands`."""
+"""The command ``gp-active-sensing``.
+
+Exit codes: 0 done, 1 failed with one clear message, 2 wrong usage. Everything heavy is imported
+inside the command that needs it, so that ``--help`` answers at once.
+"""
 
 from __future__ import annotations
 
-from gp_active_sensing.commands.main import main
+import logging
+from typing import Any
 
-__all__ = ["main"]
+import click
+
+from gp_active_sensing import __version__
+from gp_active_sensing.commands.doctor import doctor
+from gp_active_sensing.commands.experiment import experiment
+from gp_active_sensing.commands.learn import learn
+from gp_active_sensing.commands.maps import maps
+from gp_active_sensing.commands.model import model
+from gp_active_sensing.commands.reference import policies
+from gp_active_sensing.commands.run import delay, replay, report, run
+from gp_active_sensing.errors import ActiveSensingError
+from gp_active_sensing.util.process import one_blas_thread
+
+__all__ = ["cli", "main"]
+
+
+class _Group(click.Group):
+    """Turns errors into one message and exit code 1; ``--debug`` shows where they came from."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except ActiveSensingError as error:
+            if ctx.params.get("debug"):
+                raise
+            raise click.ClickException(str(error)) from error
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            msg = (
+                f"unexpected {type(error).__name__}: {error}\n"
+                "This is a defect; `gp-active-sensing --debug …` shows where it happened"
+            )
+            raise click.ClickException(msg) from error
+
+
+class _ClickHandler(logging.Handler):
+    """Log records as lines on stderr, wherever stderr points by then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gp-active-sensing")
+@click.option("--debug", is_flag=True, help="Show where an error came from.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+def cli(debug: bool, verbose: bool) -> None:
+    """Choose where to measure next: Gaussian-process active sensing."""
+    root = logging.getLogger("gp_active_sensing")
+    root.handlers = [_ClickHandler()]
+    root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
+
+
+for _command in (
+    delay,
+    doctor,
+    experiment,
+    learn,
+    maps,
+    model,
+    policies,
+    replay,
+    report,
+    run,
+):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    one_blas_thread()
+    cli(prog_name="gp-active-sensing")
+
 
 if __name__ == "__main__":
     main()

@@ -9,7 +9,7 @@ from typing import Any
 from gp_active_sensing.commands.reference import key_table
 from gp_active_sensing.planning import DEFAULT_POLICY, policies
 from gp_active_sensing.ros.launching import declarations
-from gp_active_sensing.ros.node_configs import NODES
+from gp_active_sensing.ros.parameters import NODES
 from gp_active_sensing.ros.runner import read_launch
 from tests.pages import REPOSITORY
 

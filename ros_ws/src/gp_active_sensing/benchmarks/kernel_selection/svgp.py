@@ -19,13 +19,9 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.data.dataset import Dataset
 from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from gp_active_sensing.learning.kernel_selection.data import Data, inducing_inputs, scaling_of
-from gp_active_sensing.learning.kernel_selection.gpytorch_kernels import (
-    as_gpytorch,
-    likelihood,
-    theta_of,
-)
 from gp_active_sensing.learning.kernel_selection.state import start_of
 from gp_active_sensing.types import FloatArray
+from kernel_selection.gpytorch_kernels import as_gpytorch, likelihood, theta_of
 
 __all__ = ["Svgp", "Trainer", "train"]
 

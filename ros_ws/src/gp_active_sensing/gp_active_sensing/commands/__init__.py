@@ -1,1 +1,1 @@
-"""The commands of ``gp-active-sensing``, one a file; `main` gathers them."""
+"""The commands of ``gp-active-sensing``; `cli` gathers them."""

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import platform
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["doctor"]
+from gp_active_sensing import __version__
+from gp_active_sensing.errors import ActiveSensingError
+
+if TYPE_CHECKING:
+    from gp_active_sensing.registry import Registry
+
+__all__ = ["Check", "Diagnosis", "doctor", "examine"]
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def doctor(as_json: bool) -> None:
     """Say what is installed, what is missing and how to install it."""
-    from gp_active_sensing.commands.installation import examine
-
     diagnosis = examine()
     if as_json:
         click.echo(json.dumps(diagnosis.to_mapping(), indent=2))
@@ -29,3 +38,191 @@ def doctor(as_json: bool) -> None:
         works = "works" if diagnosis.core_works else "does not work"
         click.echo(f"The core (belief, planning, simulation) {works}.")
     sys.exit(0 if diagnosis.core_works else 1)
+
+
+PACKAGE = "gp_active_sensing"
+CORE = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "networkx": "networkx",
+    "shapely": "shapely",
+    "pyyaml": "yaml",
+    "defusedxml": "defusedxml",
+    "click": "click",
+    "rich": "rich",
+}
+"""Distribution -> module, of what every use needs."""
+
+OPTIONAL = {
+    "joblib": ("joblib", "experiments", "experiments on several cores"),
+    "distributed": ("distributed", "experiments", "experiments on a cluster"),
+    "matplotlib": ("matplotlib", "experiments", "figures of experiments"),
+    "pyproj": ("pyproj", "maps", "maps in longitude and latitude"),
+    "osmium": ("osmium", "maps", "maps from OpenStreetMap"),
+    "rosbags": ("rosbags", "bag", "replay of bags"),
+    "libsumo": ("libsumo", "sumo", "live traffic"),
+    "torch": ("torch", "learn", "learning length-scales and kernels"),
+    "gpytorch": ("gpytorch", "learn", "learning length-scales and kernels"),
+}
+"""Distribution -> module, extra, what it is for."""
+
+HEAVY = frozenset({"sumo", "learn"})
+"""Extras whose pinned versions `make heavy` adds; those of the others are there already."""
+
+OLDEST_PYTHON = (3, 10)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Args:
+        name: what.
+        status: ok, missing or error.
+        found: version or place, "" when there is none.
+        remedy: what to do about it, "" when nothing is to be done.
+        needed: the core does not work without it.
+    """
+
+    name: str
+    status: str
+    found: str = ""
+    remedy: str = ""
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that was looked at."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def core_works(self) -> bool:
+        """Everything needed by simulation, belief and planning is there."""
+        return all(check.status == "ok" for check in self.checks if check.needed)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "core_works": self.core_works,
+            "checks": [
+                {
+                    "name": check.name,
+                    "status": check.status,
+                    "found": check.found,
+                    "remedy": check.remedy,
+                    "needed": check.needed,
+                }
+                for check in self.checks
+            ],
+        }
+
+
+def examine(
+    *,
+    can_import: Callable[[str], bool] | None = None,
+    python: tuple[int, int] | None = None,
+) -> Diagnosis:
+    """Look at the installation; nothing heavy is imported.
+
+    Args:
+        can_import: says whether a module can be imported; None = ask the import system.
+        python: version of the interpreter; None = this one.
+    """
+    can_import = _can_import if can_import is None else can_import
+    checks = [Check(PACKAGE, "ok", __version__, needed=True), _python(python)]
+    for name, module in CORE.items():
+        remedy = f"pip install {PACKAGE}  (or: pip install {name})"
+        checks.append(_package(name, module, can_import, remedy, needed=True))
+    for name, (module, extra, use) in OPTIONAL.items():
+        pinned = ", or in a checkout: make heavy" if extra in HEAVY else ""
+        remedy = f"pip install '{PACKAGE}[{extra}]'{pinned}  (for {use}; the rest works without it)"
+        checks.append(_package(name, module, can_import, remedy, needed=False))
+    checks.append(_ros())
+    checks += [_files("sim", "scenarios"), _files("experiments", "experiments")]
+    checks.append(_files("maps", "maps"))
+    if all(check.status == "ok" for check in checks if check.needed) and _plugin_groups():
+        checks += _plugins()
+    return Diagnosis(tuple(checks))
+
+
+def _python(version: tuple[int, int] | None) -> Check:
+    found = platform.python_version() if version is None else ".".join(map(str, version))
+    if (sys.version_info[:2] if version is None else version) >= OLDEST_PYTHON:
+        return Check("Python", "ok", found, needed=True)
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    return Check("Python", "error", found, f"use Python {oldest} or newer", needed=True)
+
+
+def _package(
+    name: str, module: str, can_import: Callable[[str], bool], remedy: str, *, needed: bool
+) -> Check:
+    if not can_import(module):
+        return Check(name, "missing", "", remedy, needed=needed)
+    from importlib import metadata
+
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        found = "version unknown"
+    return Check(name, "ok", found, needed=needed)
+
+
+def _ros() -> Check:
+    from gp_active_sensing.ros.environment import inspect_ros
+
+    ros = inspect_ros()
+    if ros.usable:
+        return Check("ROS 2", "ok", ros.summary)
+    status = "error" if ros.mixed else "missing"
+    return Check("ROS 2", status, "" if ros.summary == "not found" else ros.summary, ros.advice)
+
+
+def _files(kind: str, what: str) -> Check:
+    from gp_active_sensing.util.resources import list_resources
+
+    name = f"shipped {what}"
+    try:
+        names = [entry for entry in list_resources(kind) if entry.endswith((".yaml", ".geojson"))]
+    except (OSError, ActiveSensingError) as error:
+        return Check(name, "error", "", str(error))
+    if not names:
+        return Check(name, "missing", "", f"install {PACKAGE} again: its {kind} are not there")
+    return Check(name, "ok", ", ".join(names))
+
+
+def _plugin_groups() -> bool:
+    """Return whether there may be a plug-in; the registries themselves take a moment to import."""
+    from importlib import metadata
+
+    try:
+        return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
+    except Exception:  # a damaged distribution, which the registries name
+        return True
+
+
+def _plugins() -> list[Check]:
+    """Try every plug-in; one that is broken leaves the core as it is."""
+    from gp_active_sensing.kernels import graph_kernels, kernels
+    from gp_active_sensing.planning import policies
+    from gp_active_sensing.topology.loaders import loaders
+
+    registries: tuple[Registry[Any], ...] = (policies, kernels, graph_kernels, loaders)
+    checks = []
+    for registry in registries:
+        for name, origin in registry.plugins().items():
+            try:
+                registry.factory(name)
+            except ActiveSensingError as error:
+                checks.append(Check(f"{registry.kind} {name}", "error", origin, str(error)))
+            else:
+                checks.append(Check(f"{registry.kind} {name}", "ok", origin))
+    return checks
+
+
+def _can_import(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

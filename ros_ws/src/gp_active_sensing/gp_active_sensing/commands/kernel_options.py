@@ -1,4 +1,4 @@
-"""Options of ``gp-active-sensing learn`` that are for kernels only."""
+"""Options that commands on kernels share, and checks of what they are given."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = [
     "KERNEL_OPTIONS",
     "KernelOptions",
     "bag_options",
+    "check_new_file",
     "distance",
     "factor",
     "kernel_options",
@@ -160,3 +161,27 @@ def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OF_BAG):
         command = option(command)
     return command
+
+
+def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path:
+    """Return where a file goes, if it can go there and its name says what it is.
+
+    Without the suffix a slip, such as the name of the table that is read, would cost a file.
+
+    Args:
+        option: that names the file, for the message.
+        path: of the file.
+        suffix: that it has to have, with the dot; in any case.
+        what: is written, for the message.
+
+    Raises:
+        click.UsageError: another suffix, or no such folder.
+    """
+    if path.suffix.lower() != suffix:
+        said = f" ({what})" if what else ""
+        msg = f"{option}: expected a name that ends in {suffix}{said}, got {path.name!r}"
+        raise click.UsageError(msg)
+    if not path.absolute().parent.is_dir():
+        msg = f"{option}: there is no folder {path.absolute().parent}"
+        raise click.UsageError(msg)
+    return path

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing.commands.files import check_new_file
-from gp_active_sensing.commands.kernel_options import KernelOptions
+from gp_active_sensing.commands.kernel_options import KernelOptions, check_new_file
 
 if TYPE_CHECKING:
     from gp_active_sensing.kernel_model import KernelModel
     from gp_active_sensing.learning.checkpoint_directory import CheckpointDirectory
     from gp_active_sensing.learning.data.request import RowRequest
     from gp_active_sensing.learning.kernel_selection import VbksConfig
-    from gp_active_sensing.learning.two_stages import TwoStageSettings
+    from gp_active_sensing.learning.kernel_selection.select import TwoStageSettings
 
 __all__ = ["learn_kernels"]
 
@@ -56,7 +55,7 @@ def learn_kernels(
         folder_of,
         workplace,
     )
-    from gp_active_sensing.learning.warm_start import asked_as_before
+    from gp_active_sensing.learning.data.sources import asked_as_before
 
     _check_usage(options)
     earlier = None if options.earlier is None else read_model(options.earlier)
@@ -103,10 +102,9 @@ def _learn(
 
     from gp_active_sensing.errors import MissingDependencyError
     from gp_active_sensing.kernel_model import write_model
-    from gp_active_sensing.learning.data.sources import load_rows
-    from gp_active_sensing.learning.kernel_show import show_learning
-    from gp_active_sensing.learning.two_stages import learn_model
-    from gp_active_sensing.learning.warm_start import as_before
+    from gp_active_sensing.learning.data.sources import as_before, load_rows
+    from gp_active_sensing.learning.kernel_lines import show_learning
+    from gp_active_sensing.learning.kernel_selection.select import learn_model
 
     config, expressions, earlier = what
     rows = load_rows(asked, place.rows, earlier.time_origins if earlier else None)
@@ -219,7 +217,7 @@ def _shares(text: str) -> list[float]:
 
 
 def _way(options: KernelOptions) -> TwoStageSettings:
-    from gp_active_sensing.learning.two_stages import TwoStageSettings
+    from gp_active_sensing.learning.kernel_selection.select import TwoStageSettings
 
     return TwoStageSettings(
         top=options.top,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing.commands.files import check_new_file
-from gp_active_sensing.commands.kernel_options import bag_options, distance, factor
+from gp_active_sensing.commands.kernel_options import bag_options, check_new_file, distance, factor
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology import Topology
@@ -186,9 +185,8 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
 
     from gp_active_sensing.errors import ConfigError
     from gp_active_sensing.kernel_model import read_model
-    from gp_active_sensing.learning.data.sources import load_rows
+    from gp_active_sensing.learning.data.sources import asked_of, load_rows
     from gp_active_sensing.learning.data.table import check_stamps
-    from gp_active_sensing.learning.warm_start import asked_of
     from gp_active_sensing.report.kernel_page import write_kernel_page
 
     check_new_file("--out", out, ".html", "the page")

@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.experiments.config import ExperimentConfig
     from gp_active_sensing.experiments.loading import load_experiment, read_experiment
     from gp_active_sensing.experiments.metrics import METRICS
     from gp_active_sensing.experiments.outputs import is_experiment, tables_of, write_outputs
-    from gp_active_sensing.experiments.plan import Experiment, TrialSpec
+    from gp_active_sensing.experiments.plan import Experiment, ExperimentConfig, TrialSpec
     from gp_active_sensing.experiments.records import Loaded, load_records
-    from gp_active_sensing.experiments.run import Progress, run_experiment
+    from gp_active_sensing.experiments.run import (
+        Outcome,
+        Progress,
+        Trial,
+        run_experiment,
+        run_trial,
+    )
     from gp_active_sensing.experiments.tables import (
         Estimate,
         MetricTable,
@@ -31,8 +36,6 @@ if TYPE_CHECKING:
         paired_difference,
         summary,
     )
-    from gp_active_sensing.experiments.trial import Trial, run_trial
-    from gp_active_sensing.experiments.work import Outcome
 
 __all__ = [
     "METRICS",
@@ -63,42 +66,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "config": ("ExperimentConfig",),
-        "loading": (
-            "load_experiment",
-            "read_experiment",
-        ),
+        "loading": ("load_experiment", "read_experiment"),
         "metrics": ("METRICS",),
-        "outputs": (
-            "is_experiment",
-            "tables_of",
-            "write_outputs",
-        ),
-        "plan": (
-            "Experiment",
-            "TrialSpec",
-        ),
-        "records": (
-            "Loaded",
-            "load_records",
-        ),
-        "run": (
-            "Progress",
-            "run_experiment",
-        ),
+        "outputs": ("is_experiment", "tables_of", "write_outputs"),
+        "plan": ("Experiment", "ExperimentConfig", "TrialSpec"),
+        "records": ("Loaded", "load_records"),
+        "run": ("Outcome", "Progress", "Trial", "run_experiment", "run_trial"),
         "tables": (
-            "Estimate",
-            "mean_of",
-            "paired_difference",
-            "PolicyRow",
-            "MetricTable",
-            "differences",
-            "summary",
+            *("Estimate", "MetricTable", "PolicyRow"),
+            *("differences", "mean_of", "paired_difference", "summary"),
         ),
-        "trial": (
-            "Trial",
-            "run_trial",
-        ),
-        "work": ("Outcome",),
     },
 )

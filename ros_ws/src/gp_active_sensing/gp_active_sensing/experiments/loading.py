@@ -11,9 +11,14 @@ from typing import Any, TypeVar
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.experiments.config import ExperimentConfig, flat_overrides
 from gp_active_sensing.experiments.metrics import true_weight_indices
-from gp_active_sensing.experiments.plan import DEFAULT, Experiment, trials_of
+from gp_active_sensing.experiments.plan import (
+    DEFAULT,
+    Experiment,
+    ExperimentConfig,
+    flat_overrides,
+    trials_of,
+)
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning import policies as registered
 from gp_active_sensing.planning.capabilities import revisits

@@ -16,9 +16,8 @@ import yaml
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.experiments.config import ExperimentConfig
 from gp_active_sensing.experiments.loading import read_experiment
-from gp_active_sensing.experiments.plan import Experiment, key_today
+from gp_active_sensing.experiments.plan import Experiment, ExperimentConfig, key_today
 from gp_active_sensing.records.run_directory import json_ready
 from gp_active_sensing.util.files import (
     LOCK,

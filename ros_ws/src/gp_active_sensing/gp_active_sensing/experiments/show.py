@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.experiments.outputs import ExperimentOutputs, tables_of
 from gp_active_sensing.experiments.records import FAILURES, Loaded
-from gp_active_sensing.experiments.run import Progress
+from gp_active_sensing.experiments.run import Outcome, Progress
 from gp_active_sensing.experiments.tables import to_text
-from gp_active_sensing.experiments.work import Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console

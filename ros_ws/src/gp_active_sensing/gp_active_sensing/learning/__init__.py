@@ -18,8 +18,12 @@ if TYPE_CHECKING:
         read_scenario,
     )
     from gp_active_sensing.learning.data.request import DataRequest, RowRequest, load_readings
-    from gp_active_sensing.learning.export_config import belief_section, section_text
-    from gp_active_sensing.learning.fit import HyperParameterEstimate, learn
+    from gp_active_sensing.learning.fit import (
+        HyperParameterEstimate,
+        belief_section,
+        learn,
+        section_text,
+    )
 
 __all__ = [
     "DataRequest",
@@ -39,25 +43,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fit": (
-            "HyperParameterEstimate",
-            "learn",
-        ),
-        "data.request": (
-            "DataRequest",
-            "RowRequest",
-            "load_readings",
-        ),
-        "data.readings": (
-            "PriorReadings",
-            "read_csv",
-            "read_run",
-            "read_scenario",
-        ),
+        "fit": ("HyperParameterEstimate", "belief_section", "learn", "section_text"),
+        "data.request": ("DataRequest", "RowRequest", "load_readings"),
+        "data.readings": ("PriorReadings", "read_csv", "read_run", "read_scenario"),
         "data.dataset": ("Dataset",),
-        "export_config": (
-            "belief_section",
-            "section_text",
-        ),
     },
 )

@@ -50,7 +50,6 @@ DOUBT = colour_table(_DOUBT)
 
 
 PAGE = "report.html"
-_ASSETS = "gp_active_sensing.report.assets"
 
 
 def build_page(body: str, scripts: Sequence[str], data: Mapping[str, Any], **slots: str) -> str:
@@ -86,7 +85,7 @@ def tile(figure: str, text: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return resources.files(_ASSETS).joinpath(name).read_text("utf-8")
+    return (resources.files("gp_active_sensing.report") / "assets" / name).read_text("utf-8")
 
 
 def _security(scripts: Sequence[str]) -> str:

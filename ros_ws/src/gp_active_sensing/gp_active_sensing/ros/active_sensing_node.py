@@ -2,7 +2,7 @@
 
 Callbacks only leave messages in the inbox; the mission thread uses them, the planner thread plans
 on a copy, so that no reading waits for a plan. All decisions are in `mission`, all conversions in
-`conversions` and `to_messages`; this file connects them to topics, services and parameters.
+`messages.conversions` and `to_messages`; here they are connected to topics, services, parameters.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
@@ -26,11 +26,10 @@ from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.journal_topic import JournalTopic
-from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.ros.node_base import GuardedNode, run_node
 from gp_active_sensing.ros.parameters import ParameterTree
 from gp_active_sensing.ros.publishers import Publishers
 from gp_active_sensing.ros.services import FleetServices, Services
-from gp_active_sensing.ros.spin import run_node
 from gp_active_sensing.ros.subscriptions import Subscriptions
 from gp_active_sensing.ros.worker import Worker
 from gp_active_sensing.sim import load_scenario

@@ -30,13 +30,10 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay import Bag, BagMessage, BagTopic
 from gp_active_sensing.ros import qos
-from gp_active_sensing.ros.exit_codes import FAILED
-from gp_active_sensing.ros.message_types import find_message_type
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.node_configs import BagPlayerConfig
-from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.spin import run_node
-from gp_active_sensing.ros.to_messages import time_of
+from gp_active_sensing.ros.environment import FAILED
+from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.parameters import BagPlayerConfig, ParameterTree
+from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
 __all__ = ["BagPlayer", "main"]
 

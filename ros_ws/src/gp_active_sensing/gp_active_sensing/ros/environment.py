@@ -1,8 +1,11 @@
-"""Check that a usable ROS 2 is installed, before rclpy is imported; needs no ROS itself.
+"""What holds before rclpy is imported: is a usable ROS 2 installed, and how do nodes end?
 
 Two ways lead to rclpy: a sourced installation (``/opt/ros/...``) or the wheels of the extra
 ``[ros]``. With both, two copies of the same C libraries are loaded in an order nobody controls;
 that is refused with an explanation instead of left to crash later.
+
+An exit code of 0 is an end in order: the mission is over, or somebody asked (Ctrl-C, SIGTERM, a
+lifecycle manager). `REFUSED` would be the same the next time; anything else is worth another start.
 """
 
 from __future__ import annotations
@@ -13,14 +16,25 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gp_active_sensing.errors import MissingDependencyError
-from gp_active_sensing.ros.exit_codes import REFUSED
 
-__all__ = ["REQUIRED", "RosEnvironment", "inspect_ros", "require_ros", "require_ros_in"]
+__all__ = [
+    "FAILED",
+    "REFUSED",
+    "REQUIRED",
+    "RosEnvironment",
+    "crashed",
+    "ended_in_order",
+    "inspect_ros",
+    "require_ros",
+    "require_ros_in",
+    "said",
+]
+
 
 REQUIRED = (
     "rclpy",
@@ -156,7 +170,7 @@ def require_ros_in(module: str) -> None:
         module: ``__name__`` of the node's module.
 
     A program that is interrupted while it imports ends without a word instead of a traceback;
-    `spin.run_node` listens to signals itself later.
+    `node_base.run_node` listens to signals itself later.
 
     Raises:
         MissingDependencyError: as `require_ros`, when the module is imported by something else.
@@ -203,3 +217,38 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
                 if Path(entry).resolve() != Path(sys.prefix).resolve():
                     prefixes[entry] = None
     return tuple(prefixes)
+
+
+FAILED = 1
+"""A defect, or something that broke while working; Python itself ends so."""
+REFUSED = 2
+"""It cannot work with what it was given: parameters, files, a run directory, the installation."""
+
+_ASKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+def crashed(code: int) -> bool:
+    """Return whether a node that ended so (minus n after signal n) is worth starting again."""
+    return code not in (0, REFUSED)
+
+
+def ended_in_order(code: int, *, asked: bool, more: Sequence[int] = ()) -> bool:
+    """Return whether an end is none that somebody has to look at.
+
+    Args:
+        code: exit code, minus n after signal n.
+        asked: the process had been asked to end. It may then die of the signal, where that comes
+            before it listens to signals.
+        more: codes with which this process ends when asked.
+    """
+    return code == 0 or (asked and code in {*more, *(c for s in _ASKED for c in (-s, 128 + s))})
+
+
+def said(code: int) -> str:
+    """Name an exit code in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

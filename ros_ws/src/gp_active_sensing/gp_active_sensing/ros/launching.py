@@ -24,7 +24,7 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunErr
 from gp_active_sensing.mission.config import PoseConfig
 from gp_active_sensing.mission.names import numbered, probe_topic
 from gp_active_sensing.planning import policies
-from gp_active_sensing.ros.exit_codes import crashed, ended_in_order, said
+from gp_active_sensing.ros.environment import crashed, ended_in_order, said
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 from gp_active_sensing.util.process import THREAD_VARIABLES

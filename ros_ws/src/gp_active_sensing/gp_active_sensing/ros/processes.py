@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.ros.exit_codes import crashed, ended_in_order, said
+from gp_active_sensing.ros.environment import crashed, ended_in_order, said
 
 __all__ = ["END_SECONDS", "KILL_SECONDS", "RESPAWN_SECONDS", "ProcessGroup", "Program"]
 

@@ -27,8 +27,7 @@ from gp_active_sensing.errors import (
     UnknownNameError,
     suggest,
 )
-from gp_active_sensing.ros.environment import require_ros
-from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
+from gp_active_sensing.ros.environment import FAILED, REFUSED, require_ros
 from gp_active_sensing.ros.launching import (
     Arguments,
     declarations,

@@ -39,12 +39,10 @@ from gp_active_sensing.messages.field_path import FieldPath
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.expert_server import ExpertServer
-from gp_active_sensing.ros.message_types import RosTypes, find_message_type
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
-from gp_active_sensing.ros.node_configs import SimulatorConfig
-from gp_active_sensing.ros.parameters import ParameterTree
-from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.expert import ExpertServer
+from gp_active_sensing.ros.node_base import GuardedNode, run_node, steady_clock
+from gp_active_sensing.ros.parameters import ParameterTree, SimulatorConfig
+from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.robot import Observation, SimulatedRobot

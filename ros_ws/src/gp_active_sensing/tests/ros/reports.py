@@ -7,8 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from gp_active_sensing.cli import cli
 from gp_active_sensing.commands.console import summary_lines
-from gp_active_sensing.commands.main import cli
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.records.summary import RunSummary
 

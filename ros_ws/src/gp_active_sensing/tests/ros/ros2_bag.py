@@ -62,7 +62,7 @@ def record(given: argparse.Namespace) -> None:
     from rclpy.signals import SignalHandlerOptions
     from rosbags.rosbag2 import Writer
 
-    from gp_active_sensing.ros.message_types import find_message_type
+    from gp_active_sensing.ros.to_messages import find_message_type
     from tests.replay.bags import LATCHED, STORAGES, STORE
 
     overrides = yaml.safe_load(given.qos_profile_overrides_path.read_text("utf-8"))

@@ -26,7 +26,7 @@ from visualization_msgs.msg import MarkerArray
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros import diagnostics, qos
-from gp_active_sensing.ros.exit_codes import REFUSED
+from gp_active_sensing.ros.environment import REFUSED
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.reports import check_command_reports

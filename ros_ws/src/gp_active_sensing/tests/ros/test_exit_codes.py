@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.ros.exit_codes import FAILED, REFUSED, crashed, ended_in_order, said
+from gp_active_sensing.ros.environment import FAILED, REFUSED, crashed, ended_in_order, said
 from gp_active_sensing.ros.processes import ProcessGroup, Program
 from gp_active_sensing.ros.runner import exit_code
 from tests.page_tables import PAGE

@@ -26,8 +26,7 @@ from std_msgs.msg import Header
 from gp_active_sensing.messages.point_cloud import FIELDS, Points, points_of, query_points
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.expert_client import ANSWER
-from gp_active_sensing.ros.expert_server import places_at
+from gp_active_sensing.ros.expert import ANSWER, places_at
 from gp_active_sensing.ros.simulator_node import SimulatorNode
 from gp_active_sensing.sim import build_world, load_scenario
 from gp_active_sensing.topology import FreeTopology, make_grid

@@ -14,7 +14,7 @@ from rosgraph_msgs.msg import Clock
 
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.ros.message_types import find_message_type
+from gp_active_sensing.ros.to_messages import find_message_type
 from tests.fuzzing import sums
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.fuzzing_node import cases, fuzz_callbacks, fuzz_parameters, send

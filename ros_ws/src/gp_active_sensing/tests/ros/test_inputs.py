@@ -26,8 +26,8 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
+from gp_active_sensing.ros.subscriptions import Transforms
 from gp_active_sensing.ros.topic_monitor import received_at
-from gp_active_sensing.ros.transforms import Transforms
 from tests.fuzzing import NUMBERS, sums
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import GRID, Probe, sensing

@@ -18,9 +18,9 @@ from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.ros.active_sensing_node import LIVE, ActiveSensingNode
 from gp_active_sensing.ros.bag_player_node import BagPlayer
 from gp_active_sensing.ros.descriptors import READ_ONLY
-from gp_active_sensing.ros.message_types import type_name
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.simulator_node import SimulatorNode
+from gp_active_sensing.ros.to_messages import type_name
 from tests.page_tables import PAGE
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing, write_scenario

@@ -22,9 +22,9 @@ from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros import launching, runner
 from gp_active_sensing.ros.descriptors import leaves_of
-from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
+from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.launching import declarations
-from gp_active_sensing.ros.node_configs import NODES
+from gp_active_sensing.ros.parameters import NODES
 from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 from gp_active_sensing.ros.runner import Launch, Process, launch_names, read_launch
 from gp_active_sensing.util.resources import find_resource, list_resources

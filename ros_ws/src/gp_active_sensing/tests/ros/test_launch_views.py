@@ -15,9 +15,8 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from rclpy.qos import DurabilityPolicy
 
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.message_types import type_name
-from gp_active_sensing.ros.publishers import TOPICS
-from gp_active_sensing.ros.waypoints import PROBE_TOPICS
+from gp_active_sensing.ros.publishers import PROBE_TOPICS, TOPICS
+from gp_active_sensing.ros.to_messages import type_name
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.util.resources import find_resource
 

@@ -11,7 +11,7 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.exit_codes import REFUSED
+from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.navigate import Navigator, find_navigate_to_pose
 from tests.ros import fake_nav2
 from tests.ros.conftest import Ros, wait_until

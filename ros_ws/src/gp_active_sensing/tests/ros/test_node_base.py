@@ -226,7 +226,7 @@ def test_a_service_that_fails_answers(ros: Ros, weak: Weak, kind: Any) -> None:
 SCRIPT = """
 import sys
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.node_base import run_node
 
 class Quiet(GuardedNode):
     def __init__(self):
@@ -245,7 +245,7 @@ sys.exit(run_node(Quiet))
 CONFIGURING = """
 import sys, time
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.node_base import run_node
 
 class Slow(GuardedNode):
     def __init__(self):
@@ -289,7 +289,7 @@ def gone(node_class: str) -> str:
 import sys, rclpy
 from rclpy.lifecycle import LifecycleNode
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.spin import run_node
+from gp_active_sensing.ros.node_base import run_node
 
 class Gone({node_class}):
     def __init__(self):
@@ -330,7 +330,7 @@ def test_a_context_that_goes_away_ends_the_node_cleanly() -> None:
 STRICT = """
 import sys
 from rclpy.executors import SingleThreadedExecutor
-from gp_active_sensing.ros import spin
+from gp_active_sensing.ros import node_base
 from gp_active_sensing.ros.node_base import GuardedNode, RCLError
 
 class Node(GuardedNode):
@@ -352,8 +352,8 @@ def strict(self, timeout_sec):
     spin_once(self, timeout_sec)
 
 SingleThreadedExecutor.spin_once = strict
-spin.MOST_FAILURES = 3
-sys.exit(spin.run_node(Node))
+node_base.MOST_FAILURES = 3
+sys.exit(node_base.run_node(Node))
 """
 
 

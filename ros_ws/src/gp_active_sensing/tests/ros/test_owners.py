@@ -14,8 +14,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.descriptors import leaves_of
 from gp_active_sensing.ros.node_base import GuardedNode
-from gp_active_sensing.ros.node_configs import NODES, owner_of
-from gp_active_sensing.ros.parameters import ParameterTree
+from gp_active_sensing.ros.parameters import NODES, ParameterTree, owner_of
 from gp_active_sensing.util.resources import find_resource, list_resources
 from tests.ros.conftest import Ros
 

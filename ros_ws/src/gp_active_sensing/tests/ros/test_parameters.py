@@ -21,7 +21,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.descriptors import leaves_of
-from gp_active_sensing.ros.exit_codes import REFUSED
+from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.parameters import ParameterTree
 from tests.chooser import CHOOSER
 from tests.ros.conftest import Ros, wait_until

@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-from gp_active_sensing.ros.probe_status import probe_state, probe_status
+from gp_active_sensing.ros.diagnostics import probe_state, probe_status
 from gp_active_sensing.ros.topic_monitor import TopicMonitor
 from tests.unit.mission.teams import Team
 

@@ -22,7 +22,7 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay import Bag
 from gp_active_sensing.replay.run import replay_bag
-from gp_active_sensing.ros.exit_codes import REFUSED
+from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.ros.journal_topic import DEPTH
 from gp_active_sensing.ros.runner import main
 from gp_active_sensing.util.resources import find_resource

@@ -18,7 +18,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64, String
 
-from gp_active_sensing.ros.exit_codes import FAILED, REFUSED
+from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.runner import child_environment
 from tests.replay.bags import message, write_bag
 from tests.ros.listening import Listener, listener

@@ -23,7 +23,7 @@ from std_srvs.srv import Trigger
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.ros.exit_codes import REFUSED
+from gp_active_sensing.ros.environment import REFUSED
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import FloatArray
 from tests.ros.conftest import Ros

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from gp_active_sensing.ros.exit_codes import REFUSED
+from gp_active_sensing.ros.environment import REFUSED
 from tests.ros.conftest import wait_until
 from tests.ros.probe import write_scenario
 from tests.ros.reports import check_command_reports

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from gp_active_sensing.commands import main as cli
+from gp_active_sensing import cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.planning import policies
 from gp_active_sensing.ros.runner import launch_names

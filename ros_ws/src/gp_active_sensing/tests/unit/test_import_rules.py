@@ -54,10 +54,7 @@ HEAVY += ("pyproj", "shapely", "networkx", "libsumo", "traci")
 
 TORCH = {ROOT / "learning" / "model.py"} | {
     ROOT / "learning" / "kernel_selection" / f"{name}.py"
-    for name in (
-        *("covariances", "gpytorch_kernels", "local_elbo", "optimiser"),
-        *("restarts", "starts", "state", "training"),
-    )
+    for name in (*("covariances", "local_elbo", "optimiser", "restarts", "state", "training"),)
 }
 """What imports torch as it is imported; it is imported inside a function."""
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReadingError
-from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions, check_inputs
-from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
+from gp_active_sensing.learning.data.dataset import Dataset, MemmapWriter, ReadOptions, check_inputs
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.replay.bag import Bag

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -16,8 +18,19 @@ from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model.schema import LARGEST
 from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.files import cannot
 
-__all__ = ["LEAST_ROWS", "Dataset", "ReadOptions", "check_inputs", "refuse_empty", "transformed"]
+__all__ = [
+    "IN_MEMORY",
+    "LEAST_ROWS",
+    "Dataset",
+    "MemmapWriter",
+    "ReadOptions",
+    "check_inputs",
+    "refuse_empty",
+    "transformed",
+]
+
 
 LEAST_ROWS = 8
 """Rows that kernels can be learned from, at least."""
@@ -280,3 +293,65 @@ def _hashes(X: FloatArray) -> Any:
         found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
         found ^= found >> np.uint64(29)
     return found
+
+
+logger = logging.getLogger(__name__)
+
+IN_MEMORY = 100_000
+"""Rows that are kept in memory; where there are more, all are on disk."""
+
+
+class MemmapWriter:
+    """Takes rows, a few at a time, and gives them back as two arrays.
+
+    Args:
+        dimensions: d.
+        folder: where more than `IN_MEMORY` rows are kept, in a file of float64 beside whatever
+            there is; it must be there. None = in memory, however many they are.
+    """
+
+    def __init__(self, dimensions: int, folder: Path | None) -> None:
+        self._width = dimensions + 1
+        self._folder = folder
+        self._chunks: list[FloatArray] = []
+        self._stream: IO[bytes] | None = None
+        self.rows = 0
+
+    def add(self, values: FloatArray) -> None:
+        """Add rows (m, d + 1), the output last.
+
+        Raises:
+            RunError: the disk is full, or the folder cannot be written to.
+        """
+        self.rows += len(values)
+        self._chunks.append(values)
+        if self._folder is not None and self.rows > IN_MEMORY:
+            self._write(self._folder)
+
+    def arrays(self) -> tuple[FloatArray, FloatArray]:
+        """Return inputs (n, d) and outputs (n,); those on disk as read-only memmaps."""
+        if self._stream is not None:
+            stored = np.memmap(self._stream.name, np.float64, "r", shape=(self.rows, self._width))
+            return stored[:, :-1], stored[:, -1]
+        whole = np.concatenate([np.empty((0, self._width)), *self._chunks])
+        return np.ascontiguousarray(whole[:, :-1]), np.ascontiguousarray(whole[:, -1])
+
+    def close(self) -> None:
+        """Close the file; the arrays stay."""
+        if self._stream is not None:
+            self._stream.close()
+
+    def _write(self, folder: Path) -> None:
+        try:
+            if self._stream is None:
+                logger.info("more than %d rows: they are kept in %s", IN_MEMORY, folder)
+                # With a name: processes that learn side by side map it too.
+                self._stream = tempfile.NamedTemporaryFile(
+                    dir=folder, prefix="rows-", suffix=".f64", delete=False
+                )
+            for chunk in self._chunks:
+                self._stream.write(np.ascontiguousarray(chunk, dtype=np.float64).tobytes())
+            self._stream.flush()
+        except OSError as error:
+            raise cannot(folder, "write", error) from error
+        self._chunks.clear()

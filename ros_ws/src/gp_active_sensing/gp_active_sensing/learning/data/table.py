@@ -13,11 +13,11 @@ from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.learning.data.dataset import (
     Dataset,
+    MemmapWriter,
     ReadOptions,
     check_inputs,
     refuse_empty,
 )
-from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import IntArray
 from gp_active_sensing.util.tables import HOUR, Chunk, Table

@@ -14,11 +14,5 @@ __all__ = ["TrainingProgress", "VbksConfig", "select_kernels"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "config": (
-            "TrainingProgress",
-            "VbksConfig",
-        ),
-        "select": ("select_kernels",),
-    },
+    {"config": ("TrainingProgress", "VbksConfig"), "select": ("select_kernels",)},
 )

@@ -9,14 +9,15 @@ from typing import Any
 
 from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
-from gp_active_sensing.learning.kernel_selection.checkpoint import finished_in, write_finished
 from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
 from gp_active_sensing.learning.kernel_selection.data import Data
 from gp_active_sensing.learning.kernel_selection.group import (
     FinishedGroup,
     KernelGroup,
+    finished_in,
     memory_of,
     order_by_shape,
+    write_finished,
 )
 from gp_active_sensing.util.workers import connect, on_cores
 

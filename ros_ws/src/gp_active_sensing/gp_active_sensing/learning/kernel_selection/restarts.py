@@ -15,8 +15,7 @@ from gp_active_sensing.kernel_model.model import KernelFit
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.learning.kernel_selection.config import VbksConfig
 from gp_active_sensing.learning.kernel_selection.optimiser import Optimiser
-from gp_active_sensing.learning.kernel_selection.starts import Draws, best_starts
-from gp_active_sensing.learning.kernel_selection.state import State, begin
+from gp_active_sensing.learning.kernel_selection.state import Draws, State, begin, best_starts
 from gp_active_sensing.types import FloatArray
 
 __all__ = [

@@ -11,16 +11,14 @@ import torch
 
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
-from gp_active_sensing.learning.kernel_selection.checkpoint import (
-    no_checkpoint,
-    read_checkpoint,
-    write_checkpoint,
-)
 from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
 from gp_active_sensing.learning.kernel_selection.group import (
     FinishedGroup,
     KernelGroup,
+    no_checkpoint,
     order_by_shape,
+    read_checkpoint,
+    write_checkpoint,
 )
 from gp_active_sensing.learning.kernel_selection.restarts import (
     FAULTS,

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gp_active_sensing import __version__
-from gp_active_sensing.commands.main import cli as group
+from gp_active_sensing.cli import cli as group
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import policies
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -318,18 +318,20 @@ def test_experiment_as_json(experiment_file: Path, tmp_path: Path) -> None:
 def test_experiment_with_failures_exits_with_1_and_lists_them(
     experiment_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gp_active_sensing.experiments import trial, work
+    from gp_active_sensing.experiments import run as module
+
+    run_trial = module.run_trial
 
     def some(scenario: Any, **rest: Any) -> Any:
         if scenario.seed == 1 and scenario.policy["name"] == "random":
             msg = "no luck"
             raise RuntimeError(msg)
-        return trial.run_trial(scenario, **rest)
+        return run_trial(scenario, **rest)
 
     out = tmp_path / "out"
     command = ["experiment", experiment_file, "--out", out, "--jobs", 1]
     with monkeypatch.context() as patch:
-        patch.setattr(work, "run_trial", some)
+        patch.setattr(module, "run_trial", some)
         result = cli(*command)
     failed(result, "2 trials failed", "--resume", "seed 1, 4 readings: RuntimeError: no luck")
     assert "failed: random, seed 1, 2 readings: RuntimeError: no luck" in result.stdout
@@ -472,11 +474,11 @@ def test_replay_as_json(tmp_path: Path, rosbags: None) -> None:
 def test_replay_of_the_belief_only_on_a_terminal(tmp_path: Path, rosbags: None) -> None:
     from rich.console import Console
 
-    from gp_active_sensing.commands.replay_console import Showing, end_lines
+    from gp_active_sensing.commands.console import ReplayDisplay, end_lines
     from gp_active_sensing.replay.run import replay_bag
 
     stream = io.StringIO()
-    with Showing(Console(file=stream, force_terminal=True, width=120)) as showing:
+    with ReplayDisplay(Console(file=stream, force_terminal=True, width=120)) as showing:
         done = replay_bag(
             "town_sample",
             tmp_path / "run",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.commands.console import ReplayDisplay, stage_line, summary_lines
 from gp_active_sensing.sim import run_scenario
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
@@ -43,7 +45,7 @@ def test_a_gap_is_shown_where_there_are_bounds(policy: str, upper: float, shown:
 def test_a_run_shows_the_gap_of_its_own_policy(tmp_path: Path, policy: str) -> None:
     from click.testing import CliRunner
 
-    from gp_active_sensing.commands.main import cli
+    from gp_active_sensing.cli import cli
 
     arguments = ["run", "line", "--policy", policy, "--budget", "2", "--no-report"]
     result = CliRunner().invoke(cli, [*arguments, "--out", str(tmp_path / "run")])
@@ -96,3 +98,14 @@ def test_each_probe_says_why_it_ended(tmp_path: Path) -> None:
     assert second != first.replace("probe_1", "probe_2")
     same = run_scenario(scenario(GRID, probes=2), tmp_path / "same").reason
     assert same == "the budget of readings is spent"
+
+
+@pytest.mark.parametrize(
+    ("mode", "headed"), [("again", True), ("decisions", True), ("belief", False)]
+)
+def test_the_columns_of_decisions_are_named(mode: str, headed: bool) -> None:
+    said = io.StringIO()
+    with ReplayDisplay(Console(file=said, width=200)) as showing:
+        showing.begin(mode, 10)
+    heads = said.getvalue().splitlines()[-1].split()
+    assert (heads == ["stage", "planner", "nat", "probe", "nat", "reading"]) is headed

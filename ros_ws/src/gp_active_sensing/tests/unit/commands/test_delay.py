@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.commands.main import cli as group
+from gp_active_sensing.cli import cli as group
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.delay import delays_in
 from tests.unit.mission.late import mission

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.commands.installation import CORE, OPTIONAL, Check, examine
+from gp_active_sensing.commands.doctor import CORE, OPTIONAL, Check, examine
 
 
 def by_name(checks: tuple[Check, ...]) -> dict[str, Check]:

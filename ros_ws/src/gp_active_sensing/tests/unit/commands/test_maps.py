@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.commands import main as cli
+from gp_active_sensing import cli
 from gp_active_sensing.topology import load_roads
 from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.road_maps import segment, street, write

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.commands.main import cli
+from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
 from gp_active_sensing.kernels.grammar import sentences

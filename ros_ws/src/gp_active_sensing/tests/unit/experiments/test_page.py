@@ -8,10 +8,10 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.experiments import read_experiment
-from gp_active_sensing.experiments.page import COLUMNS, _spread, write_comparison
+from gp_active_sensing.experiments.outputs import COLUMNS, _spread, write_comparison
 from gp_active_sensing.experiments.records import ExperimentDirectory, load_records
+from gp_active_sensing.experiments.run import run_trial
 from gp_active_sensing.experiments.tables import differences, summary
-from gp_active_sensing.experiments.trial import run_trial
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.util.wording import fixed
 from tests.browser import Browser

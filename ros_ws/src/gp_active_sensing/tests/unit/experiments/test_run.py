@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -21,13 +23,17 @@ from gp_active_sensing.experiments import (
     Outcome,
     Progress,
     load_records,
+    mean_of,
+    paired_difference,
     run,
     run_experiment,
     run_trial,
     write_outputs,
 )
 from gp_active_sensing.experiments.outputs import outcome_mapping
-from gp_active_sensing.experiments.work import STAGE_KEYS, do_trial
+from gp_active_sensing.experiments.run import STAGE_KEYS, do_trial
+from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.util.process import commit
 from tests.unit.experiments.small import lines, mapping, small, what_was_done
 
@@ -81,7 +87,7 @@ def test_what_a_mission_warns_of_is_in_its_record_and_not_on_the_screen(
             logging.getLogger("gp_active_sensing.somewhere").warning("it is %s", word)
         return run_trial(scenario, **rest)
 
-    monkeypatch.setattr("gp_active_sensing.experiments.work.run_trial", warning)
+    monkeypatch.setattr("gp_active_sensing.experiments.run.run_trial", warning)
     loaded = run_experiment(small(seeds=1, budgets=[2]), tmp_path, jobs=1)
     assert [r["warnings"] for r in loaded.records] == [["it is wet", "it is cold"]] * 2
     assert "2 of 2 missions warned" in loaded.notes[0]
@@ -327,7 +333,7 @@ def test_a_defect_keeps_where_it_happened(monkeypatch: pytest.MonkeyPatch) -> No
         msg = "index 7"
         raise IndexError(msg)
 
-    monkeypatch.setattr("gp_active_sensing.experiments.work.run_trial", broken)
+    monkeypatch.setattr("gp_active_sensing.experiments.run.run_trial", broken)
     outcome = do_trial(small().trials[0])
     assert outcome.failed
     assert outcome.item["error"] == "IndexError: index 7"
@@ -359,3 +365,57 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
         run_experiment(small(), tmp_path / "file" / "out", jobs=1)
     assert logging.getLogger("gp_active_sensing").handlers == []
     assert mapping()["seeds"] == 2
+
+
+SHORT = ["budget.readings=4", "map.count=20", "policy.horizon=2", "limit.expansions=3"]
+
+
+def without_times(records):
+    return [{k: v for k, v in r.items() if k != "plan_seconds"} for r in records]
+
+
+def test_a_trial_has_the_records_of_a_run(tmp_path) -> None:
+    scenario = load_scenario("line", overrides=SHORT)
+    trial = run_trial(scenario)
+    run_scenario(scenario, tmp_path / "run")
+    on_disk = RunDirectory.open(tmp_path / "run").records()
+    assert len(trial.records) == 4
+    for mine, disk in zip(without_times(trial.records), without_times(on_disk), strict=True):
+        assert mine["location"] == disk["location"]
+        assert mine["rmspe"] == pytest.approx(disk["rmspe"], abs=0)
+        np.testing.assert_array_equal(mine["weights"], disk["weights"])
+    assert trial.at(4, "stage") == on_disk[3]["stage"]
+    with pytest.raises(ValueError, match="4 stages, asked for number 5"):
+        trial.at(5, "rmspe")
+
+
+def test_policies_see_the_same_field_and_noise() -> None:
+    trials = [
+        run_trial(load_scenario("line", overrides=[*SHORT, f"policy={{name: {name}}}"]))
+        for name in ("random", "ie")
+    ]
+    places = [{r["location"]: r["value"] for r in t.records} for t in trials]
+    shared = set(places[0]) & set(places[1])
+    for place in shared:
+        assert places[0][place] == places[1][place]
+
+
+def test_mean_and_standard_error() -> None:
+    estimate = mean_of([1.0, 2.0, 3.0, 4.0])
+    assert estimate.mean == 2.5
+    assert estimate.error == pytest.approx(math.sqrt(5 / 3) / 2)
+    assert str(mean_of([1.0, 1.0])) == "1.00 ± 0.00"
+    assert math.isnan(mean_of([1.0]).error)
+    with pytest.raises(ValueError, match="at least one value"):
+        mean_of([])
+    with pytest.raises(ValueError, match="all finite"):
+        mean_of([1.0, math.nan])
+
+
+def test_pairing_removes_what_seeds_have_in_common() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.normal(0, 10, size=30)
+    first = (hard + 1.0 + rng.normal(0, 0.1, size=30)).tolist()
+    assert paired_difference(first, hard.tolist()).error < 0.05
+    with pytest.raises(ValueError, match="argument 2"):
+        paired_difference([1.0], [1.0, 2.0])

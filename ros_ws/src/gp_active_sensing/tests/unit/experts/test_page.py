@@ -28,7 +28,7 @@ NEVER = {"bad_stamp"}
 def test_every_reason_is_explained() -> None:
     code = [(PACKAGE / "gp_active_sensing" / name).read_text("utf-8") for name in SOURCES]
     found = set(re.findall(r"(?:ReadingError|\.reject)\(\s*\"(\w+)\"", "\n".join(code))) - NEVER
-    asking = (PACKAGE / "gp_active_sensing" / "ros" / "expert_client.py").read_text("utf-8")
+    asking = (PACKAGE / "gp_active_sensing" / "ros" / "expert.py").read_text("utf-8")
     messages = set(re.findall(OF_WHOLE_MESSAGES, asking))
     assert len(found) > 10
     assert len(messages) == 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.commands.main import cli
+from gp_active_sensing.cli import cli
 from gp_active_sensing.kernel_model import KernelModel
 
 QUICK = ("--inducing", "8", "--batch", "64", "--iterations", "30", "--restarts", "1")

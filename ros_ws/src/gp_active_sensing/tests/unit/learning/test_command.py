@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from gp_active_sensing.commands.main import cli
+from gp_active_sensing.cli import cli
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.topology import build_topology
 

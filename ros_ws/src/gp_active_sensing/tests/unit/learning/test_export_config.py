@@ -13,7 +13,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.learning import HyperParameterEstimate, belief_section, section_text
-from gp_active_sensing.learning.export_config import CANDIDATES, factors
+from gp_active_sensing.learning.fit import CANDIDATES, factors
 
 FOUND = HyperParameterEstimate(
     length_scales=(123.4,),

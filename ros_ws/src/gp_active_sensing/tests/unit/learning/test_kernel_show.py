@@ -9,8 +9,8 @@ import math
 import pytest
 from rich.console import Console
 
+from gp_active_sensing.learning.kernel_lines import LearningDisplay, progress_line, show_learning
 from gp_active_sensing.learning.kernel_selection.config import TrainingProgress
-from gp_active_sensing.learning.kernel_show import LearningDisplay, progress_line, show_learning
 
 NOW = TrainingProgress(
     kernels=("SE", "PER×SE", "LIN"),

@@ -10,7 +10,7 @@ import pytest
 
 from gp_active_sensing.kernel_model import read_model
 from gp_active_sensing.learning.checkpoint_directory import NAME
-from gp_active_sensing.learning.data import memmap_writer as store_module
+from gp_active_sensing.learning.data import dataset as dataset_module
 from tests.unit.learning.learn_kernels import QUICK, call, learned, log, same
 
 __all__ = ["log"]  # a fixture
@@ -23,9 +23,9 @@ REFIT = ("--refit", "10", "--top", "2")
 @pytest.fixture
 def interrupted_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Press Ctrl-C after so many messages of progress."""
-    from gp_active_sensing.learning import kernel_show
+    from gp_active_sensing.learning import kernel_lines
 
-    original = kernel_show.LearningDisplay.__call__
+    original = kernel_lines.LearningDisplay.__call__
     left = [0]
 
     def pressed(self: Any, part: str, now: Any) -> None:
@@ -34,7 +34,7 @@ def interrupted_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         if left[0] == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel_show.LearningDisplay, "__call__", pressed)
+    monkeypatch.setattr(kernel_lines.LearningDisplay, "__call__", pressed)
 
     def arm(count: int) -> None:
         left[0] = count
@@ -87,7 +87,7 @@ def test_a_checkpoint_of_one_s_own(log: Path, tmp_path: Path, interrupted_at: An
 def test_the_files_of_a_user_stay(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "IN_MEMORY", 10)
+    monkeypatch.setattr(dataset_module, "IN_MEMORY", 10)
     out = tmp_path / "m.npz"
     for folder in (tmp_path, tmp_path / "m.npz.checkpoint"):
         folder.mkdir(exist_ok=True)

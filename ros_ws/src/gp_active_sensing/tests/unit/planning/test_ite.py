@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from gp_active_sensing import cli
 from gp_active_sensing.belief import Belief, BeliefConfig, FeatureCovariance, build_belief
-from gp_active_sensing.commands import main as cli
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.kernels import build_kernel

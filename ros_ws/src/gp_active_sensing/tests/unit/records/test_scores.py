@@ -13,7 +13,7 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.belief.prior import LOG
 from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.experiments.metrics import METRICS
-from gp_active_sensing.experiments.work import STAGE_KEYS
+from gp_active_sensing.experiments.run import STAGE_KEYS
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.metrics import LEVELS, NO_SCORES, SCORES, Scorer

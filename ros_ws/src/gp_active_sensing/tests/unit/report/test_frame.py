@@ -6,7 +6,17 @@ import html
 import json
 import re
 
-from gp_active_sensing.report.frame import as_json, build_page, tile
+import pytest
+
+from gp_active_sensing.report.frame import (
+    DOUBT,
+    VALUES,
+    as_json,
+    build_page,
+    colour_table,
+    luminance,
+    tile,
+)
 from tests.unit.report.runs import HOSTILE
 
 
@@ -36,3 +46,19 @@ def test_tile() -> None:
     assert tile("<b>", "a & b") == (
         '<div class="tile"><b>&lt;b&gt;</b><span>a &amp; b</span></div>'
     )
+
+
+@pytest.mark.parametrize("table", [VALUES, DOUBT])
+def test_brightness_rises_all_the_way(table: tuple[str, ...]) -> None:
+    light = [luminance(colour) for colour in table]
+    assert light == sorted(light)
+    # Neither end vanishes: contrast with a white and with a nearly black page.
+    assert 1.05 / (light[-1] + 0.05) > 1.25
+    assert (light[0] + 0.05) / (luminance("#181e27") + 0.05) > 1.25
+
+
+def test_tables() -> None:
+    assert len(VALUES) == len(DOUBT) == 64
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in (*VALUES, *DOUBT))
+    assert colour_table(("#000000", "#ffffff"), 3) == ("#000000", "#808080", "#ffffff")
+    assert luminance("#ffffff") == pytest.approx(1.0)

@@ -13,8 +13,7 @@ from gp_active_sensing.kernel_model import KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.learning.data.dataset import Dataset
-from gp_active_sensing.report.kernel_alike import alike
-from gp_active_sensing.report.kernel_check import ModelCheck, arranged, check
+from gp_active_sensing.report.kernel_check import ModelCheck, alike, arranged, check
 from gp_active_sensing.types import FloatArray
 from tests.unit.report.models import field_rows, hand_belief, made_model
 

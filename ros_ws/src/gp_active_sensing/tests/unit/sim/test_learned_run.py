@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 
 from gp_active_sensing.belief import BeliefConfig, with_mark
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
+from gp_active_sensing.cli import cli as group
 from gp_active_sensing.commands.console import stage_line, summary_lines
-from gp_active_sensing.commands.main import cli as group
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experiments import read_experiment
-from gp_active_sensing.experiments.trial import run_trial
+from gp_active_sensing.experiments.run import run_trial
 from gp_active_sensing.kernel_model import model_mark, write_model
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError, ReadingError, RunError
-from gp_active_sensing.learning.data import memmap_writer as store_module
+from gp_active_sensing.learning.data import dataset as dataset_module
 from gp_active_sensing.learning.data import table as table_module
-from gp_active_sensing.learning.data.dataset import Dataset, ReadOptions
-from gp_active_sensing.learning.data.memmap_writer import MemmapWriter
+from gp_active_sensing.learning.data.dataset import Dataset, MemmapWriter, ReadOptions
 from gp_active_sensing.util import tables as tables_module
 
 
@@ -152,7 +151,7 @@ def test_pieces_make_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     whole = read_table(path, ("x",), "temp", folder=tmp_path)
     assert not isinstance(whole.inputs, np.memmap)
     monkeypatch.setattr(tables_module, "_CELLS", 0)  # 64 rows at a time
-    monkeypatch.setattr(store_module, "IN_MEMORY", 100)
+    monkeypatch.setattr(dataset_module, "IN_MEMORY", 100)
     found = read_table(path, ("x",), "temp", folder=tmp_path)
     assert isinstance(found.inputs, np.memmap)
     assert isinstance(found.outputs, np.memmap)
@@ -164,7 +163,7 @@ def test_pieces_make_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_rows_on_disk_are_those_that_were_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "IN_MEMORY", 10)
+    monkeypatch.setattr(dataset_module, "IN_MEMORY", 10)
     values = np.arange(36.0).reshape(12, 3)
     stores = [MemmapWriter(2, tmp_path) for _ in range(2)]
     for sign, store in zip((1.0, -1.0), stores, strict=True):
@@ -180,7 +179,7 @@ def test_rows_on_disk_are_those_that_were_added(
 def test_a_folder_that_cannot_be_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "IN_MEMORY", 10)
+    monkeypatch.setattr(dataset_module, "IN_MEMORY", 10)
     with pytest.raises(RunError, match=r"cannot write"):
         MemmapWriter(1, tmp_path / "none").add(np.zeros((11, 2)))
 

@@ -68,7 +68,7 @@ def test_the_reason_is_that_and_not_what_went_well_before() -> None:
 
 @pytest.mark.usefixtures("last_pass_spoilt")
 def test_a_finished_checkpoint_has_a_bound_for_every_stage(tmp_path: Path) -> None:
-    from gp_active_sensing.learning.kernel_selection.checkpoint import finished_in
+    from gp_active_sensing.learning.kernel_selection.group import finished_in
 
     select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path)
     (file,) = tmp_path.glob("group-*.npz")

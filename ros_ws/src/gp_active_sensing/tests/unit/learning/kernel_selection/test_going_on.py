@@ -236,7 +236,7 @@ def test_the_history_goes_on() -> None:
 def test_going_on_with_a_model_of_other_inputs_is_refused() -> None:
     config = dataclasses.replace(SMALL, iterations=5, stages=(1.0,), restarts=1)
     first = select_kernels(rows(40), KERNELS[:1], config)
-    with pytest.raises(ConfigError, match="has the inputs x, made rows has x, y"):
+    with pytest.raises(ConfigError, match="has the inputs x, the rows of made rows have x, y"):
         select_kernels(rows(40, ("x", "y")), KERNELS[:1], config, earlier=first)
 
 

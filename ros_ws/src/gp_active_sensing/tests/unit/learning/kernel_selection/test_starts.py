@@ -15,7 +15,7 @@ pytestmark = pytest.mark.heavy("learn")
 def chosen(name: str, restarts: int, seed: int = 0) -> list[int]:
     import torch
 
-    from gp_active_sensing.learning.kernel_selection.starts import best_starts
+    from gp_active_sensing.learning.kernel_selection.state import best_starts
 
     rng = np.random.default_rng(3)
     X = np.sort(rng.normal(size=(120, 1)), axis=0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gp_active_sensing.commands.main import cli
+from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError, RunError
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory

@@ -1,6 +1,7 @@
-"""Publish questions on ``expert/query`` and receive answers on ``expert/answer``.
+"""An expert by topics: questions on ``expert/query``, answers on ``expert/answer``.
 
-Answers are taken serialised, like readings and poses (`ros.subscriptions`): one that is too large,
+The node ``active_sensing`` asks (`ExpertClient`), the simulator answers (`ExpertServer`). Answers
+are taken serialised, like readings and poses (`ros.subscriptions`): one that is too large,
 comes too fast or cannot be decoded is only counted.
 """
 
@@ -9,31 +10,45 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
+from gp_active_sensing.experts import SimulatedExpert
 from gp_active_sensing.messages.conversions import RateLimit
-from gp_active_sensing.messages.point_cloud import answers_of, query_points
-from gp_active_sensing.mission.config import ExpertTopicsConfig
-from gp_active_sensing.mission.expert_queries import ExpertQueries
-from gp_active_sensing.mission.factory import MissionComponents
+from gp_active_sensing.messages.point_cloud import (
+    Points,
+    answer_points,
+    answers_of,
+    points_of,
+    query_points,
+)
 from gp_active_sensing.mission.stream_config import most_per_second
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
-from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.logs import Throttle
 from gp_active_sensing.ros.node_base import GuardedNode
+from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 
-__all__ = ["ANSWER", "QUERY", "ExpertClient"]
+if TYPE_CHECKING:  # the simulator needs none of these
+    from gp_active_sensing.mission.config import ExpertTopicsConfig
+    from gp_active_sensing.mission.expert_queries import ExpertQueries
+    from gp_active_sensing.mission.factory import MissionComponents
+    from gp_active_sensing.ros.diagnostics import Diagnostics
+
+__all__ = ["ANSWER", "QUERY", "ExpertClient", "ExpertServer", "places_at"]
+
 
 logger = logging.getLogger(__name__)
 
 QUERY, ANSWER = "expert/query", "expert/answer"
 DEPTH = 100
-"""Messages with answers kept until they are taken."""
+"""Messages with answers kept until they are taken or sent."""
 OK, WARN = 0, 1
 
 
@@ -164,3 +179,71 @@ class ExpertClient:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].strip()[:300] or type(error).__name__
+
+
+_NEAR = 1.0
+"""Farthest distance of a question from the place that it means [m]."""
+
+
+def places_at(topology: Topology, points: Points) -> list[int]:
+    """Return the place at each point of a question; points that are at none are left out.
+
+    Of places at one position (the two directions of a road) each is taken once, in order.
+    """
+    found: list[int] = []
+    for x, y in zip(points["x"].tolist(), points["y"].tolist(), strict=True):
+        place = topology.snap(x, y, _NEAR)
+        if place is None:
+            continue
+        apart = np.hypot(*(topology.positions - topology.positions[place]).T)
+        here = np.flatnonzero(apart <= SAME_DISTANCE).tolist()
+        found.append(next((p for p in here if p not in found), place))
+    return found
+
+
+class ExpertServer:
+    """Lets the expert of a scenario answer, in simulated time.
+
+    Args:
+        node: subscribes and publishes.
+        expert: answers.
+        topology: the map.
+    """
+
+    def __init__(self, node: GuardedNode, expert: SimulatedExpert, topology: Topology) -> None:
+        self._node = node
+        self._expert = expert
+        self._topology = topology
+        self._seconds = 0.0
+        self._answers = node.own(node.create_publisher(PointCloud2, ANSWER, qos.reliable(DEPTH)))
+        node.own(node.create_subscription(PointCloud2, QUERY, self._on_query, qos.latched()))
+
+    def step(self, now_ns: int) -> None:
+        """Publish what has been answered by a time, one message for each time it was valid at."""
+        self._seconds = 1e-9 * now_ns
+        answers = self._expert.answers(self._seconds)
+        for stamp_ns, group in groupby(answers, key=lambda reading: reading.stamp_ns):
+            header = Header(stamp=outputs.time_of(stamp_ns), frame_id=self._topology.frame)
+            points = answer_points(self._topology, list(group))
+            self._answers.publish(outputs.values_cloud(points, header))
+
+    def _on_query(self, message: Any) -> None:
+        try:
+            points = points_of(message)
+        except ValueError as error:
+            self._warn(f"cannot be read ({error})")
+            return
+        frame = message.header.frame_id.lstrip("/")
+        if frame != self._topology.frame:
+            self._warn(f"is in frame {frame!r}, the map is in {self._topology.frame!r}")
+            return
+        places = places_at(self._topology, points)
+        if len(places) < len(points):
+            self._node.get_logger().warning(
+                f"{len(points) - len(places)} of {len(points)} points that the expert is asked for "
+                "are at no place of the map; they get no answer"
+            )
+        self._expert.ask(places, self._seconds)
+
+    def _warn(self, what: str) -> None:
+        self._node.get_logger().warning(f"a message of topic {QUERY} {what}; it is not used")

@@ -1,1 +1,0 @@
-"""Scripts, styles and frames of the pages; read as files, no code."""
