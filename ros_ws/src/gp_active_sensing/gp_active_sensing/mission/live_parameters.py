@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import reduce
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, plan_limit
 from gp_active_sensing.util.wording import shown
@@ -62,7 +63,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
         if now.limit != before.limit:
             mission.loop.limit = plan_limit(now.limit.seconds, now.limit.expansions)
         if now.mission != before.mission:
-            mission.set_config(now.mission)
+            changes.set_config(mission, now.mission)
         for probe in mission.probes.values():
             gate = probe.ingestion.pipeline.gate
             gate.limit, gate.places = now.reading.gate, now.reading.gate_places
@@ -76,7 +77,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
                 probe.ahead.samples = samples
                 probe.ahead.drop()
         if now.budget != before.budget:
-            mission.set_budget(now.budget.budget(), now.budget.aim())
+            changes.set_budget(mission, now.budget.budget(), now.budget.aim())
 
 
 def _say(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:

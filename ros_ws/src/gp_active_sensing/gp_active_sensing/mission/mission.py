@@ -1,20 +1,37 @@
 """State machine of a mission: when to decide, when a place is done, when to pause or end.
 
+=========  ====================================================================================
+idle       readings are used; nothing is decided yet
+running    decides, waits for the place to be observed, decides again; drives to the end place
+paused     readings are used; no decisions until `resume`
+ended      the last waypoint stands; readings are counted, not used
+=========  ====================================================================================
+
 One engine and one budget of readings for one or several probes; one decision is taken at a time,
 with the other probes' waypoints pending. No ROS in here: time and messages come as arguments, so
 every case can be tested without a clock, and a logged bag goes through the same code as a robot.
+What may be changed while a mission goes on is in `mission.changes`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.blocked import BlockedPlaces
+from gp_active_sensing.mission.command_words import budget_words, loudness
+from gp_active_sensing.mission.config import MissionConfig
+from gp_active_sensing.mission.decisions import Decisions
 from gp_active_sensing.mission.delays import say_delay
-from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, why_resting
-from gp_active_sensing.mission.inbox import BATCH, Envelope, RawAnswer, RawReading
+from gp_active_sensing.mission.expert_queries import ExpertQueries
+from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, why_resting
+from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
+from gp_active_sensing.mission.input_log import InputLog
+from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -26,15 +43,24 @@ from gp_active_sensing.mission.requests import (
     Stage,
 )
 from gp_active_sensing.mission.sensor import speaks
-from gp_active_sensing.mission.watch import MissionWatch
+from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.planning.base import READINGS_SPENT
-from gp_active_sensing.records.events import AnswerUnused, MissionEnded, MissionStopped
-from gp_active_sensing.types import Plan
+from gp_active_sensing.records.events import (
+    AnswerUnused,
+    Event,
+    MissionEnded,
+    MissionStopped,
+    StateChanged,
+    StatusNoted,
+)
+from gp_active_sensing.types import Clock, Cost, Plan
 
 __all__ = ["Mission"]
 
 logger = logging.getLogger(__name__)
 
+STATUS_SECONDS = 1.0
+"""Least real time between two events that say where the probes are."""
 SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
 
@@ -51,8 +77,208 @@ def _same(message: Envelope, following: Envelope) -> bool:
     return message.probe == following.probe and one.stamp_ns == other.stamp_ns
 
 
-class Mission(MissionWatch):
-    """One mission; `step` and the commands may be called from different threads."""
+class Mission:
+    """One mission; steps, answers and commands may come from different threads.
+
+    Args:
+        loop: the engine, before its first reading.
+        probes: who takes part; one without a name, or several.
+        inbox: what callbacks leave.
+        config: distances and times.
+        clock: monotonic seconds.
+        journal: takes the events of the mission.
+        make_probe: makes one that joins later, by its name; None = the list is closed.
+    """
+
+    def __init__(
+        self,
+        loop: SensingLoop,
+        probes: Sequence[ProbeState],
+        inbox: Inbox,
+        config: MissionConfig,
+        *,
+        clock: Clock,
+        journal: Callable[[Event], None] = lambda event: None,
+        make_probe: Callable[[str], ProbeState] | None = None,
+        step_clock: StepClock | None = None,
+    ) -> None:
+        self.loop = loop
+        self.make_probe = make_probe
+        self.fleet = Fleet(probes, config, journal)
+        self.inbox = inbox
+        self.config = config
+        self.blocked = BlockedPlaces(loop, config, journal)
+        self.budget = replace(probes[0].purse, readings=loop.remaining.readings)
+        """What may be spent in all: readings of the mission, metres and seconds of each probe."""
+        self.lock = threading.RLock()
+        self.state = "idle"
+        self.reason = ""
+        """Why it is paused or over."""
+        self.decisions = Decisions(loop, self.fleet, clock, journal)
+        self.reading_latency = Latency()
+        """From a reading to the belief."""
+        for probe in probes:
+            probe.ingestion.latency = self.reading_latency
+        self.showing = False
+        """What is known is being shown; anyone who shows it resets this."""
+        self.last_job: int | None = None
+        """Number of the job whose answer was the end."""
+        self._last_words = False
+        """The mission ended without a job, and what is known is still to be shown."""
+        self.trace: InputLog | None = None
+        """Hears which messages were used when, beside the events."""
+        self.strangers: Counter[str] = Counter()
+        """Messages of probes that are not in the mission."""
+        self.now_ns = 0
+        self._ticking = False
+        """The node's clock shows a time."""
+        self._ended_ns: int | None = None
+        self._shown, self._shown_at = 0, clock()
+        self._noted: StatusNoted | None = None
+        self._noted_at = clock()
+        self._clock = clock
+        self._step_clock = StepClock(clock) if step_clock is None else step_clock
+        self.journal = journal
+
+    @property
+    def probes(self) -> dict[str, ProbeState]:
+        """Every probe by its name, gone ones too."""
+        return self.fleet.probes
+
+    @property
+    def probe(self) -> ProbeState:
+        """The probe of a mission of one, the first of several."""
+        return next(iter(self.probes.values()))
+
+    @property
+    def consulting(self) -> ExpertQueries | None:
+        """Asks an expert before a decision, where there is one that the policy wants to ask."""
+        return self.decisions.consulting
+
+    @property
+    def plan(self) -> Plan | None:
+        """The decision being carried out, in a mission of one."""
+        return self.probe.plan
+
+    @property
+    def driven(self) -> Cost:
+        """By all probes together."""
+        total = Cost(0.0, 0.0)
+        for probe in self.probes.values():
+            total = total.plus(probe.stages.driven)
+        return total
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """What was not used, of all probes, by the word of the reason."""
+        total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
+        for probe in self.probes.values():
+            total += Counter(dict(probe.ingestion.rejected))  # another thread may be counting
+        return total + self.inbox.refused
+
+    @property
+    def until_ns(self) -> int:
+        """Up to when the mission has come, on the node's clock."""
+        return self.now_ns if self._ended_ns is None else self._ended_ns
+
+    # -- commands ---------------------------------------------------------------------------
+
+    def start(self, who: str = "") -> str:
+        """Begin; return why it cannot, "" when it does.
+
+        Args:
+            who: asked for it, in words for the log; "" = nobody had to.
+        """
+        with self.lock:
+            if self.state != "idle":
+                return f"the mission is {self.state} already" + self._because()
+            logger.info(
+                "the mission begins%s: %d places, budget %s",
+                f" ({who})" if who else "",
+                self.loop.topology.n,
+                budget_words(self.budget, self.loop.aim),
+            )
+            self._go_on()
+            return ""
+
+    def pause(self, reason: str = "asked to") -> str:
+        """Take no more decisions; return why it cannot, "" when it does."""
+        with self.lock:
+            if self.state != "running":
+                return f"the mission is {self.state}, not running" + self._because()
+            stage = self.decisions.stage
+            logger.log(
+                loudness(reason), "paused at stage %d (%s); the last waypoint stands", stage, reason
+            )
+            self._set_state("paused", reason)
+            self.decisions.give_up()
+            return ""
+
+    def resume(self, who: str = "asked to") -> str:
+        """Go on; return why it cannot, "" when it does.
+
+        Args:
+            who: asked for it, in words for the log.
+        """
+        with self.lock:
+            if self.state != "paused":
+                return f"the mission is {self.state}, not paused" + self._because()
+            logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
+            for probe in self.probes.values():
+                probe.at = None  # it may have been driven elsewhere
+                probe.send_again = True
+                probe.sent_ns = self.now_ns
+            self.rest_no_more()
+            self._go_on()
+            return ""
+
+    def unreachable(
+        self, name: str = "", why: str = "reported as unreachable", *, place: int | None = None
+    ) -> str:
+        """Choose another place than the one a probe is sent to, which is blocked for a while.
+
+        Args:
+            name: of the probe.
+            why: in words.
+            place: which one; None = wherever it is sent to.
+
+        Returns:
+            Why it cannot, "" when it does.
+        """
+        with self.lock:
+            probe = self.probes.get(name)
+            if probe is None or probe.plan is None or self.state != "running":
+                return "no place is being driven to"
+            if place is not None and place != probe.plan.waypoints[0]:
+                return "another place is being driven to by now"
+            self.blocked.give_up(probe, self.now_ns, why)
+            self.inbox.wake()
+            return ""
+
+    def accept_gated(self) -> int:
+        """Use the readings that were set aside by the gate; return how many those are."""
+        with self.lock:
+            found = sum(probe.accept_gated() for probe in self.probes.values())
+            self.inbox.wake()
+            return found
+
+    def _go_on(self) -> None:
+        self._set_state("running", "")
+        for probe in self.probes.values():
+            probe.arrival.forget()
+            probe.progress.forget()
+            probe.sensor.forget()
+            probe.since = self._clock()
+            probe.stages.go_on(self.now_ns, probe.ingestion.metres)
+        self.inbox.wake()
+
+    def _set_state(self, state: str, reason: str) -> None:
+        self.state, self.reason = state, reason
+        probes = {name: probe.whereabouts() for name, probe in self.probes.items()}
+        self.journal(StateChanged(state=state, reason=reason, stamp_ns=self.now_ns, probes=probes))
+
+    def _because(self) -> str:
+        return f" ({self.reason})" if self.reason else ""
 
     # -- every message, and every so often -------------------------------------------------------
 
@@ -121,16 +347,16 @@ class Mission(MissionWatch):
             return
         probe.take([message])
         if isinstance(message.what, Pose):
-            self.fleet.heard(probe, message.what.stamp_ns, self._now_ns)
+            self.fleet.heard(probe, message.what.stamp_ns, self.now_ns)
         elif speaks(message):
-            self.fleet.spoke(probe, self._now_ns)
+            self.fleet.spoke(probe, self.now_ns)
         if self._decides and not more:
             yield from self._look_at(probe, message.received)
 
     def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:
         if self.consulting is None:
             self.strangers["expert"] += 1
-        elif self.consulting.take(answer, self._now_ns) and self._decides:
+        elif self.consulting.take(answer, self.now_ns) and self._decides:
             if job := self._next_job():
                 yield MissionOutput(job)
 
@@ -158,18 +384,18 @@ class Mission(MissionWatch):
 
     def _go_about(self) -> Iterator[MissionOutput]:
         """See what the time that passes makes necessary."""
-        if self.blocked.expire(self._now_ns):
-            self._choose_again()
-        if silent := self.fleet.miss_silent(self._now_ns):
+        if self.blocked.expire(self.now_ns):
+            self.choose_again()
+        if silent := self.fleet.miss_silent(self.now_ns):
             for probe in silent:
                 self.decisions.forget(probe)
-            self._rest_no_more()
+            self.rest_no_more()
         if not self.decisions.running and not self.fleet.waiting:
             for probe in self.fleet.present:
                 if self._has_more(probe):
-                    probe.call_back(self._now_ns)
+                    probe.call_back(self.now_ns)
         for probe in self.fleet.present:
-            self.blocked.watch(probe, self._now_ns)
+            self.blocked.watch(probe, self.now_ns)
             if probe.send_again:
                 probe.send_again = False
                 if probe.target is not None:
@@ -188,19 +414,19 @@ class Mission(MissionWatch):
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None
-        again = probe.see(self._now_ns, received)
+        again = probe.see(self.now_ns, received)
         if probe.is_mute:
             self._send_no_further(probe)
             return
         home = probe.stages.home
         if home is not None and probe.arrival.inside(home.path[-1]):
-            probe.homeward.arrive(self._now_ns)
+            probe.homeward.arrive(self.now_ns)
             probe.resting = home.reason
             self._last_words = self._end_if_done()
         if probe.finished is not None and probe.plan is None:
             if driving and probe.finished.value is None:
-                self._rest_no_more()  # what was kept for it is free for others
-            if (report := self.decisions.take_foreseen(probe, self._now_ns)) is not None:
+                self.rest_no_more()  # what was kept for it is free for others
+            if (report := self.decisions.take_foreseen(probe, self.now_ns)) is not None:
                 self._note_shown()
                 yield MissionOutput(report, plan=probe.plan, probe=probe.name)
         if again is not None:
@@ -220,7 +446,7 @@ class Mission(MissionWatch):
         if self.loop.blocked and self.loop.remaining.readings != 0 and not self.loop.good_enough():
             if not self.reason.endswith(AGAIN):
                 self.reason = f"{why_resting(present)}; {AGAIN}"
-                logger.info("nothing can be chosen: %s", self.blocked.waits(self._now_ns))
+                logger.info("nothing can be chosen: %s", self.blocked.waits(self.now_ns))
             return False
         self._end(why_resting(present))
         return True
@@ -234,7 +460,7 @@ class Mission(MissionWatch):
         return left is None or left > 0
 
     def _next_job(self) -> DecisionRequest | None:
-        job = self.decisions.next_job(self._now_ns)
+        job = self.decisions.next_job(self.now_ns)
         if job is not None:
             self._note_shown()
         return job
@@ -259,6 +485,48 @@ class Mission(MissionWatch):
                 self.loop.snapshot(), None, 0, None, self._shown_at, decide=False
             )
 
+    # -- what it notices by itself ------------------------------------------------------------
+
+    def _watch_clock(self, now_ns: int) -> None:
+        back = 1e-9 * (self.now_ns - now_ns)
+        self.now_ns = now_ns
+        if back <= self.config.clock_tolerance:
+            return
+        logger.error(
+            "the clock went back by %.3f s: the mission pauses. Resume it when that is right; of a "
+            "simulation that was started again begin a new mission in another run_dir",
+            back,
+        )
+        for probe in self.probes.values():
+            probe.ingestion.restart_clock()
+            probe.arrival.forget()
+            probe.progress.forget()
+        self.pause(f"the clock went back by {back:.3f} s")
+
+    def _send_no_further(self, probe: ProbeState) -> None:
+        """Stop sending a probe around whose sensor says nothing."""
+        why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
+        if len(self.probes) == 1:
+            self.pause(f"{why}, then call ~/resume")
+            return
+        self.fleet.mute(probe, f"{why}; its next reading brings it back", self.now_ns)
+        self.decisions.forget(probe)
+        self.rest_no_more()
+
+    def _note_status(self) -> None:
+        """Keep in the journal, once a second, what no other event says."""
+        now = self._clock()
+        if now - self._noted_at < STATUS_SECONDS or self.state == "ended":
+            return
+        self._noted_at = now
+        status = StatusNoted(
+            probes={name: probe.status() for name, probe in self.probes.items()},
+            expert=None if self.consulting is None else self.consulting.rejected,
+        )
+        if status != self._noted:
+            self._noted = status
+            self.journal(replace(status, stamp_ns=self.now_ns))
+
     # -- decisions -----------------------------------------------------------------------------
 
     def decided(self, job: DecisionRequest, plan: Plan) -> bool:
@@ -266,16 +534,16 @@ class Mission(MissionWatch):
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
                 return False
-            used = self.decisions.take(job, plan, self._now_ns)
+            used = self.decisions.take(job, plan, self.now_ns)
             if used and plan.waypoint is not None and self.reason.endswith(AGAIN):
                 self.reason = ""
             if not used or not plan.path:
-                self._journal(
+                self.journal(
                     AnswerUnused(
                         waypoint=plan.waypoint,
                         reason=plan.reason,
                         expanded=plan.expanded,
-                        stamp_ns=self._now_ns,
+                        stamp_ns=self.now_ns,
                         probe=job.probe,
                     )
                 )
@@ -292,7 +560,7 @@ class Mission(MissionWatch):
         """Ask an expert where the policy wants to; () = nowhere."""
         with self.lock:
             if self.consulting is not None and self.state == "running":
-                self.consulting.ask(job, places, self._now_ns)
+                self.consulting.ask(job, places, self.now_ns)
             self.inbox.wake()
 
     def foreseen(self, job: PlanAheadRequest, foresight: ContingentPlans) -> None:
@@ -309,7 +577,7 @@ class Mission(MissionWatch):
     def _end(self, reason: str, *, over: bool = True) -> None:
         """End it; `over` False: another process may go on with it."""
         self.state, self.reason = "ended", reason
-        self._ended_ns = self._now_ns
+        self._ended_ns = self.now_ns
         if self.consulting is not None:
             self.consulting.open = False
         for probe in self.probes.values():
@@ -317,7 +585,7 @@ class Mission(MissionWatch):
             probe.ingestion.open = False
             probe.ingestion.stop_waiting()  # counts what still waits
         kind = MissionEnded if over else MissionStopped
-        self._journal(kind(reason=reason, stamp_ns=self._now_ns))
+        self.journal(kind(reason=reason, stamp_ns=self.now_ns))
 
     def claim(self, stage: Stage) -> bool:
         """Return whether a stage is still to be recorded, and leave that to anyone who asks."""
@@ -326,7 +594,7 @@ class Mission(MissionWatch):
 
     def go_on_from(self, now_ns: int) -> None:
         """Record the time of the last event before a restart."""
-        self._now_ns = now_ns
+        self.now_ns = now_ns
 
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
         """End it from outside, if it is not over; return the stages not recorded yet.
@@ -343,7 +611,7 @@ class Mission(MissionWatch):
                         self.trace.used(message)
                     if isinstance(message.what, RawAnswer):
                         if self.consulting is not None:
-                            self.consulting.take(message.what, self._now_ns)
+                            self.consulting.take(message.what, self.now_ns)
                     elif message.probe in self.probes:
                         self.probes[message.probe].take([message])
                     else:
@@ -357,3 +625,22 @@ class Mission(MissionWatch):
                 probe.finished = None
                 unrecorded += probe.stages.unrecorded
             return sorted(unrecorded, key=lambda stage: stage.number)
+
+    # -- asking again --------------------------------------------------------------------------
+
+    def rest_no_more(self) -> None:
+        """Ask again for probes that nothing was chosen for: more may be left now."""
+        for probe in self.probes.values():
+            if probe.resting and not probe.home:
+                probe.resting = ""
+                probe.since = self._clock()
+
+    def choose_again(self) -> None:
+        """Ask again for every probe that has nothing to do but to go home, or is there."""
+        self.rest_no_more()
+        if self.loop.remaining.readings == 0:
+            return
+        for probe in self.fleet.present:
+            if probe.home or probe.stages.home is not None:
+                probe.call_back(self.now_ns)
+        self.reason = ""

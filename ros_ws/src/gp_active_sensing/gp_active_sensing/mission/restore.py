@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.gaps import JournalGaps
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose
@@ -169,7 +170,7 @@ class MissionRestorer:
             case StateChanged():
                 self._state(event)
             case ClockStepped():
-                self._mission.skip(event.step_ns)
+                changes.skip(self._mission, event.step_ns)
             case PlaceBlocked():
                 self._mission.blocked.replay(
                     event.location, event.until_ns, set_aside=event.set_aside
@@ -192,7 +193,7 @@ class MissionRestorer:
     def _named(self, name: str) -> ProbeState:
         """Return a probe by its name; one that joined while the mission ran joins now."""
         if name not in self._mission.probes:
-            self._mission.add(name)
+            changes.add_probe(self._mission, name)
         return self._mission.probes[name]
 
     # -- the events ----------------------------------------------------------------------------
@@ -320,7 +321,7 @@ class MissionRestorer:
 
     def _budget(self, event: BudgetChanged) -> None:
         self._asked = None
-        self._mission.take_budget(event.budget)
+        changes.take_budget(self._mission, event.budget)
         if event.error_of:
             self._mission.loop.aim = event.aim
 

@@ -17,6 +17,7 @@ from typing import Any
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import LEFT
@@ -183,13 +184,13 @@ class ReproducibilityCheck:
                 self._on_state(event)
             case ClockStepped():
                 self._job = None
-                mission.clock_stepped(event.step_ns, event.time_ns)
+                changes.clock_stepped(mission, event.step_ns, event.time_ns)
             case PlaceBlocked():
                 mission.unreachable(event.probe, event.why)
             case RosterChanged() if event.why.startswith(LEFT):
-                mission.leave(event.probe, event.why.removeprefix(LEFT))
+                changes.leave(mission, event.probe, event.why.removeprefix(LEFT))
             case RosterChanged() if not event.why:
-                mission.join(event.probe)
+                changes.join(mission, event.probe)
             case ReadingUsed() if event.taken_back == ASKED:
                 mission.accept_gated()  # other readings come out by themselves
             case MissionStopped() if mission.state != "ended":
@@ -215,7 +216,7 @@ class ReproducibilityCheck:
         mission, before = self.parts.mission, self._config
         for name in now.probes:
             if name not in mission.probes:
-                mission.add(name)
+                changes.add_probe(mission, name)
         adjust(self.parts, before, now)
         self._config = now
 

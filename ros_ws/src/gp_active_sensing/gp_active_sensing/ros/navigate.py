@@ -22,6 +22,7 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.action import ActionClient
 
 from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.probe import ProbeState
@@ -298,7 +299,7 @@ class Courier:
         """Somebody has taken over: do not drive against them."""
         why = "its goal was cancelled by somebody else"
         if self._name:
-            self._mission.leave(self._name, why)
+            changes.leave(self._mission, self._name, why)
         else:
             self._mission.pause(f"{why}; ~/resume goes on")
         logger.warning("%s%s", self._whose, why)

@@ -9,6 +9,7 @@ from typing import Any
 from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.command_words import FINISHING
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import OFF_LIST
@@ -169,15 +170,15 @@ class FleetServices:
                 self._results.add_probe(name)
                 self._inputs.listen(name)
                 self._offer(name)
-                mission.add(name)
+                changes.add_probe(mission, name)
                 self._node.get_logger().info(f"{name} may join: its first pose is waited for")
             elif name not in self._listed:
                 if name not in self._services:
                     self._inputs.listen(name)
                     self._offer(name)
-                mission.join(name)
+                changes.join(mission, name)
         for name in self._listed - set(names):
-            mission.leave(name, OFF_LIST)
+            changes.leave(mission, name, OFF_LIST)
             self._inputs.drop(name)
             for service in self._services.pop(name):
                 self._node.give_back(service)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.clock_watch import ClockMonitor
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
@@ -127,7 +128,7 @@ class Worker:
             try:
                 now_ns, stepped_ns = self._watch.look()
                 if stepped_ns:
-                    self._mission.clock_stepped(stepped_ns, now_ns)
+                    changes.clock_stepped(self._mission, stepped_ns, now_ns)
                 for step in self._mission.step(now_ns):
                     self._do(step)
             except Exception:

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
@@ -68,8 +69,8 @@ def test_a_busy_machine_whose_steps_take_long(tmp_path: Path, seed: int) -> None
 def test_several_probes(tmp_path: Path, seed: int) -> None:
     names = ("boat", "car")
     commands = {
-        4.0: lambda mission: mission.leave("car", "a flat tyre"),
-        8.0: lambda mission: mission.join("car"),
+        4.0: lambda mission: changes.leave(mission, "car", "a flat tyre"),
+        8.0: lambda mission: changes.join(mission, "car"),
     }
     played = Recorder(seed, probes=names, commands=commands).run()
     comparison = compared(played.bag(tmp_path / "bag"), tmp_path / "run")
@@ -100,7 +101,7 @@ def test_a_clock_that_was_set_forward(tmp_path: Path) -> None:
 
     def step(mission: Any) -> None:
         played.ahead_ns += day_ns
-        mission.clock_stepped(day_ns, mission.until_ns + day_ns)
+        changes.clock_stepped(mission, day_ns, mission.until_ns + day_ns)
 
     played.commands = {4.0: step, 6.0: lambda mission: mission.resume()}
     comparison = compared(played.run().bag(tmp_path / "bag"), tmp_path / "run")

@@ -6,6 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.ros.diagnostics import probe_state, probe_status
 from gp_active_sensing.ros.topic_monitor import TopicMonitor
 from tests.unit.mission.teams import Team
@@ -50,7 +51,7 @@ def test_from_driving_to_leaving() -> None:
     assert values["waypoint"] == name
     assert values["metres_left"] == 100.0
     assert values["seconds_left"] == "unlimited"
-    team.mission.leave("a")
+    changes.leave(team.mission, "a")
     level, summary, values = status(team, "pose")
     assert (level, summary) == (OK, "left (asked to leave)")
     assert values["waypoint"] == ""

@@ -14,6 +14,7 @@ from gp_active_sensing.belief.promise import FEWEST, SURE, assurance, met, not_s
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experiments import run_trial
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.command_words import budget_words
 from gp_active_sensing.mission.plan_ahead import foresee, take
 from gp_active_sensing.planning.base import PlanRequest, no_plan
@@ -270,7 +271,7 @@ def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_pat
     while len(drive.decided) < 2:
         drive.step()
     mission = drive.built.mission
-    mission.set_budget(Budget(readings=25), Aim(1e-3))
+    changes.set_budget(mission, Budget(readings=25), Aim(1e-3))
     assert mission.loop.aim == Aim(1e-3)
     for _ in range(20):
         drive.step()
@@ -278,9 +279,9 @@ def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_pat
     drive.start()
     mission = drive.built.mission
     assert mission.loop.aim == Aim(1e-3)
-    mission.set_budget(Budget(readings=25), None)
+    changes.set_budget(mission, Budget(readings=25), None)
     assert mission.loop.aim is None
-    mission.set_budget(Budget(readings=25), Aim(1e6, WORST))
+    changes.set_budget(mission, Budget(readings=25), Aim(1e6, WORST))
     drive.run()
     assert mission.reason.startswith("the promised error of its worst place is")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.clock_watch import ClockMonitor
 from gp_active_sensing.types import Budget
 from tests.unit.mission.missions import Drive
@@ -110,7 +111,7 @@ def arrive(rig: Rig, t: float) -> None:
 def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
     rig = under_way()
     before = rig.mission.driven.seconds
-    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
     rig.step(DAY + 3.0)
     assert rig.mission.state == "paused"
     assert rig.mission.reason == "the clock went forward by 86400.000 s at once"
@@ -125,14 +126,14 @@ def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
 
 def test_what_is_given_up_while_it_is_paused_is_charged_without_the_day() -> None:
     rig = under_way()
-    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
     rig.mission.probe.give_up((DAY + 3) * SECOND)
     assert rig.mission.driven.seconds == pytest.approx(2.0)
 
 
 def test_within_the_tolerance_nothing_happens() -> None:
     rig = under_way()
-    rig.mission.clock_stepped(SECOND // 2, 3 * SECOND)
+    changes.clock_stepped(rig.mission, SECOND // 2, 3 * SECOND)
     assert rig.mission.state == "running"
     assert not [e for e in rig.events if e["event"] == "clock"]
 
@@ -141,7 +142,7 @@ def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
     rig = under_way()
     fleet = rig.mission.fleet
     fleet.heard(rig.probe, SECOND, 2 * SECOND)
-    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
     assert fleet.heard_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
 
 
@@ -149,7 +150,7 @@ def test_before_the_mission_begins_it_is_only_said(caplog: pytest.LogCaptureFixt
     rig = Rig(grid(5))
     rig.pose(1.0, 0.0)
     rig.step(1.0)
-    rig.mission.clock_stepped(DAY * SECOND, (DAY + 3) * SECOND)
+    changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
     assert rig.mission.state == "idle"
     assert "the clock went forward by 86400.000 s" in caplog.text
 
@@ -161,7 +162,7 @@ def test_a_restart_knows_of_the_pause_and_of_what_is_not_charged(tmp_path: Path)
         drive.step()
     before = drive.built.mission.driven.seconds
     drive.now_ns += DAY * SECOND
-    drive.built.mission.clock_stepped(DAY * SECOND, drive.now_ns)
+    changes.clock_stepped(drive.built.mission, DAY * SECOND, drive.now_ns)
     drive.kill()
     drive.start()
     mission = drive.built.mission

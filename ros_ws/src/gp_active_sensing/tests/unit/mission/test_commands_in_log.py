@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.command_words import DEACTIVATED, FINISHING, budget_words
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.live_parameters import adjust
@@ -40,7 +41,7 @@ def test_each_command_leaves_a_line_with_who_or_why(caplog: pytest.LogCaptureFix
     assert said(caplog) == [], "nothing was done"
     assert mission.resume("asked by ~/resume") == ""
     assert said(caplog) == [("INFO", "resumed at stage 1 (asked by ~/resume)")]
-    mission.set_budget(Budget(readings=5))
+    changes.set_budget(mission, Budget(readings=5))
     (line,) = said(caplog)
     now = "the budget is now 5 readings (was 3 readings, 50 m); "
     assert line == ("INFO", f"{now}readings spent or under way: 1, driven: 0 m")

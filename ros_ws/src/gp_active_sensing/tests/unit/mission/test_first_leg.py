@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.poses import Pose
 from tests.unit.mission.missions import SECOND, Drive
 from tests.unit.mission.teams import Team
@@ -56,7 +57,7 @@ def test_resume_looks_again() -> None:
 
 def test_a_longer_first_leg_may_be_allowed_while_the_mission_is_paused() -> None:
     rig = far_away()
-    rig.mission.set_config(replace(rig.config, first_leg=4000.0))
+    changes.set_config(rig.mission, replace(rig.config, first_leg=4000.0))
     assert rig.mission.resume() == ""
     rig.step(2.0)
     assert rig.mission.state == "running"

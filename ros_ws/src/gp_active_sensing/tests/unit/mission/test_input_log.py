@@ -20,7 +20,7 @@ def traced(rig: Rig) -> list[dict[str, Any]]:
     trace = InputLog(frames.append, lambda: rig.seconds)
     rig.mission.trace = trace
     keep = rig.events.append
-    rig.mission._journal = lambda event: (keep(event), trace.event(event))[0]
+    rig.mission.journal = lambda event: (keep(event), trace.event(event))[0]
     return frames
 
 

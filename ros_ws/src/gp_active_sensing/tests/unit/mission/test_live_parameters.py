@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.config import from_mapping
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.live_parameters import LIVE, adjust
@@ -94,7 +95,7 @@ def test_a_budget_that_is_raised_lets_a_mission_go_on_that_was_on_its_way_home()
     under_way(rig)
     drive_to(rig, 2.0, 1)
     assert rig.sent[-1] == 0, "on the way home"
-    rig.mission.set_budget(Budget(readings=4))
+    changes.set_budget(rig.mission, Budget(readings=4))
     rig.step(3.0)
     assert rig.loop.remaining.readings == 2
     assert rig.sent[-1] == 2
@@ -114,7 +115,7 @@ def test_what_was_spent_counts() -> None:
     rig = Rig(grid(5), budget=Budget(readings=5, metres=100.0, seconds=100.0))
     under_way(rig)
     drive_to(rig, 4.0, 1)
-    rig.mission.set_budget(Budget(readings=3, metres=50.0, seconds=None))
+    changes.set_budget(rig.mission, Budget(readings=3, metres=50.0, seconds=None))
     assert rig.loop.remaining.readings == 1
     assert rig.probe.purse.metres == pytest.approx(40.0)
     assert rig.probe.purse.seconds is None
@@ -126,7 +127,7 @@ def test_a_budget_below_what_was_spent_ends_the_mission() -> None:
     drive_to(rig, 2.0, 1)
     drive_to(rig, 3.0, 2)
     assert rig.sent[-1] == 3
-    rig.mission.set_budget(Budget(readings=2))
+    changes.set_budget(rig.mission, Budget(readings=2))
     rig.step(4.0)
     rig.step(4.1)
     assert rig.mission.state == "ended"
@@ -140,7 +141,7 @@ def test_visits_of_observed_places_were_spent_too() -> None:
     rig.loop.reservations.make("", (0,), again=True)
     drive_to(rig, 2.0, 0)
     assert (len(rig.observed), rig.loop.spent) == (1, 2)
-    rig.mission.set_budget(Budget(readings=6))
+    changes.set_budget(rig.mission, Budget(readings=6))
     assert rig.loop.remaining.readings == 4
 
 
@@ -151,7 +152,7 @@ def test_a_decision_that_was_being_computed_is_computed_again() -> None:
     rig.step(1.0, plan=False)
     job = rig.asked
     assert job is not None
-    rig.mission.set_budget(Budget(readings=1))
+    changes.set_budget(rig.mission, Budget(readings=1))
     assert not rig.mission.decided(job, job.ask())
     rig.step(2.0, plan=False)
     assert rig.asked is not job
@@ -166,7 +167,7 @@ def test_after_the_end_another_budget_changes_nothing(caplog: pytest.LogCaptureF
     rig.step(1.0)
     drive_to(rig, 2.0, rig.sent[-1])
     assert rig.mission.state == "ended"
-    rig.mission.set_budget(Budget(readings=5))
+    changes.set_budget(rig.mission, Budget(readings=5))
     assert rig.loop.remaining.readings == 0
     assert "changes nothing" in caplog.text
 
@@ -175,7 +176,7 @@ def test_another_budget_is_known_after_a_restart(tmp_path: Path) -> None:
     given = config(budget={"readings": 4, "metres": 100.0}, run_dir=str(tmp_path / "run"))
     first = build_parts(given, None)
     first.mission.start()
-    first.mission.set_budget(Budget(readings=3, seconds=60.0))
+    changes.set_budget(first.mission, Budget(readings=3, seconds=60.0))
     first.recorder.close()
     second = build_parts(given, None)
     assert second.mission.budget == Budget(readings=3, seconds=60.0)
@@ -189,6 +190,6 @@ def test_a_shorter_drive_timeout_counts_from_the_last_progress() -> None:
     under_way(rig)
     stand(rig, 2.0, 20.0, 0.0)
     assert rig.loop.blocked == set()
-    rig.mission.set_config(MissionConfig(drive_timeout=15.0))
+    changes.set_config(rig.mission, MissionConfig(drive_timeout=15.0))
     rig.step(20.1)
     assert len(rig.loop.blocked) == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.duplicates import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import JournalGap
@@ -296,7 +297,7 @@ def test_retries_that_were_changed_on_the_way_are_as_they_were(tmp_path: Path) -
     drive = Drive(tmp_path / "run", dropout=0.6)
     drive.start()
     mission = drive.built.mission
-    mission.set_config(replace(mission.config, retries=0, reading_timeout=1.0))
+    changes.set_config(mission, replace(mission.config, retries=0, reading_timeout=1.0))
     while not mission.loop.set_aside:
         drive.step()
     aside = set(mission.loop.set_aside)

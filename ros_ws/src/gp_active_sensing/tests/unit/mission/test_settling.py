@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.settling import SettlingTimer
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
@@ -72,7 +73,7 @@ def test_the_wait_for_a_reading_begins_after_it(settle: float) -> None:
     assert rig.probe.arrival.timeout == 10.0 + settle + 2.5
     rig.probe.set_delay(1.5)
     assert rig.probe.arrival.timeout == 10.0 + settle + 1.5
-    rig.mission.set_config(replace(rig.config, reading_timeout=5.0))
+    changes.set_config(rig.mission, replace(rig.config, reading_timeout=5.0))
     assert rig.probe.arrival.timeout == 5.0 + settle + 1.5
 
 

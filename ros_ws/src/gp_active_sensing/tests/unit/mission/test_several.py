@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.names import numbered, probe_names
 from tests.unit.mission.teams import Team
@@ -107,18 +108,18 @@ def test_one_more_may_join_while_the_mission_runs() -> None:
     team = Team(["a"])
     team.put("a", 0, read=False)
     team.step()
-    team.mission.add("b")
+    changes.add_probe(team.mission, "b")
     team.put("b", 5, read=False)
     team.step()
     assert len(set(team.pending)) == 2
     with pytest.raises(ValueError, match="'b' cannot join the mission of"):
-        team.mission.add("b")
+        changes.add_probe(team.mission, "b")
 
 
 def test_no_name_joins_a_mission_of_one_without_a_name() -> None:
     team = Team([])
     with pytest.raises(ValueError, match="cannot join"):
-        team.mission.add("b")
+        changes.add_probe(team.mission, "b")
 
 
 # -- readings of others --------------------------------------------------------------------------
@@ -146,7 +147,7 @@ def test_a_place_that_another_reads_is_done_and_planning_begins_where_it_stands(
 
 def test_readings_of_a_probe_that_has_left_are_used() -> None:
     team = begun()
-    assert team.mission.leave("b") == ""
+    assert changes.leave(team.mission, "b") == ""
     team.put("b", 17)
     team.step()
     assert 17 in team.observed
@@ -156,7 +157,7 @@ def test_readings_of_a_probe_that_has_left_are_used() -> None:
 def test_what_was_in_the_inbox_of_a_probe_that_is_off_the_list_leaves_nothing() -> None:
     team = begun()
     team.put("b", 17)  # it is there when the list changes
-    assert team.mission.leave("b", OFF_LIST) == ""
+    assert changes.leave(team.mission, "b", OFF_LIST) == ""
     team.step()
     assert 17 in team.observed, "its reading is used"
     assert len(team.probe("b").ingestion.track) == 0
@@ -174,18 +175,18 @@ def test_the_waypoint_of_one_that_leaves_is_free_for_the_others() -> None:
     assert team.pending == [1], "the only place that is left"
     (first,) = (name for name in "ab" if team.probe(name).target is not None)
     other = "b" if first == "a" else "a"
-    team.mission.leave(first)
+    changes.leave(team.mission, first)
     team.step()
     assert team.target(other) == 1
 
 
 def test_one_that_left_comes_back_only_when_it_is_asked_to() -> None:
     team = begun()
-    team.mission.leave("b")
+    changes.leave(team.mission, "b")
     team.here("a", "b", "c")
     team.step()
     assert team.probe("b").plan is None
-    assert team.mission.join("b") == ""
+    assert changes.join(team.mission, "b") == ""
     team.step()
     assert team.probe("b").plan is not None
     assert len(set(team.pending)) == 3
@@ -200,19 +201,19 @@ def test_one_that_left_comes_back_only_when_it_is_asked_to() -> None:
     ],
 )
 def test_commands_that_do_not_fit_say_why(command: str, name: str, text: str) -> None:
-    assert text in getattr(begun().mission, command)(name)
+    assert text in getattr(changes, command)(begun().mission, name)
 
 
 def test_leaving_twice_is_refused() -> None:
     team = begun()
-    team.mission.leave("a")
-    assert team.mission.leave("a") == "a has left already"
+    changes.leave(team.mission, "a")
+    assert changes.leave(team.mission, "a") == "a has left already"
 
 
 def test_joining_before_the_first_pose_waits_for_it() -> None:
     team = Team()
-    team.mission.leave("a")
-    assert team.mission.join("a") == ""
+    changes.leave(team.mission, "a")
+    assert changes.join(team.mission, "a") == ""
     assert team.probe("a").gone == "no pose yet"
     team.here("a")
     team.step()
@@ -242,8 +243,8 @@ def test_an_answer_for_one_that_left_meanwhile_is_not_used() -> None:
     team.step(plan=False)
     job = team.asked
     assert job is not None
-    team.mission.leave(job.probe)
-    team.mission.join(job.probe)
+    changes.leave(team.mission, job.probe)
+    changes.join(team.mission, job.probe)
     team.asked = job
     assert not team.plan()
     team.step()
@@ -401,13 +402,13 @@ def test_what_is_driven_after_leaving_is_free_and_in_silence_is_not() -> None:
         team.step()
         assert team.probe("a").plan is not None
         if leaves:
-            team.mission.leave("a")
+            changes.leave(team.mission, "a")
         team.step(40.0)
         assert team.probe("a").gone
         team.put("a", 0, read=False)
         team.step(1.0)
         if leaves:
-            team.mission.join("a")
+            changes.join(team.mission, "a")
             team.step(0.0)
         goal = team.target("a")
         team.put("a", goal)
@@ -422,11 +423,11 @@ def test_a_restart_keeps_who_takes_part_and_what_is_under_way(tmp_path: Path) ->
     team = Team(["a", "b"], run_dir=tmp_path / "run")
     team.here("a", "b")
     team.step()
-    team.mission.add("c")
+    changes.add_probe(team.mission, "c")
     team.put("c", 10, read=False)
     team.step()
     team.obey("a")
-    team.mission.leave("b", "battery")
+    changes.leave(team.mission, "b", "battery")
     team.step()
     before = {name: team.probe(name).target for name in "abc"}
     observed = team.observed
@@ -491,7 +492,7 @@ def test_a_choice_is_made_once_for_a_round(tmp_path: Path) -> None:
 def test_a_round_goes_on_without_a_probe_that_has_gone() -> None:
     team = begun(**JOINT)
     team.obey("a", "b")
-    team.mission.leave("c")
+    changes.leave(team.mission, "c")
     team.step()
     assert [len(team.sent[name]) for name in "abc"] == [2, 2, 1]
 

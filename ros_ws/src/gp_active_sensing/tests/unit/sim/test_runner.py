@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.sim import Scenario, load_scenario, run_scenario, scenario_from_mapping
@@ -101,9 +102,9 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
         if dice[0] < 0.02:
             rehearsal.silent ^= {name}
         elif dice[0] < 0.03:
-            rehearsal.mission.leave(name)
+            changes.leave(rehearsal.mission, name)
         elif dice[0] < 0.06:
-            rehearsal.mission.join(name)
+            changes.join(rehearsal.mission, name)
         elif dice[0] < 0.07:
             rehearsal.mission.unreachable(name)
         elif dice[0] < 0.08:
@@ -113,7 +114,7 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
         if rehearsal.seconds > 500.0:  # after all the trouble, somebody finishes it
             rehearsal.silent.clear()
             for other in NAMES:
-                rehearsal.mission.join(other)
+                changes.join(rehearsal.mission, other)
         rehearsal.step()
         check(rehearsal, readings)
     loop = rehearsal.mission.loop
