@@ -1,1 +1,1 @@
-"""Parts of `SensingLoop`: observations, reserved budget, plans of a batch."""
+"""Parts of `SensingLoop`: reserved budget, plans of a batch."""
