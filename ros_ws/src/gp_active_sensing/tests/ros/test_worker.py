@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.records.events import DecisionTaken, Event
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
 from tests.ros.conftest import wait_until
@@ -95,8 +96,8 @@ def test_planning_that_fails_pauses_and_the_planner_lives(start: Start) -> None:
 def test_a_decision_that_cannot_be_written_down_pauses(start: Start) -> None:
     rig = at_place_0()
 
-    def full(event: dict[str, Any]) -> None:
-        if event["event"] == "decision":
+    def full(event: Event) -> None:
+        if isinstance(event, DecisionTaken):
             msg = "no space"
             raise OSError(msg)
 
