@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gp_active_sensing.commands.kernel_options import (
+from gp_active_sensing.commands.kernels import (
     KERNEL_OPTIONS,
     KernelOptions,
     distance,
     factor,
     kernel_options,
+    learn_kernels,
 )
-from gp_active_sensing.commands.kernels import learn_kernels
 
 if TYPE_CHECKING:
     from gp_active_sensing.learning import DataRequest, HyperParameterEstimate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gp_active_sensing.commands.kernel_options import bag_options, check_new_file, distance, factor
+from gp_active_sensing.commands.kernels import bag_options, check_new_file, distance, factor
 
 if TYPE_CHECKING:
     from gp_active_sensing.topology import Topology

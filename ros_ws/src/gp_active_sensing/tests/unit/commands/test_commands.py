@@ -344,8 +344,8 @@ def test_experiment_with_failures_exits_with_1_and_lists_them(
 def test_experiment_on_a_terminal_shows_a_bar(tmp_path: Path) -> None:
     from rich.console import Console
 
+    from gp_active_sensing.commands.experiment import show_trials
     from gp_active_sensing.experiments import run_experiment
-    from gp_active_sensing.experiments.show import show_trials
 
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=120)
