@@ -25,7 +25,7 @@ from gp_active_sensing.belief.place_covariance import smooth_part
 from gp_active_sensing.learning import PriorReadings, belief_section, learn
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.topology import FreeTopology, Roads
 from gp_active_sensing.types import Budget, Reading
 

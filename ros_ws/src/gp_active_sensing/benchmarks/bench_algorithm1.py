@@ -17,10 +17,8 @@ from common import Section, cholesky_seconds
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.branching import RandomDraws
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
-from gp_active_sensing.planning.bal.problem import DecisionProblem
-from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.tree import StateBlock, Tree
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
+from gp_active_sensing.planning.bal.tree import SEARCHES, StateBlock, Tree
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.sim import build_loop, build_world, load_scenario

@@ -10,9 +10,9 @@ from common import Section
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits import Batch
+from gp_active_sensing.planning.bandits.dpp_batch import relevance_region
 from gp_active_sensing.planning.base import BatchRequest
-from gp_active_sensing.planning.batches import Batch
-from gp_active_sensing.planning.batches.region import relevance_region
 from gp_active_sensing.topology.generated import FreeTopology, make_points
 
 POLICIES = {

@@ -9,8 +9,7 @@ from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters,
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
-from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.bal.tree import Tree
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.entropy import noise_entropy, reported_offset

@@ -15,8 +15,8 @@ from gp_active_sensing.experts import ModelExpert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits.information_gain import largest_gain
-from gp_active_sensing.planning.capabilities import drift_of
-from gp_active_sensing.planning.nonstationary.sparq_gp_ucb import query_number
+from gp_active_sensing.planning.bandits.nonstationary import query_number
+from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.topology.generated import FreeTopology
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 

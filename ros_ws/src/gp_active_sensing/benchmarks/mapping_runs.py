@@ -28,7 +28,7 @@ from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
-from gp_active_sensing.planning.external.policy import end, running_of
+from gp_active_sensing.planning.external import end, running_of
 from gp_active_sensing.planning.lawnmower import Laid, rows_that_fit
 from gp_active_sensing.planning.routes.boustrophedon import Ground
 from gp_active_sensing.topology.base import Topology

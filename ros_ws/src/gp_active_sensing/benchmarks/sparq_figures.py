@@ -32,7 +32,7 @@ from changing_fields import (  # noqa: E402
 )
 
 from gp_active_sensing.experiments.figures import COLOURS, STYLE  # noqa: E402
-from gp_active_sensing.planning.nonstationary.forgetting import (  # noqa: E402
+from gp_active_sensing.planning.bandits.nonstationary import (  # noqa: E402
     recommended_share,
     recommended_window,
 )

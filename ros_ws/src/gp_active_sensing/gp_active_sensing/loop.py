@@ -24,21 +24,24 @@ from gp_active_sensing.engine.batch_plan import BatchPlan
 from gp_active_sensing.engine.reservations import BudgetReservations
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.planning.base import (
-    READINGS_SPENT,
     BatchRequest,
+    LooksAhead,
     PlanRequest,
+    PlansBatch,
     Policy,
     PolicyState,
-    no_plan,
-)
-from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres, with_way_home
-from gp_active_sensing.planning.capabilities import (
-    LooksAhead,
-    PlansBatch,
     QueriesExpert,
     check_fit,
+    no_plan,
     rest,
     revisits,
+)
+from gp_active_sensing.planning.budget import (
+    READINGS_SPENT,
+    BudgetConstraint,
+    check_end,
+    in_metres,
+    with_way_home,
 )
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.lookup import place_of

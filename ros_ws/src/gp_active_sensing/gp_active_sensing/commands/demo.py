@@ -24,7 +24,7 @@ import numpy as np
 
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.planning.capabilities import revisits
+from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, World, build_world, load_scenario, run_scenario
 from gp_active_sensing.util.files import cannot, open_file, open_to_append

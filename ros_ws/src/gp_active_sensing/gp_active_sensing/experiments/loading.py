@@ -21,7 +21,7 @@ from gp_active_sensing.experiments.plan import (
 )
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning import policies as registered
-from gp_active_sensing.planning.capabilities import revisits
+from gp_active_sensing.planning.base import revisits
 from gp_active_sensing.sim import Scenario, build_loop, build_world, scenario_from_mapping
 from gp_active_sensing.util.resources import find_resource
 from gp_active_sensing.util.yaml_files import load_yaml

@@ -24,7 +24,6 @@ __all__ = [
     "KernelFit",
     "KernelModel",
     "Scaling",
-    "average",
     "drawn",
     "moments",
 ]
@@ -32,6 +31,10 @@ __all__ = [
 JITTER = 1e-6
 """K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
 bound."""
+_BLOCK = 2_000_000
+"""Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
+SAMPLES = 32
+"""Of θ, of which the moments of a prediction are made where q(θ) is no point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,59 +83,6 @@ class KernelFit:
     def theta_std(self) -> FloatArray:
         """(P,) standard deviations of q(θ)."""
         return np.asarray(np.sqrt((self.theta_root**2).sum(axis=1)))
-
-
-_BLOCK = 2_000_000
-"""Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
-
-
-def average(
-    model: KernelModel,
-    X: FloatArray,
-    *,
-    noisy: bool,
-    samples: int,
-    kernels: Sequence[int] | None,
-    seed: int,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return mean and variance (m,) of the Bayesian model average, in the outputs' unit.
-
-    .. math:: \mu = \sum_i q^*(k_i) \mu_i, \quad
-        \sigma^2 = \sum_i q^*(k_i) (\sigma_i^2 + (\mu_i - \mu)^2)
-
-    [Teng2020, Eq. 15]; see `KernelModel.predict`.
-
-    Raises:
-        ValueError: inputs of another shape or not finite, or no such kernel.
-        BeliefError: a covariance that is not positive definite.
-    """
-    given = np.asarray(X, dtype=np.float64)
-    d = model.dimensions
-    if given.ndim != 2 or given.shape[1] != d:
-        msg = (
-            f"expected inputs (m, {d}) with the columns {', '.join(model.input_names)}, got shape "
-            f"{given.shape}"
-        )
-        raise ValueError(msg)
-    if not np.isfinite(given).all():
-        bad = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
-        msg = f"expected finite inputs, row {bad} has {given[bad].tolist()}"
-        raise ValueError(msg)
-    chosen = list(range(len(model.fits)) if kernels is None else kernels)
-    if not chosen or not all(0 <= k < len(model.fits) for k in chosen):
-        msg = f"expected some of the kernels 0 … {len(model.fits) - 1}, got {chosen}"
-        raise ValueError(msg)
-    weights = model.belief.probabilities[chosen]
-    weights = np.full(len(chosen), 1.0) if weights.sum() <= 0.0 else weights
-    weights = weights / weights.sum()
-    Z = model.scaling.inputs(given)
-    found = [moments(model.fits[k], Z, noisy=noisy, samples=samples, seed=seed) for k in chosen]
-    means = np.array([mean for mean, _ in found])
-    variances = np.array([variance for _, variance in found])
-    mean = weights @ means
-    variance = weights @ (variances + (means - mean) ** 2)
-    scale = model.scaling.output_scale
-    return model.scaling.output_shift + scale * mean, scale**2 * variance
 
 
 def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
@@ -208,10 +158,6 @@ def _given(fit: KernelFit, theta: FloatArray, Z: FloatArray) -> tuple[FloatArray
         unknown = kernel.variance(theta, Z[some]) - (A * A).sum(axis=0)
         variance[some] = np.maximum(unknown, 0.0) + ((root.T @ A) ** 2).sum(axis=0)
     return mean, variance
-
-
-SAMPLES = 32
-"""Of θ, of which the moments of a prediction are made where q(θ) is no point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +259,10 @@ class KernelModel:
         kernels: Sequence[int] | None = None,
         seed: int = 0,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (m,) of the Bayesian model average. [Teng2020, Eqs. 14-15].
+        r"""Return mean and variance (m,) of the Bayesian model average. [Teng2020, Eqs. 14-15].
+
+        .. math:: \mu = \sum_i q^*(k_i) \mu_i, \quad
+            \sigma^2 = \sum_i q^*(k_i) (\sigma_i^2 + (\mu_i - \mu)^2)
 
         Args:
             X: (m, d) inputs in the given units.
@@ -328,8 +277,33 @@ class KernelModel:
 
         Raises:
             ValueError: inputs of another shape or not finite, or no such kernel.
+            BeliefError: a covariance that is not positive definite.
         """
-        return average(self, X, noisy=noisy, samples=samples, kernels=kernels, seed=seed)
+        given = np.asarray(X, dtype=np.float64)
+        d = self.dimensions
+        if given.ndim != 2 or given.shape[1] != d:
+            names = ", ".join(self.input_names)
+            msg = f"expected inputs (m, {d}) with the columns {names}, got shape {given.shape}"
+            raise ValueError(msg)
+        if not np.isfinite(given).all():
+            bad = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+            msg = f"expected finite inputs, row {bad} has {given[bad].tolist()}"
+            raise ValueError(msg)
+        chosen = list(range(len(self.fits)) if kernels is None else kernels)
+        if not chosen or not all(0 <= k < len(self.fits) for k in chosen):
+            msg = f"expected some of the kernels 0 … {len(self.fits) - 1}, got {chosen}"
+            raise ValueError(msg)
+        weights = self.belief.probabilities[chosen]
+        weights = np.full(len(chosen), 1.0) if weights.sum() <= 0.0 else weights
+        weights = weights / weights.sum()
+        Z = self.scaling.inputs(given)
+        found = [moments(self.fits[k], Z, noisy=noisy, samples=samples, seed=seed) for k in chosen]
+        means = np.array([mean for mean, _ in found])
+        variances = np.array([variance for _, variance in found])
+        mean = weights @ means
+        variance = weights @ (variances + (means - mean) ** 2)
+        scale = self.scaling.output_scale
+        return self.scaling.output_shift + scale * mean, scale**2 * variance
 
     def ordered(self) -> KernelModel:
         """Return the model with its kernels by q*, of equal ones that with the larger local ELBO.

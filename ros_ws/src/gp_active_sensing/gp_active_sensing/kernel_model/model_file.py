@@ -47,6 +47,18 @@ __all__ = [
 
 TRANSFORMS = ("identity", "log")
 """Of the outputs, as a belief has them."""
+FORMAT = "gp_active_sensing kernel model"
+VERSION = 1
+"""Of the format; a reader refuses a newer one."""
+_NAME = 8 * MOST
+"""Longest name of a kernel: base kernels of five characters, a sign and brackets to each."""
+_LOG, _DOUBT = 50.0, 10.0
+"""Largest |θ|, a logarithm, and largest standard deviation of it: what is beyond means nothing."""
+_FAR, _LARGE = 1e9, 1e15
+"""Largest inducing input and variable, in normalised units."""
+_FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
+_BELIEF = ("mean", "root", "probabilities", "errors", "softmax")
+_HISTORY = ("rows", "bounds", "probabilities", "softmax")
 
 
 def check_settings(settings: HeaderReader) -> None:
@@ -131,20 +143,6 @@ def _check_screening(screening: HeaderReader) -> None:
         if len(screening.numbers(key)) != count:
             msg = f"settings.screening.{key}: expected {count} numbers, one a kernel"
             raise CorruptModelError(msg)
-
-
-FORMAT = "gp_active_sensing kernel model"
-VERSION = 1
-"""Of the format; a reader refuses a newer one."""
-_NAME = 8 * MOST
-"""Longest name of a kernel: base kernels of five characters, a sign and brackets to each."""
-_LOG, _DOUBT = 50.0, 10.0
-"""Largest |θ|, a logarithm, and largest standard deviation of it: what is beyond means nothing."""
-_FAR, _LARGE = 1e9, 1e15
-"""Largest inducing input and variable, in normalised units."""
-_FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
-_BELIEF = ("mean", "root", "probabilities", "errors", "softmax")
-_HISTORY = ("rows", "bounds", "probabilities", "softmax")
 
 
 def write_model(path: Path, model: KernelModel) -> Path:

@@ -26,10 +26,14 @@ __all__ = [
 
 LARGEST = 1e100
 """Size of a number whose square is still finite."""
-
-
 _DEEPEST = 30
 """Levels of objects and lists in a header."""
+HEADER = "header"
+"""Name of the entry that is bytes; all others are numbers of double precision."""
+_BEGIN = b"PK\x03\x04"
+"""First bytes of a zip archive."""
+LONGEST = 1 << 26
+"""Longest header [B]."""
 
 
 class CorruptModelError(ValueError):
@@ -233,14 +237,6 @@ class HeaderReader:
             msg = f"{self._where}{key}: expected a lower triangle"
             raise CorruptModelError(msg)
         return value
-
-
-HEADER = "header"
-"""Name of the entry that is bytes; all others are numbers of double precision."""
-_BEGIN = b"PK\x03\x04"
-"""First bytes of a zip archive."""
-LONGEST = 1 << 26
-"""Longest header [B]."""
 
 
 def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:

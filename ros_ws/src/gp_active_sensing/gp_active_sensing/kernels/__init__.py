@@ -1,24 +1,25 @@
-"""Covariance functions, one family a file; the table below is all that is built in."""
+"""Covariance functions: the registries below are all that is built in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gp_active_sensing.errors import suggest
-from gp_active_sensing.kernels.base import GraphKernel, Kernel, Stationary
+from gp_active_sensing.kernels.base import (
+    GraphKernel,
+    GraphMatern,
+    GraphMatern12,
+    GraphMatern32,
+    GraphMatern52,
+    Kernel,
+    Matern12,
+    Matern32,
+    Matern52,
+    SquaredExponential,
+    Stationary,
+)
 from gp_active_sensing.registry import Registry
-from gp_active_sensing.util.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from gp_active_sensing.kernels.graph_matern import (
-        GraphMatern,
-        GraphMatern12,
-        GraphMatern32,
-        GraphMatern52,
-    )
-    from gp_active_sensing.kernels.matern import Matern12, Matern32, Matern52
-    from gp_active_sensing.kernels.squared_exponential import SquaredExponential
 
 __all__ = [
     "NONE",
@@ -41,15 +42,6 @@ __all__ = [
     "scale_unit",
 ]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "graph_matern": ("GraphMatern", "GraphMatern12", "GraphMatern32", "GraphMatern52"),
-        "matern": ("Matern12", "Matern32", "Matern52"),
-        "squared_exponential": ("SquaredExponential",),
-    },
-)
-
 NONE = "none"
 """Instead of a kernel: no place tells of another."""
 SMOOTHNESS = 1.5
@@ -64,10 +56,10 @@ def _kernel_problem(plugin: Any) -> str:
 kernels: Registry[Kernel] = Registry(
     "kernel", group="gp_active_sensing.kernels", check=_kernel_problem
 )
-kernels.add("se", "gp_active_sensing.kernels.squared_exponential:SquaredExponential")
-kernels.add("matern12", "gp_active_sensing.kernels.matern:Matern12")
-kernels.add("matern32", "gp_active_sensing.kernels.matern:Matern32")
-kernels.add("matern52", "gp_active_sensing.kernels.matern:Matern52")
+kernels.add("se", "gp_active_sensing.kernels.base:SquaredExponential")
+kernels.add("matern12", "gp_active_sensing.kernels.base:Matern12")
+kernels.add("matern32", "gp_active_sensing.kernels.base:Matern32")
+kernels.add("matern52", "gp_active_sensing.kernels.base:Matern52")
 
 
 def _graph_kernel_problem(plugin: Any) -> str:
@@ -80,11 +72,11 @@ graph_kernels: Registry[GraphKernel] = Registry(
     "graph kernel", group="gp_active_sensing.graph_kernels", check=_graph_kernel_problem
 )
 """Kernels of how places are joined; each is made with the keyword `smoothness`."""
-graph_kernels.add("graph_matern", "gp_active_sensing.kernels.graph_matern:GraphMatern")
+graph_kernels.add("graph_matern", "gp_active_sensing.kernels.base:GraphMatern")
 _OWN_SMOOTHNESS = {f"graph_matern{nu}": f"GraphMatern{nu}" for nu in (12, 32, 52)}
 """Graph kernels whose name says their ν."""
 for _name, _class in _OWN_SMOOTHNESS.items():
-    graph_kernels.add(_name, f"gp_active_sensing.kernels.graph_matern:{_class}")
+    graph_kernels.add(_name, f"gp_active_sensing.kernels.base:{_class}")
 
 
 def kernel_problems(name: str, smoothness: float) -> list[str]:

@@ -34,6 +34,15 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 __all__ = ["Composite", "Parameter", "correlation_of_square", "evaluate", "warped"]
 
+_PRIORS = {
+    "noise": (math.log(0.1), 1.0),
+    "scale": (0.0, 1.0),
+    "length_scale": (0.0, 1.0),
+    "period": (0.0, 1.0),
+    "alpha": (0.0, 1.0),
+}
+"""Mean and standard deviation of the logarithms, inputs and outputs having standard deviation 1."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -51,16 +60,6 @@ class Parameter:
     dimension: int
     mean: float
     std: float
-
-
-_PRIORS = {
-    "noise": (math.log(0.1), 1.0),
-    "scale": (0.0, 1.0),
-    "length_scale": (0.0, 1.0),
-    "period": (0.0, 1.0),
-    "alpha": (0.0, 1.0),
-}
-"""Mean and standard deviation of the logarithms, inputs and outputs having standard deviation 1."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
 from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.capabilities import QueriesExpert, drift_of
+from gp_active_sensing.planning.base import QueriesExpert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge

@@ -44,7 +44,7 @@ from gp_active_sensing.mission.requests import (
 )
 from gp_active_sensing.mission.sensor import speaks
 from gp_active_sensing.mission.step_clock import StepClock
-from gp_active_sensing.planning.base import READINGS_SPENT
+from gp_active_sensing.planning.budget import READINGS_SPENT
 from gp_active_sensing.records.events import (
     AnswerUnused,
     Event,

@@ -1,4 +1,4 @@
-"""The contract of every policy: belief + topology -> Plan."""
+"""The contract of every policy, and what a policy may offer besides `plan`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from gp_active_sensing.planning.budget import BudgetConstraint
+from gp_active_sensing.planning.budget import READINGS_SPENT, BudgetConstraint
 from gp_active_sensing.types import (
     Aim,
     BoolArray,
     Budget,
+    CandidateValue,
     Clock,
     Cost,
+    FloatArray,
     IntArray,
     Plan,
     PlanLimit,
@@ -24,22 +26,35 @@ from gp_active_sensing.types import (
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief import Belief
+    from gp_active_sensing.belief.drift import DriftConfig
     from gp_active_sensing.topology.base import Topology
 
 __all__ = [
-    "READINGS_SPENT",
     "BatchRequest",
     "Candidates",
+    "ChecksFit",
+    "Crosses",
+    "HoldsResources",
+    "LooksAhead",
     "PlanRequest",
+    "PlansBatch",
     "Policy",
     "PolicyState",
+    "QueriesExpert",
+    "Revisits",
+    "Seeks",
+    "SetsDrift",
+    "StepsToward",
     "candidates",
-    "candidates_of",
+    "check_fit",
+    "crosses",
+    "drift_of",
     "no_plan",
+    "rest",
+    "revisits",
 ]
 
-READINGS_SPENT = "the budget of readings is spent"
-"""Why nothing is chosen when no reading is left."""
+
 PolicyState = Any
 """What a policy hands from one stage to the next: None, or JSON-serialisable data."""
 
@@ -106,6 +121,26 @@ class BatchRequest:
     unavailable: Collection[int] = ()
     clock: Clock = time.monotonic
 
+    def of_one(self, at: int | None, pending: Collection[int], remaining: Budget) -> PlanRequest:
+        """Return the request of a single probe.
+
+        Args:
+            at: where it stands.
+            pending: places that others are sent to.
+            remaining: of the budget.
+        """
+        return PlanRequest(
+            self.belief,
+            self.topology,
+            at,
+            rng=self.rng,
+            pending=pending,
+            limit=self.limit,
+            remaining=remaining,
+            unavailable=self.unavailable,
+            clock=self.clock,
+        )
+
 
 @runtime_checkable
 class Policy(Protocol):
@@ -146,39 +181,43 @@ class Candidates:
         waypoints = fields.pop("waypoints", (int(self.locations[index]),))
         return Plan(waypoints=waypoints, path=route.path, cost=route.cost, **fields)
 
+    def valued_plan(
+        self, index: int, least: FloatArray, most: FloatArray | None = None, **fields: Any
+    ) -> Plan:
+        """Return the plan that goes to candidate number `index`, with what each is worth.
+
+        Args:
+            index: of the candidate that was chosen.
+            least: (A,) lower bounds on the candidates' values.
+            most: (A,) upper bounds; None = `least` are the values.
+            **fields: of the plan; by default its bounds are those of the candidate, and it was
+                made in one expansion and in time.
+        """
+        lower, upper = least.tolist(), (least if most is None else most).tolist()
+        given = {
+            "lower": lower[index],
+            "upper": upper[index],
+            "expanded": 1,
+            "deadline_hit": False,
+            "candidates": tuple(map(CandidateValue, self.locations.tolist(), lower, upper)),
+        }
+        return self.plan_for(index, **(given | fields))
+
 
 def candidates(request: PlanRequest) -> Candidates:
     """Return the candidates that a probe can afford, with their routes; see `BudgetConstraint`."""
-    return candidates_of(
-        request.belief,
-        request.topology,
-        request.at,
-        request.pending,
-        request.unavailable,
-        request.remaining,
-    )
-
-
-def candidates_of(
-    belief: Belief,
-    topology: Topology,
-    at: int | None,
-    pending: Collection[int],
-    unavailable: Collection[int],
-    remaining: Budget,
-) -> Candidates:
-    """Return the candidates of a request that is given in its parts; see `candidates`."""
-    observed = belief.observed.copy()
-    observed[list(pending)] = True
+    topology, at, remaining = request.topology, request.at, request.remaining
+    observed = request.belief.observed.copy()
+    observed[list(request.pending)] = True
     nothing = np.empty(0, dtype=np.int64)
     if remaining.readings is not None and remaining.readings <= 0:
         return Candidates(nothing, (), observed, READINGS_SPENT)
     constraint = BudgetConstraint(topology, remaining)
-    drives = constraint.drives(at, observed, unavailable)
+    drives = constraint.drives(at, observed, request.unavailable)
     if drives:
         locations = np.array([drive.place for drive in drives], dtype=np.int64)
         return Candidates(locations, tuple(drive.route for drive in drives), observed)
-    if topology.candidates(at, observed, unavailable).size:
+    if topology.candidates(at, observed, request.unavailable).size:
         return Candidates(nothing, (), observed, constraint.why_none())
     reason = "every reachable place is observed, on its way to be, or set aside"
     return Candidates(nothing, (), observed, reason)
@@ -187,3 +226,125 @@ def candidates_of(
 def no_plan(reason: str) -> Plan:
     """Return the plan of a mission that is over."""
     return Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(0.0, 0.0), reason=reason)
+
+
+@runtime_checkable
+class ChecksFit(Protocol):
+    """A policy that does not fit every map or belief, and says so before a mission begins."""
+
+    def check(self, belief: Belief, topology: Topology) -> None:
+        """Raise PlanningError where it cannot plan on this map, or with this belief."""
+
+
+@runtime_checkable
+class HoldsResources(Protocol):
+    """A policy that holds something outside of this process, such as a program."""
+
+    def rest(self) -> None:
+        """Give it back for now; the policy has to be able to go on."""
+
+
+@runtime_checkable
+class SetsDrift(Protocol):
+    """A policy that says how readings age; engines build the belief with it."""
+
+    def drift(self) -> DriftConfig | None:
+        """Return how readings age, None = as the configuration says."""
+
+
+@runtime_checkable
+class QueriesExpert(Protocol):
+    """A policy that wants fresh values of an expert before some decisions."""
+
+    def queries(
+        self,
+        belief: Belief,
+        topology: Topology,
+        *,
+        rng: np.random.Generator,
+        state: PolicyState,
+        places: Collection[int] | None = None,
+    ) -> Sequence[int]:
+        """Return the places to ask about; `places` are those where the expert can be asked."""
+
+
+@runtime_checkable
+class PlansBatch(Protocol):
+    """A policy that chooses for several probes together."""
+
+    def plan_batch(
+        self, request: BatchRequest, state: PolicyState = None
+    ) -> tuple[list[Plan], PolicyState]:
+        """Return a plan for each probe of the request, and the state."""
+
+
+@runtime_checkable
+class Revisits(Protocol):
+    """A policy that chooses among all places, those read before included."""
+
+    revisits: bool
+
+
+@runtime_checkable
+class Crosses(Protocol):
+    """A policy whose way may lead on through known places, past unknown ones."""
+
+    crosses: bool
+
+
+@runtime_checkable
+class Seeks(Protocol):
+    """A policy whose values are of something that it says; some look for an extremum."""
+
+    objective: str
+
+
+@runtime_checkable
+class StepsToward(Protocol):
+    """A policy that drives to its goal on a route, or decides again after each step."""
+
+    toward: str
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """A policy that looks some readings ahead."""
+
+    horizon: int
+
+
+def check_fit(policy: Policy, belief: Belief, topology: Topology) -> None:
+    """Ask a policy that does not fit every map or belief whether it fits these.
+
+    Engines ask when they are built, so that a mission that cannot be planned does not begin.
+
+    Raises:
+        PlanningError: the policy cannot plan on this map, or with this belief.
+    """
+    if isinstance(policy, ChecksFit):
+        policy.check(belief, topology)
+
+
+def rest(policy: Policy) -> None:
+    """Tell a policy that nothing is asked of it for now: the mission is over, or seems to be."""
+    if isinstance(policy, HoldsResources):
+        policy.rest()
+
+
+def drift_of(policy: Policy) -> DriftConfig | None:
+    """Return how readings age for a policy that says so itself, None for all others."""
+    return policy.drift() if isinstance(policy, SetsDrift) else None
+
+
+def revisits(policy: object) -> bool:
+    """Return whether a policy (or its class) chooses among all places, those read included."""
+    return isinstance(policy, Revisits) and bool(policy.revisits)
+
+
+def crosses(policy: object) -> bool:
+    """Return whether a policy (or its class) may go on through known places past unknown ones.
+
+    Where moves bind, its next place may lie behind places that were read, though one that was not
+    is next to it: a route crosses its own track. Others stay with `candidates`.
+    """
+    return isinstance(policy, Crosses) and bool(policy.crosses)

@@ -30,6 +30,10 @@ __all__ = [
     "tolerance",
 ]
 
+_REFRESH = 64
+"""Exchanges after which what the chain carries along is computed afresh."""
+
+
 Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 """``entries(rows, columns) -> (r, c)`` of a symmetric positive semi-definite kernel."""
 
@@ -221,10 +225,6 @@ def _draw_items(V: FloatArray, rng: np.random.Generator) -> IntArray:
         residual -= rows[j] ** 2
         residual[chosen[: j + 1]] = 0.0
     return np.sort(chosen)
-
-
-_REFRESH = 64
-"""Exchanges after which what the chain carries along is computed afresh."""
 
 
 def sample_kdpp_mcmc(

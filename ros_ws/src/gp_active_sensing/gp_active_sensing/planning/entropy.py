@@ -26,6 +26,30 @@ __all__ = [
 _LOG_2PI = math.log(2.0 * math.pi)
 _TINY = 1e-300
 """In place of zero where a logarithm is multiplied by it."""
+_NEGLIGIBLE = 1e-9
+"""Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
+_CLOSE = 1e-4
+"""A bracket this narrow is not integrated [nat]."""
+_LIKE = (
+    (9, 1.0, 0.75, 4.5, 0.2),
+    (11, 1.0, 0.75, 5.5, 0.1),
+    (17, 0.7, 0.5, 6.1, 0.2),
+)
+"""Of components that are alike, in deviations of the mixture: numbers of steps and their length,
+for which least deviation, for means and four deviations within how far, and for which width of the
+bracket [nat]. Errors are below 2e-4 nat then."""
+_REACH, _STEP = 5.0, 1.0
+"""Equal steps: how far beyond the means [its own deviations], and how wide [the least of them]."""
+_NODES = (8, 12, 16, 20, 24, 32)
+"""Numbers of equal steps; mixtures that need more are integrated with growing ones."""
+_GROWTH, _CENTRE = 0.25, 3.5
+"""Growing steps: part of the distance from the narrowest component, and where growth sets in."""
+_GROWING = (24, 32, 48, 64, 96, 128)
+"""Numbers of growing steps; mixtures that need more, or do not fit, are integrated on panels."""
+_OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
+"""Panel edges of a component, in its own standard deviations about its mean."""
+_IN_CACHE = 1 << 15
+"""Densities evaluated at a time: what the processor's cache holds of them."""
 
 
 def gaussian_entropy(variance: FloatArray) -> FloatArray:
@@ -65,32 +89,6 @@ def reported_offset(noise_variance: FloatArray, readings: int) -> float:
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0
     return readings * float(noise_entropy(noise_variance)[0])
-
-
-_NEGLIGIBLE = 1e-9
-"""Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
-_CLOSE = 1e-4
-"""A bracket this narrow is not integrated [nat]."""
-_LIKE = (
-    (9, 1.0, 0.75, 4.5, 0.2),
-    (11, 1.0, 0.75, 5.5, 0.1),
-    (17, 0.7, 0.5, 6.1, 0.2),
-)
-"""Of components that are alike, in deviations of the mixture: numbers of steps and their length,
-for which least deviation, for means and four deviations within how far, and for which width of the
-bracket [nat]. Errors are below 2e-4 nat then."""
-_REACH, _STEP = 5.0, 1.0
-"""Equal steps: how far beyond the means [its own deviations], and how wide [the least of them]."""
-_NODES = (8, 12, 16, 20, 24, 32)
-"""Numbers of equal steps; mixtures that need more are integrated with growing ones."""
-_GROWTH, _CENTRE = 0.25, 3.5
-"""Growing steps: part of the distance from the narrowest component, and where growth sets in."""
-_GROWING = (24, 32, 48, 64, 96, 128)
-"""Numbers of growing steps; mixtures that need more, or do not fit, are integrated on panels."""
-_OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
-"""Panel edges of a component, in its own standard deviations about its mean."""
-_IN_CACHE = 1 << 15
-"""Densities evaluated at a time: what the processor's cache holds of them."""
 
 
 @lru_cache(maxsize=1)

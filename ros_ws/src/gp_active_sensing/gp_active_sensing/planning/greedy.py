@@ -1,4 +1,4 @@
-"""Myopic policies: their base class, maximum entropy, and a-priori greedy design."""
+"""Myopic policies: maximum entropy, a-priori design, mutual information, and random choice."""
 
 from __future__ import annotations
 
@@ -11,18 +11,37 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import length_scales_of
+from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
+from gp_active_sensing.planning.beliefs import marginals_given_pending
 from gp_active_sensing.planning.entropy import (
     gaussian_entropy,
     mixture_entropy,
     noise_entropy,
     reported_offset,
 )
-from gp_active_sensing.planning.pending import marginals_given_pending
-from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
+from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
-__all__ = ["Apgd", "Greedy", "MaxEntropy", "expected_entropy", "freeze", "thaw"]
+__all__ = [
+    "Apgd",
+    "Greedy",
+    "MaxEntropy",
+    "MutualInformation",
+    "RandomChoice",
+    "expected_entropy",
+    "freeze",
+    "thaw",
+]
+
+_NEGLIGIBLE = 1e-9
+"""Weight below which a candidate λ is left out of the average."""
+_FLOOR = 1e-9
+"""Least noise variance, relative to the prior variance, that an inverse can be trusted with."""
+_BATCH = 8.0
+"""How much dearer, for each number computed, many small inverses are than a large one."""
+_NUMBERS = 2_000_000
+"""Numbers in the largest temporary array of the small inverses."""
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
@@ -111,19 +130,7 @@ class Greedy(ABC):
             return no_plan(options.reason), state
         values = self.scores(belief, options.locations, request.pending, state)
         best = int(first_best(values, floor=NAT))
-        plan = options.plan_for(
-            best,
-            lower=float(values[best]),
-            upper=float(values[best]),
-            expanded=1,
-            seconds=request.clock() - started,
-            deadline_hit=False,
-            candidates=tuple(
-                CandidateValue(int(x), float(v), float(v))
-                for x, v in zip(options.locations, values, strict=True)
-            ),
-        )
-        return plan, state
+        return options.valued_plan(best, values, seconds=request.clock() - started), state
 
 
 def expected_entropy(
@@ -170,3 +177,147 @@ class Apgd(Greedy):
     ) -> FloatArray:
         """Return the expected entropy under the frozen belief."""
         return expected_entropy(belief, thaw(state, belief), locations, pending)
+
+
+@dataclass(frozen=True)
+class MutualInformation(Greedy):
+    r"""Largest gain of information about the places not observed. [Krause2008].
+
+    .. math:: \arg\max_x \sum_\lambda b(\lambda) \big( H[Z_x | z_D, \lambda]
+        - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
+
+    The first term alone (`ie`) goes to the edge of the map, where half of what a reading tells is
+    about places that are not on it; the second takes off what x has in common with
+    nothing. It is averaged under each λ with the present belief; what a reading tells about λ
+    is not counted (`max_entropy` and `bal` count it). The value is below zero where x is
+    better known already than all the other places could tell.
+
+    Where the map is large, the second term conditions on the `neighbourhood` places
+    most correlated with x only, as the local kernels of the paper. Fewer conditions leave more
+    entropy, so the value is then too small, by less the more places are taken. Time for n
+    unobserved places, A candidates and k neighbours: O(L min(n³, A (n + k³))).
+    """
+
+    neighbourhood: int | None = param(
+        64,
+        help="unobserved places whose readings each candidate is compared with, the most "
+        "correlated ones; null = all of them. Small maps take all in any case",
+        low=1,
+    )
+
+    def scores(
+        self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
+    ) -> FloatArray:
+        """Return the expected gain of mutual information."""
+        prior = _ReadingVariances(belief)
+        left = ~belief.observed
+        left[list(pending)] = False
+        others = np.flatnonzero(left)
+        n, k = len(others), self.neighbourhood
+        if k is None or n - 1 <= k or n**3 <= _BATCH * len(locations) * k**3:
+            given_rest = prior.given_all(others)[:, np.searchsorted(others, locations)]
+        else:
+            given_rest = prior.given_nearest(locations, others, k)
+        _, variance = marginals_given_pending(belief, locations, pending)
+        predictive = variance[prior.live] + prior.noise
+        return np.asarray(prior.weights @ (0.5 * np.log(predictive / given_rest)))
+
+
+class _ReadingVariances:
+    """Variances of a reading given readings of other places but not those of D.
+
+    Args:
+        belief: whose prior covariance, mean included, is meant.
+    """
+
+    def __init__(self, belief: Belief) -> None:
+        weights = belief.weights
+        self.live = np.flatnonzero(weights > _NEGLIGIBLE)
+        self.weights = weights[self.live] / weights[self.live].sum()
+        self._covariance = belief.covariance
+        basis = belief.mean.basis * belief.mean.std
+        self._basis = basis
+        # Where the scale of the field is not known, everything is in units of its estimate.
+        signal = np.array([h.signal_std for h in belief.hyperparameters])
+        unscaled = np.array([h.signal_std for h in belief.covariance.hyperparameters])
+        self._factor = np.square(signal / unscaled)[self.live, None, None]
+        variance = self._latent_variance(np.arange(belief.n))
+        floor = _FLOOR * variance.max(axis=1)
+        self.noise = np.maximum(belief.noise_variance[self.live], floor)[:, None]
+
+    def _latent_variance(self, where: IntArray) -> FloatArray:
+        variance = self._covariance.variance(where)[self.live] + (self._basis[where] ** 2).sum(1)
+        return np.asarray(self._factor[:, :, 0] * variance)
+
+    def _between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """(L', r, c) prior covariance of the latent field, the unknown mean included."""
+        latent = self._covariance.between(rows, columns)[self.live]
+        return np.asarray(self._factor * (latent + self._basis[rows] @ self._basis[columns].T))
+
+    def given_all(self, others: IntArray) -> FloatArray:
+        """(L', n) variance of a reading at each place given readings at all the others.
+
+        ``1 / (Σ⁻¹)_xx``: one inverse for each λ.
+        """
+        n = len(others)
+        variance = np.empty((len(self.live), n))
+        for row, covariance in enumerate(self._between(others, others)):
+            noise = float(self.noise[row, 0])
+            covariance[np.arange(n), np.arange(n)] += noise
+            inverse = np.linalg.inv(covariance)
+            variance[row] = 1.0 / np.maximum(np.diagonal(inverse), 1e-300)
+        return self._bracketed(variance, others)
+
+    def given_nearest(self, locations: IntArray, others: IntArray, k: int) -> FloatArray:
+        """(L', A) variance of a reading at each location given its k nearest of `others`.
+
+        Nearest by correlation, averaged over λ; the location itself is left out.
+        """
+        variance = np.empty((len(self.live), len(locations)))
+        step = max(1, _NUMBERS // (len(self.live) * max(k * k, len(others))))
+        for start in range(0, len(locations), step):
+            part = locations[start : start + step]
+            latent = self._covariance.between(part, others)[self.live]
+            # A kernel may know the field at some place for certain.
+            scale = np.maximum(self._covariance.variance(others)[self.live], 1e-300)
+            score = np.tensordot(self.weights, np.abs(latent) / np.sqrt(scale)[:, None], 1)
+            score[others[None, :] == part[:, None]] = -1.0
+            # Of places that only rounding tells apart, those that come first.
+            score = np.round(score / max(float(score.max()), 1e-300), 9)
+            score -= 0.5e-9 / len(others) * np.arange(len(others))
+            near = others[np.argpartition(-score, k - 1, axis=1)[:, :k]]
+            for row, (x, places) in enumerate(zip(part, near, strict=True)):
+                block = self._between(places, places)
+                block[:, np.arange(k), np.arange(k)] += self.noise
+                cross = self._between(np.array([x]), places)
+                solved = np.linalg.solve(block, np.swapaxes(cross, 1, 2))
+                explained = (cross @ solved)[:, 0, 0]
+                prior = self._latent_variance(np.array([x]))[:, 0] + self.noise[:, 0]
+                variance[:, start + row] = prior - explained
+        return self._bracketed(variance, locations)
+
+    def _bracketed(self, variance: FloatArray, where: IntArray) -> FloatArray:
+        """Keep rounding out: no reading is surer than its noise, or less sure than at first."""
+        return np.clip(variance, self.noise, self._latent_variance(where) + self.noise)
+
+
+@dataclass(frozen=True)
+class RandomChoice:
+    """Any candidate with equal probability."""
+
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
+        """Choose the next place; see `Policy.plan`."""
+        started = request.clock()
+        options = candidates(request)
+        if options.reason:
+            return no_plan(options.reason), state
+        index = int(request.rng.integers(options.locations.size))
+        plan = options.plan_for(
+            index,
+            lower=0.0,
+            upper=0.0,
+            expanded=1,
+            seconds=request.clock() - started,
+            deadline_hit=False,
+        )
+        return plan, state

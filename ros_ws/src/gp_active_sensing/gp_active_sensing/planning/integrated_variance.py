@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.bal.covariance_state import DecisionProblem
 from gp_active_sensing.planning.base import (
     Candidates,
     PlanRequest,
@@ -17,11 +17,11 @@ from gp_active_sensing.planning.base import (
     candidates,
     no_plan,
 )
+from gp_active_sensing.planning.beliefs import unread
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.map_error import MapVariance, map_error_gains, map_error_of
-from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, CandidateValue, Clock, FloatArray, IntArray, Plan
+from gp_active_sensing.types import Budget, Clock, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import by_size, first_best
 
 __all__ = ["IntegratedVariance"]
@@ -89,19 +89,14 @@ class IntegratedVariance:
         else:
             best = int(first_best(values))
             way = (int(first[best]),)
-        plan = options.plan_for(
+        plan = options.valued_plan(
             best,
+            values,
             waypoints=way,
-            lower=float(values[best]),
-            upper=float(values[best]),
             expanded=1 if found is None else found.expanded,
             seconds=clock() - started,
             deadline_hit=found is not None and found.cut,
             horizon=len(way),
-            candidates=tuple(
-                CandidateValue(int(x), float(v), float(v))
-                for x, v in zip(first, values, strict=True)
-            ),
         )
         return plan, state
 

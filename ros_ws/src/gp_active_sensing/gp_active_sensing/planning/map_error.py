@@ -4,12 +4,19 @@ With weights :math:`w_p` of the places (their sum is one here), C the posterior 
 candidate λ, :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`, a reading at x takes
 :math:`S_{xx} / v_x` off :math:`J = \sum_p w_p \operatorname{Var}(f_p)`, whatever it says
 [Cohn1996, "ALC"; Sacks1989, "IMSE"], and readings at a set A take
-:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`.
+:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. With
+:math:`M = (C_{AA} + \sigma_e^2 I)^{-1}` and :math:`B = M S_{AA} M`, a place x that joins A takes
+off another
+
+.. math:: \frac{S_{xx} - 2 C_{xA} M S_{Ax} + C_{xA} B C_{Ax}}
+               {C_{xx} + \sigma_e^2 - C_{xA} M C_{Ax}},
+
+and a place a that leaves gives back :math:`B_{aa} / M_{aa}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +24,24 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.kernels import NONE
-from gp_active_sensing.planning.bal.merge import representatives
-from gp_active_sensing.planning.pending import unread
+from gp_active_sensing.planning.beliefs import representatives, unread
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import runs
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.ties import first_best
 
-__all__ = ["MapVariance", "Targets", "map_error_gains", "map_error_of", "targets_of", "thinned"]
+__all__ = [
+    "MapVariance",
+    "Targets",
+    "exchange",
+    "greedy_design",
+    "joining",
+    "leaving",
+    "map_error_gains",
+    "map_error_of",
+    "targets_of",
+    "thinned",
+]
 
 _TARGETS = 500
 """Places at most over which the error of the map is summed one by one,"""
@@ -35,6 +53,10 @@ _ROUNDING = 1e-12
 """Noise, as a share of the largest variance, below which an inverse is not to be trusted."""
 _NO_VARIANCE = 1e-300
 """Where a place is known for certain, and its sensor exact, a reading tells nothing."""
+_KNOWN = 1e-12
+"""Variance below which a place is known, as a share of the largest."""
+_WORTHWHILE = 1e-9
+"""Share of a value that an exchange has to bring: less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -319,3 +341,131 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
             for h in (candidates[i] for i in which.tolist())
         ]
     )
+
+
+def greedy_design(field: MapVariance, count: int, allowed: BoolArray | None = None) -> IntArray:
+    """Return places that each take most off after those before them. O(L k² m).
+
+    Args:
+        field: what readings at m places do.
+        count: number k of places; fewer where nothing is left to be learned.
+        allowed: (m,) places to choose from; None = all.
+
+    Returns:
+        (k,) numbers among the m, in the order in which they were chosen.
+    """
+    L, m = field.covariance.shape[:2]
+    count = min(count, m)
+    open_ = np.ones(m, dtype=np.bool_) if allowed is None else allowed.copy()
+    variance = np.diagonal(field.covariance, axis1=1, axis2=2).copy()
+    shared = np.diagonal(field.shared, axis1=1, axis2=2).copy()
+    floor = _KNOWN * variance.max(axis=1, initial=0.0)[:, None]
+    # C <- C - g gᵀ and S <- S - (g tᵀ + t gᵀ) after each place: g and t are kept, C and S are not.
+    g, t = np.zeros((L, count, m)), np.zeros((L, count, m))
+    chosen: list[int] = []
+    for k in range(count):
+        if not open_.any():
+            break
+        spread = np.maximum(variance, 0.0) + field.noise[:, None]
+        gain = field.weights @ (np.maximum(shared, 0.0) / np.maximum(spread, floor + 1e-300))
+        x = int(first_best(np.where(open_, gain, -np.inf)))
+        if gain[x] <= 0.0:
+            break
+        past_g, past_t = g[:, :k], t[:, :k]
+        c = field.covariance[:, :, x] - np.einsum("lk,lkm->lm", past_g[:, :, x], past_g)
+        s = field.shared[:, :, x] - np.einsum("lk,lkm->lm", past_g[:, :, x], past_t)
+        s -= np.einsum("lk,lkm->lm", past_t[:, :, x], past_g)
+        root = np.sqrt(np.maximum(c[:, x] + field.noise, floor[:, 0] + 1e-300))[:, None]
+        g[:, k] = c / root
+        t[:, k] = s / root - 0.5 * s[:, x, None] * c / root**3
+        variance -= g[:, k] ** 2
+        shared -= 2.0 * g[:, k] * t[:, k]
+        open_[x] = False
+        chosen.append(x)
+    return np.array(chosen, dtype=np.int64)
+
+
+def joining(field: MapVariance, which: IntArray) -> FloatArray:
+    """Return what each of the m places would take off after some have been read, (m,).
+
+    0 for those themselves. O(L (k³ + k² m)).
+
+    Args:
+        field: what readings at m places do.
+        which: (k,) numbers of different places.
+    """
+    if not len(which):
+        return np.asarray(field.weights @ field.gains())
+    total = np.zeros(field.covariance.shape[1])
+    for weight, noise, C, S in _each(field):
+        M = _precision(C, which, noise)
+        cross, shared = C[which], S[which]
+        told = M @ cross  # (k, m)
+        numerator = np.diagonal(S) - 2.0 * (told * shared).sum(axis=0)
+        numerator += (told * (S[np.ix_(which, which)] @ told)).sum(axis=0)
+        spread = np.diagonal(C) + noise - (told * cross).sum(axis=0)
+        floor = max(_KNOWN * float(np.diagonal(C).max()), noise, 1e-300)
+        total += weight * np.maximum(numerator, 0.0) / np.maximum(spread, floor)
+    total[which] = 0.0
+    return total
+
+
+def leaving(field: MapVariance, which: IntArray) -> FloatArray:
+    """Return what the map would lose without each of some places, (k,). O(L k³).
+
+    Args:
+        field: what readings at m places do.
+        which: (k,) numbers of different places.
+    """
+    total = np.zeros(len(which))
+    for weight, noise, C, S in _each(field):
+        M = _precision(C, which, noise)
+        B = M @ S[np.ix_(which, which)] @ M
+        total += weight * np.maximum(np.diagonal(B), 0.0) / np.maximum(np.diagonal(M), 1e-300)
+    return total
+
+
+def exchange(
+    field: MapVariance, which: IntArray, allowed: BoolArray, more: Callable[[], bool]
+) -> IntArray:
+    """Return a set of as many places that is not worse: the least useful give way to better ones.
+
+    O(L (k³ + k² m)) an exchange. Ends where none of them brings anything.
+
+    Args:
+        field: what readings at m places do.
+        which: (k,) numbers of different places.
+        allowed: (m,) places that may join.
+        more: asked before each exchange whether there is room for it.
+    """
+    chosen = which.copy()
+    value = field.value(chosen)
+    while len(chosen) and more():
+        least = int(first_best(-leaving(field, chosen)))
+        rest = np.delete(chosen, least)
+        gains = np.where(allowed, joining(field, rest), 0.0)
+        gains[rest] = 0.0
+        x = int(first_best(gains))
+        if x == chosen[least]:
+            break
+        trial = np.append(rest, x)
+        better = field.value(trial)
+        if better <= value * (1.0 + _WORTHWHILE):
+            break
+        chosen, value = trial, better
+    return np.asarray(chosen)
+
+
+def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
+    """Yield weight, noise, C and S of each candidate."""
+    for row, (weight, noise) in enumerate(zip(field.weights, field.noise, strict=True)):
+        yield float(weight), float(noise), field.covariance[row], field.shared[row]
+
+
+def _precision(C: FloatArray, which: IntArray, noise: float) -> FloatArray:
+    """Return ``(C_AA + σ² I)⁻¹``, with a little more noise where rounding would spoil it."""
+    block = C[np.ix_(which, which)]
+    least = _KNOWN * float(np.diagonal(block).max(initial=0.0))
+    block[np.diag_indices_from(block)] += max(noise, least, 1e-300)
+    inverse = np.linalg.inv(block)
+    return np.asarray(0.5 * (inverse + inverse.T))

@@ -18,6 +18,13 @@ from gp_active_sensing.types import BoolArray, FloatArray
 
 __all__ = ["FarPoints", "Spread"]
 
+MOST = 300
+"""Places that are laid at once; the next ones when these have been visited."""
+_MANY = 8
+"""So many places of the whole map are spread well enough."""
+_SHARES = (1.0, 0.5, 0.25)
+"""How much of what is left the way to a place and home may take."""
+
 
 class FarPoints:
     """The places of a map in such an order that each is farthest from those before it.
@@ -67,14 +74,6 @@ class FarPoints:
         left = self._away[self._open]
         limit = float(left.max()) if left.size else 0.0
         self._away = np.minimum(self._away, self._apart.row(place, limit))
-
-
-MOST = 300
-"""Places that are laid at once; the next ones when these have been visited."""
-_MANY = 8
-"""So many places of the whole map are spread well enough."""
-_SHARES = (1.0, 0.5, 0.25)
-"""How much of what is left the way to a place and home may take."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ import numpy as np
 
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PlanRequest, PolicyState
+from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import map_error_of, thinned
-from gp_active_sensing.planning.reachability import reachable_goals
+from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
-from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
-from gp_active_sensing.planning.routes.passes import Pass, least_of, next_pass
 from gp_active_sensing.planning.routes.tours import (
+    Driven,
+    RouteDriver,
     best_of,
     corners,
     design_routes,
@@ -94,25 +95,17 @@ class Tour:
         Without any time the last route goes on as it is.
         """
         belief, topology, at = request.belief, request.topology, request.at
-        pending, remaining, unavailable = request.pending, request.remaining, request.unavailable
-        clock = request.clock
+        pending, remaining, clock = request.pending, request.remaining, request.clock
         started = clock()
-        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
-        unread = unread_of(belief, pending, unavailable)
+        reach, unread = reachable_goals(request), unread_of(request)
         standing = [place for place in request.waiting if place is not None]
         routes = _Routes.of(state, [*pending, *standing])
-        given: dict[str, Any] = {
-            "pending": pending,
-            "unavailable": unavailable,
-            "remaining": remaining,
-            "reach": reach,
-        }
         goals = reach.locations[unread[reach.locations]]
         goals = goals[~np.isin(goals, [*routes.of_others(at), *standing])]
         if not goals.size:
-            return nearest_plan(belief, topology, at, **given), routes.state()
+            return nearest_plan(request, reach), routes.state()
         if _no_time(request.limit):
-            kept = next_plan(routes.mine(at), belief, topology, at, **given, deadline_hit=True)
+            kept = next_plan(routes.mine(at), request, reach=reach, deadline_hit=True)
             if kept is not None:
                 mine, left = routes.mine(at), _after(routes.left_of_pass(at), kept, unread)
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
@@ -150,9 +143,9 @@ class Tour:
             "expanded": driver.evaluated,
             "deadline_hit": room.hit,
         }
-        plan = next_plan(route.reads, belief, topology, at, **given, **values)
+        plan = next_plan(route.reads, request, reach=reach, **values)
         if plan is None:
-            plan = nearest_plan(belief, topology, at, **given)
+            plan = nearest_plan(request, reach)
         if plan.waypoints:
             left = None if request.aim is None else _after(driver.budget, plan, unread)
             routes = routes.with_mine(at, plan.waypoints[0], route.reads, renewed, left)

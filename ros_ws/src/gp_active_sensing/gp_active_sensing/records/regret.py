@@ -16,8 +16,8 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.bandits.regret_bound import regret_bound
-from gp_active_sensing.planning.capabilities import Seeks, StepsToward
+from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
+from gp_active_sensing.planning.base import Seeks, StepsToward
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import Cost, FloatArray
 from gp_active_sensing.util.ties import first_best

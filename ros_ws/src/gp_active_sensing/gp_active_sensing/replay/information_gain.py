@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.beliefs import marginals_given_pending
 from gp_active_sensing.planning.entropy import mixture_entropy, noise_entropy
-from gp_active_sensing.planning.pending import marginals_given_pending
 
 __all__ = ["information"]
 

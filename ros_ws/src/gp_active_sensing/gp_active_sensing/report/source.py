@@ -12,7 +12,7 @@ from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.capabilities import drift_of
+from gp_active_sensing.planning.base import drift_of
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.records.run_directory import RunDirectory

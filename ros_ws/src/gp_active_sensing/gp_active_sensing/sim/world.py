@@ -16,8 +16,8 @@ from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.experts import SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
+from gp_active_sensing.planning.base import drift_of, revisits
 from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres
-from gp_active_sensing.planning.capabilities import drift_of, revisits
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe

@@ -16,9 +16,8 @@ from gp_active_sensing.config import from_mapping, param_of, to_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy, build_policy, policies
-from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.capabilities import check_fit, crosses
-from gp_active_sensing.planning.external.policy import end as end_program
+from gp_active_sensing.planning.base import PlanRequest, check_fit, crosses
+from gp_active_sensing.planning.external import end as end_program
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 from tests.chooser import CHOOSER

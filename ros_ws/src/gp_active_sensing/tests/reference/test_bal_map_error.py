@@ -11,14 +11,15 @@ from scipy.stats import multivariate_normal
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.bal.map_bounds import best_sets
+from gp_active_sensing.planning.bal.covariance_state import DecisionProblem
+from gp_active_sensing.planning.bal.map_branching import best_sets
 from gp_active_sensing.planning.bal.map_covariance_state import map_start
-from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tail import AlongRoute
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import FreeTopology
 from gp_active_sensing.types import Budget, PlanLimit
+from tests.requesting import asked
 
 from .exhaustive_map_error import ExhaustiveMapError
 from .test_bal_budget import Affordable, limited_case
@@ -106,17 +107,14 @@ def test_the_first_bounds_are_those_of_the_formula(seed: int) -> None:
         locations = np.array(sorted(outlook.places))
         first = np.searchsorted(locations, topology.candidates(at, belief.observed))
         sequence, _, weights = map_start(
-            belief,
+            asked(belief, topology, at),
             problem,
             locations,
             first,
-            (),
             horizon,
             outlook.sequences,
             8,
             1.0,
-            at=at,
-            left=Budget(),
         )
         scale = sequence.of.scale
         assert scale == pytest.approx(exhaustive.error(belief.weights, ()))
@@ -208,7 +206,7 @@ def test_on_large_maps_bounds_come_another_way_and_the_value_is_the_same(
     """Last stages of many candidates, products of covariances that are not kept, small chunks."""
     monkeypatch.setattr("gp_active_sensing.planning.bal.covariance_state.MOST_LEAVES", 0)
     monkeypatch.setattr("gp_active_sensing.planning.bal.disagreement._KEPT_PRODUCTS", 0)
-    for module in ("disagreement", "map_bounds", "map_branching"):
+    for module in ("disagreement", "map_branching"):
         monkeypatch.setattr(f"gp_active_sensing.planning.bal.{module}._CHUNK", 300)
     monkeypatch.setattr("gp_active_sensing.planning.bal.map_branching._LARGE_CHUNK", 100)
     belief, topology, at, horizon, samples = weighted_case(seed)

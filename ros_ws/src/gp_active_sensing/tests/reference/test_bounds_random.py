@@ -14,11 +14,9 @@ import pytest
 from scipy.special import xlogy
 
 from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.branching import EqualProbabilityCells, last_stage_bounds
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
-from gp_active_sensing.planning.bal.last_stage import last_stage_bounds
-from gp_active_sensing.planning.bal.problem import DecisionProblem
 from gp_active_sensing.planning.bal.tree import StateBlock, Tree
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.topology import FreeTopology, GraphTopology

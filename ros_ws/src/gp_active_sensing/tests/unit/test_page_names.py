@@ -26,11 +26,11 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("see `planning/bal/search.py`", ""),
+        ("see `planning/bal/tree.py`", ""),
         ("see `planning/bal/serch.py`", "no such file"),
-        ("see `search.py` and `serch.py`", "no such file"),
-        ("`planning/bal/search.py::published`", ""),
-        ("`planning/bal/search.py::publish`", "defines no publish"),
+        ("see `bounds.py` and `bunds.py`", "no such file"),
+        ("`planning/bal/tree.py::published`", ""),
+        ("`planning/bal/tree.py::publish`", "defines no publish"),
         ("`Bal.horizon` steps", ""),
         ("`Bal.horizont` steps", "Bal has no horizont"),
         ("`Expander` makes it", "no Expander"),

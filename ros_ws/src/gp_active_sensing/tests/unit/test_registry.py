@@ -19,7 +19,7 @@ from tests.waiting import LIMIT
 POLICY = """
 from dataclasses import dataclass
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.random import RandomChoice
+from gp_active_sensing.planning.greedy import RandomChoice
 
 @dataclass(frozen=True)
 class Lucky(RandomChoice):

@@ -72,8 +72,8 @@ def test_a_policy_loads_itself_and_not_the_others() -> None:
     code = f"from {NAME}.planning import build_policy\nbuild_policy({{'name': 'bal'}})"
     found = loaded(code)
     assert f"{NAME}.planning.bal.policy" in found
-    assert f"{NAME}.planning.batches.dpp_max" not in found
-    assert f"{NAME}.planning.explicit_exploration" not in found
+    assert f"{NAME}.planning.bandits.dpp_batch" not in found
+    assert f"{NAME}.planning.ite" not in found
 
 
 @pytest.mark.parametrize("face", FACES)

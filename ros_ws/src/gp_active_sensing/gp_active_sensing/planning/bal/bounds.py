@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
-from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.entropy import discrete_entropy
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best

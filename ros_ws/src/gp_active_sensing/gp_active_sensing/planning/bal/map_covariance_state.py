@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import cast
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.covariance_state import (
+    DELICATE,
+    CovarianceState,
+    DecisionProblem,
+)
 from gp_active_sensing.planning.bal.disagreement import Disagreement
-from gp_active_sensing.planning.bal.merge import representatives
-from gp_active_sensing.planning.bal.problem import DELICATE, DecisionProblem
 from gp_active_sensing.planning.bal.tail import AlongRoute, Tails
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.beliefs import representatives, unread
 from gp_active_sensing.planning.entropy import noise_entropy
 from gp_active_sensing.planning.map_error import MapVariance, targets_of
-from gp_active_sensing.planning.pending import unread
 from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.types import Budget, FloatArray, IntArray
 
@@ -25,6 +27,8 @@ _NO_VARIANCE = 1e-300
 """Where a place is known for certain, and its sensor exact, a reading tells nothing."""
 _KEPT = 1 << 18
 """Bytes above which a matrix is kept only where it is used again."""
+_ELSEWHERE = 250
+"""Places out of reach, at most, that stand for all of these in the error of the map."""
 
 
 class MapProblem:
@@ -104,7 +108,7 @@ class MapCovarianceState(CovarianceState):
         self.read = read
         self.ceiling = of.total if ceiling is None else ceiling
         self.map_bounds: tuple[FloatArray, list[tuple[int, ...]], FloatArray] | None = None
-        """What `map_bounds.best_sets` found; None before it was asked."""
+        """What `map_branching.best_sets` found; None before it was asked."""
         self.children_map_bounds: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self._shared = shared
         self._own = own
@@ -279,25 +283,16 @@ class MapCovarianceState(CovarianceState):
         return self._leaf_doubts
 
 
-_ELSEWHERE = 250
-"""Places out of reach, at most, that stand for all of these in the error of the map."""
-
-
 def map_start(
-    belief: Belief,
+    request: PlanRequest,
     problem: DecisionProblem,
     locations: IntArray,
     first: IntArray,
-    pending: Collection[int],
     horizon: int,
     sequences: int | None,
     candidates: int,
     mass: float,
-    *,
-    at: int | None,
-    left: Budget,
     route: Sequence[int] = (),
-    unavailable: Collection[int] = (),
 ) -> tuple[MapCovarianceState, FloatArray, FloatArray]:
     """Return the root's sequence, means (L, m) and belief (L,); the problem gets its noise.
 
@@ -305,28 +300,25 @@ def map_start(
     `targets_of`. O(L (m + T) m |D|) and the products of covariances.
 
     Args:
-        belief: what is known.
+        request: what is known and what is left.
         problem: the decision.
         locations: (m,) places in reach, sorted.
         first: (A,) numbers of those that may be next.
-        pending: places that will have been read before, with values not known yet.
         horizon: readings to come.
         sequences: number of visiting sequences; None when more than the cap.
         candidates: most λ that are planned with.
         mass: share of the belief that is planned with.
-        at: where the probe stands.
-        left: of the budget.
         route: that is gone on with after the last of these readings, where visiting sequences are
             few enough to be enumerated.
-        unavailable: places that bring no reading.
     """
+    belief, left = request.belief, request.remaining
     if sequences is None:
         route = ()
     places = np.union1d(locations, np.array(route, dtype=np.int64))
     which, weights = representatives(belief, candidates, mass)
     noise = belief.noise_variance[which]
     targets = targets_of(problem.topology, _ELSEWHERE, always=places)
-    before = unread(belief, pending)
+    before = unread(belief, request.pending)
     everything = np.union1d(places, before)
     problem.check()
     covariance = belief.between(everything, everything, which)
@@ -367,9 +359,8 @@ def map_start(
         field = MapVariance(
             places, weights, noise, whole, np.swapaxes(columns, 1, 2) @ columns, total
         )
-        fresh = unread_of(belief, pending, unavailable)
-        continuation = AlongRoute(problem.topology, route, fresh, left)
-        tails = Tails(problem, field, horizon, at, left, continuation, scale)
+        continuation = AlongRoute(problem.topology, route, unread_of(request), left)
+        tails = Tails(problem, field, horizon, request.at, left, continuation, scale)
         of.tails = tails if tails.known else None
     sequence = MapCovarianceState(
         of,
@@ -382,7 +373,7 @@ def map_start(
         covariance,
         shared,
         (),
-        at=at,
+        at=request.at,
         left=left,
     )
     return sequence, mean, weights

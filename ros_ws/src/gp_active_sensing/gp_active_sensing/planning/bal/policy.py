@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,13 +11,16 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.bal.branching import Branching, EqualProbabilityCells, RandomDraws
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
+from gp_active_sensing.planning.bal.covariance_state import (
+    DELICATE,
+    CovarianceState,
+    Deadline,
+    DecisionProblem,
+)
 from gp_active_sensing.planning.bal.map_branching import MapCells
 from gp_active_sensing.planning.bal.map_covariance_state import MapCovarianceState, map_start
-from gp_active_sensing.planning.bal.merge import MergedCandidates, joined
-from gp_active_sensing.planning.bal.problem import DELICATE, Deadline, DecisionProblem
-from gp_active_sensing.planning.bal.search import SEARCHES
-from gp_active_sensing.planning.bal.tree import StateBlock, Tree
+from gp_active_sensing.planning.bal.tail import FollowingRoute
+from gp_active_sensing.planning.bal.tree import SEARCHES, StateBlock, Tree
 from gp_active_sensing.planning.base import (
     Candidates,
     PlanRequest,
@@ -26,20 +28,17 @@ from gp_active_sensing.planning.base import (
     candidates,
     no_plan,
 )
+from gp_active_sensing.planning.beliefs import MergedCandidates, joined, joint_given_pending
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of, targets_of
-from gp_active_sensing.planning.pending import joint_given_pending
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     Budget,
-    CandidateValue,
-    Clock,
     FloatArray,
     IntArray,
     Plan,
-    PlanLimit,
 )
 from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
@@ -69,7 +68,7 @@ class Bal:
     counts the readings, not what they tell.
 
     A belief of more λ than `candidates` is planned with after those whose predictions agree at the
-    places in reach were joined (`merge`). Values and bounds are then those of the joined belief.
+    places in reach were joined (`beliefs.joined`). Values and bounds are then of the joined belief.
 
     With `objective: map_error` the value of a policy is what it is expected to take off the mean
     variance of the map (docs/theory.md, "Map error") [square of the reading's unit, after a
@@ -170,9 +169,8 @@ class Bal:
         Bounds are of the value of the N' readings ahead. When the limit leaves no time for the
         first bounds, the answer is the largest expected entropy, bounded as for N' = 1.
         """
-        belief, topology, at = request.belief, request.topology, request.at
-        pending, limit, remaining = request.pending, request.limit, request.remaining
-        unavailable, clock = request.unavailable, request.clock
+        belief, topology, pending = request.belief, request.topology, request.pending
+        limit, clock = request.limit, request.clock
         started = clock()
         key = int(request.rng.integers(2**63))
         options = candidates(request)
@@ -184,10 +182,8 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        route = _Route.none(state)
-        if self.tail == "route":
-            given = {"pending": pending, "unavailable": unavailable, "remaining": remaining}
-            route = _Route.of(belief, topology, at, state, limit, request.rng, clock, given)
+        follows = self.tail == "route"
+        route = FollowingRoute.of(request, state) if follows else FollowingRoute.none(state)
 
         # As published, draws are made with the whole belief.
         mass = self.mass if self.discretisation == "cells" else 1.0
@@ -196,12 +192,12 @@ class Bal:
         problem = DecisionProblem(
             topology,
             options.observed,
-            unavailable,
+            request.unavailable,
             noise,
             noise_entropy(noise),
             self.max_sequences,
             check,
-            _constraint(topology, remaining, self.horizon),
+            _constraint(topology, request.remaining, self.horizon),
         )
         tree: Tree | None = None
         alpha = self.alpha
@@ -216,9 +212,7 @@ class Bal:
 
         try:
             if room() > 0:
-                sequence, mean, weights = self._first(
-                    belief, kept, problem, at, options, pending, remaining, route.reads
-                )
+                sequence, mean, weights = self._first(request, kept, problem, options, route.reads)
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
                 alpha = self._alpha(tree)
                 SEARCHES[self.search](tree, alpha, room)
@@ -239,19 +233,17 @@ class Bal:
 
     def _first(
         self,
-        belief: Belief,
+        request: PlanRequest,
         kept: IntArray,
         problem: DecisionProblem,
-        at: int | None,
         options: Candidates,
-        pending: Collection[int],
-        remaining: Budget,
         route: tuple[int, ...],
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
         """Return the state of the map before the first visit, means (L, m) there and the belief.
 
         The problem gets the noise of the candidates that are planned with.
         """
+        belief, at, remaining = request.belief, request.at, request.remaining
         horizon = self.horizon
         if remaining.readings is not None:
             horizon = min(horizon, remaining.readings)
@@ -263,21 +255,17 @@ class Bal:
         first = np.searchsorted(locations, options.locations)
         if self.objective == "map_error":
             return map_start(
-                belief,
+                request,
                 problem,
                 locations,
                 first,
-                pending,
                 horizon,
                 outlook.sequences,
                 self.candidates,
                 self.mass,
-                at=at,
-                left=remaining,
-                route=route,
-                unavailable=problem.unavailable,
+                route,
             )
-        posterior = joint_given_pending(belief, locations, pending)
+        posterior = joint_given_pending(belief, locations, request.pending)
         weights = belief.weights[kept]
         found = MergedCandidates(
             weights / weights.sum(),
@@ -353,79 +341,16 @@ class Bal:
         weights = belief.weights
         apart = float(weights @ np.square(mean - weights @ mean) @ targets.weights)
         best = int(first_best(expected))
-        return options.plan_for(
+        return options.valued_plan(
             best,
-            lower=0.0,
+            np.zeros(len(expected)),
+            expected + apart,
             upper=float(expected.max()) + apart,
             expanded=0,
             seconds=seconds,
             deadline_hit=True,
             horizon=1,
-            candidates=tuple(
-                CandidateValue(int(x), 0.0, float(v) + apart)
-                for x, v in zip(options.locations, expected, strict=True)
-            ),
         )
-
-
-@dataclass(frozen=True)
-class _Route:
-    """The route that the tree's readings are followed by, and what of it the next stage gets.
-
-    Args:
-        reads: places on it, in order.
-        before: the policy's state, a part of which is that of `Tour`.
-        goal: the first place of the route in that; None where there is no route.
-    """
-
-    reads: tuple[int, ...]
-    before: PolicyState
-    goal: int | None
-
-    @classmethod
-    def none(cls, state: PolicyState) -> _Route:
-        """Return no route; the state stays."""
-        return cls((), state, None)
-
-    @classmethod
-    def of(
-        cls,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        state: PolicyState,
-        limit: PlanLimit,
-        rng: np.random.Generator,
-        clock: Clock,
-        given: dict[str, Any],
-    ) -> _Route:
-        """Return the route that `Tour` would drive, in at most half the time."""
-        from gp_active_sensing.planning.tour import Tour
-
-        half = None if limit.seconds is None else 0.5 * limit.seconds
-        plan, after = Tour().plan(
-            PlanRequest(
-                belief,
-                topology,
-                at,
-                limit=PlanLimit(seconds=half, expansions=limit.expansions),
-                rng=rng,
-                clock=clock,
-                **given,
-            ),
-            state,
-        )
-        return cls(plan.waypoints, after, plan.waypoint)
-
-    def state(self, plan: Plan) -> PolicyState:
-        """Return the state after a decision: the route goes on from its waypoint."""
-        if self.goal is None or plan.waypoint is None:
-            return self.before
-        routes = [pair for pair in self.before["routes"] if pair[0] != self.goal]
-        later = [place for place in self.reads if place not in plan.waypoints]
-        return self.before | {
-            "routes": [*routes, [plan.waypoint, [*plan.waypoints, *later]]],
-        }
 
 
 def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:
@@ -464,8 +389,10 @@ def _answer(
     # Of ties the largest upper bound, of these the first candidate.
     largest = np.where(ties(q_lower, floor=NAT), q_upper, -np.inf)
     best = int(first_best(largest, floor=NAT))
-    return options.plan_for(
+    return options.valued_plan(
         best,
+        scale * q_lower + offset,
+        scale * q_upper + offset,
         waypoints=_preview(tree.root, best),
         lower=scale * tree.lower + offset,
         upper=scale * tree.upper + offset,
@@ -473,10 +400,6 @@ def _answer(
         seconds=seconds,
         deadline_hit=tree.gap > alpha,
         horizon=tree.sequence.k,
-        candidates=tuple(
-            CandidateValue(int(x), scale * float(lower) + offset, scale * float(upper) + offset)
-            for x, lower, upper in zip(options.locations, q_lower, q_upper, strict=True)
-        ),
     )
 
 
@@ -532,16 +455,12 @@ def _myopic(belief: Belief, options: Candidates, pending: Collection[int], secon
     expected = expected_entropy(belief, weights, options.locations, pending)
     most = float(discrete_entropy(weights))
     best = int(first_best(expected, floor=NAT))
-    return options.plan_for(
+    return options.valued_plan(
         best,
-        lower=float(expected[best]),
-        upper=float(expected[best]) + most,
+        expected,
+        expected + most,
         expanded=0,
         seconds=seconds,
         deadline_hit=True,
         horizon=1,
-        candidates=tuple(
-            CandidateValue(int(x), float(v), float(v) + most)
-            for x, v in zip(options.locations, expected, strict=True)
-        ),
     )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.bal.covariance_state import DecisionProblem
+from gp_active_sensing.planning.base import PlanRequest, PolicyState
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.map_error import MapVariance
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.follow import read_along
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, Budget, FloatArray
+from gp_active_sensing.types import BoolArray, Budget, FloatArray, Plan
 
-__all__ = ["AlongRoute", "Continuation", "Tails"]
+__all__ = ["AlongRoute", "Continuation", "FollowingRoute", "Tails"]
 
 _MOST_ENDS = 1000
 """Ends of visiting sequences that are continued; where there are more none is."""
@@ -72,23 +75,7 @@ class AlongRoute:
     ) -> tuple[int, ...]:
         unread = self._unread.copy()
         unread[list(visited)] = False
-        found: list[int] = []
-        for goal in goals:
-            if left.readings is not None and left.readings <= 0:
-                break
-            if not unread[goal]:
-                continue
-            leg = self._distances.way(at, goal)
-            if leg is None:
-                continue
-            fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
-            if not self._constraint.allows(goal, leg.cost, reads=len(fresh), left=left):
-                continue
-            left = left.minus(readings=len(fresh), cost=leg.cost)
-            unread[fresh] = False
-            found += fresh
-            at = goal
-        return tuple(found)
+        return read_along(goals, at, unread, left, self._distances, self._constraint)
 
 
 class _End(NamedTuple):
@@ -203,3 +190,45 @@ class Tails:
                 yield _End(chosen, x, then, rest)
             else:
                 yield from self._ends(k - 1, chosen, x, then, rest)
+
+
+@dataclass(frozen=True)
+class FollowingRoute:
+    """The route that the tree's readings are followed by, and what of it the next stage gets.
+
+    Args:
+        reads: places on it, in order.
+        before: the policy's state, a part of which is that of `Tour`.
+        goal: the first place of the route in that; None where there is no route.
+    """
+
+    reads: tuple[int, ...]
+    before: PolicyState
+    goal: int | None
+
+    @classmethod
+    def none(cls, state: PolicyState) -> FollowingRoute:
+        """Return no route; the state stays."""
+        return cls((), state, None)
+
+    @classmethod
+    def of(cls, request: PlanRequest, state: PolicyState) -> FollowingRoute:
+        """Return the route that `Tour` would drive, in at most half the time."""
+        from gp_active_sensing.planning.tour import Tour
+
+        limit = request.limit
+        if limit.seconds is not None:
+            limit = replace(limit, seconds=0.5 * limit.seconds)
+        alone = replace(request, limit=limit, aim=None, waiting=())
+        plan, after = Tour().plan(alone, state)
+        return cls(plan.waypoints, after, plan.waypoint)
+
+    def state(self, plan: Plan) -> PolicyState:
+        """Return the state after a decision: the route goes on from its waypoint."""
+        if self.goal is None or plan.waypoint is None:
+            return self.before
+        routes = [pair for pair in self.before["routes"] if pair[0] != self.goal]
+        later = [place for place in self.reads if place not in plan.waypoints]
+        return self.before | {
+            "routes": [*routes, [plan.waypoint, [*plan.waypoints, *later]]],
+        }

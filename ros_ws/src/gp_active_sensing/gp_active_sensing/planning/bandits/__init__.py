@@ -1,4 +1,4 @@
-"""Searches for hot spots: Gaussian-process bandits, one kind of policy a file."""
+"""Searches for hot spots: Gaussian-process bandits, for one probe or for several together."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.planning.bandits.base import Bandit
-    from gp_active_sensing.planning.bandits.view import View, view_of
+    from gp_active_sensing.planning.bandits.base import Bandit, View, view_of
+    from gp_active_sensing.planning.bandits.batch import Batch
 
-__all__ = ["Bandit", "View", "view_of"]
+__all__ = ["Bandit", "Batch", "View", "view_of"]
+
 
 __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "base": ("Bandit",),
-        "view": (
-            "View",
-            "view_of",
-        ),
-    },
+    __name__, {"base": ("Bandit", "View", "view_of"), "batch": ("Batch",)}
 )

@@ -1,4 +1,4 @@
-"""What all searches for hot spots share: goals in reach, scores, and the way to the best one."""
+"""What searches for hot spots share: a view of the field, goals in reach, and the way to one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,142 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.bandits.view import View, view_of
-from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates_of, no_plan
-from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, CandidateValue, FloatArray, IntArray, Plan, Route
+from gp_active_sensing.planning.base import PlanRequest, PolicyState, candidates, no_plan
+from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan, Route
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
-__all__ = ["Bandit", "best_of", "candidate_values", "next_state", "stage_of", "way_toward"]
+__all__ = [
+    "Bandit",
+    "View",
+    "best_score",
+    "candidate_values",
+    "latent_given_pending",
+    "next_state",
+    "stage_of",
+    "view_of",
+    "way_toward",
+]
 
 MOST_CANDIDATES = 100
 """Candidates that a plan tells of: the best ones."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Moments of the mixture, in the sensor's unit, turned so that every policy maximises.
+
+    Under ``objective: minimise`` means and readings have the other sign. Of the field, not of its
+    readings: their noise is left out.
+
+    Args:
+        locations: (m,) places to choose from.
+        mean: (m,) expectation of the field there.
+        std: (m,) its standard deviation, pending places taken as read once (means stay).
+        noise_variance: of a reading, ``Σ_λ b(λ) σ_n²(λ)``; with a transform of the readings that of
+            a typical place, since it grows with the field.
+        best: largest average reading of an observed place, None before the first one.
+        stage: t ≥ 1 of β_t: decisions of this mission so far and this one, or rounds of a batch.
+        size: |D|, number of places of the map.
+        everywhere: mean and deviation (n,) of every place.
+    """
+
+    locations: IntArray
+    mean: FloatArray
+    std: FloatArray
+    noise_variance: float
+    best: float | None
+    stage: int
+    size: int
+    everywhere: tuple[FloatArray, FloatArray]
+
+
+def view_of(
+    belief: Belief,
+    locations: IntArray,
+    pending: Collection[int] = (),
+    *,
+    stage: int = 1,
+    sign: float = 1.0,
+) -> View:
+    """Return what a policy sees of a belief.
+
+    The moments are those of the mixture over λ, ``μ = Σ b μ_λ`` and
+    ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``: what is not known of the length-scale is uncertainty of the
+    field, too. O(L |D| n), and O(L |D|² n) only for what the readings since the last call add.
+
+    Args:
+        belief: over the field; not changed.
+        locations: (m,) places to choose from.
+        pending: places on their way to be read.
+        stage: t ≥ 1.
+        sign: -1 to look for a minimum.
+    """
+    mean, variance = latent_given_pending(belief, pending)
+    weights, noise = belief.weights, belief.noise_variance
+    if belief.transform is IDENTITY:
+        noise_variance = float(weights @ noise)
+    else:
+        _, wider = mixture_moments(belief, mean, variance + noise[:, None])
+    centre, spread = mixture_moments(belief, mean, variance)
+    if belief.transform is not IDENTITY:
+        noise_variance = float(np.median(wider - spread))
+    std = np.sqrt(spread)
+    return View(
+        locations=locations,
+        mean=sign * centre[locations],
+        std=std[locations],
+        noise_variance=noise_variance,
+        best=_best_average(belief, sign),
+        stage=stage,
+        size=belief.n,
+        everywhere=(sign * centre, std),
+    )
+
+
+def latent_given_pending(
+    belief: Belief, pending: Collection[int] = ()
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance (L, n) everywhere, as if each pending place had been read once more.
+
+    As the Gaussian process sees them. Their values are not known, so means stay:
+    ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that is listed twice is taken as read twice; one
+    that is observed already is read again. O(L |D| n), more by a factor for each pending place.
+    """
+    mean, variance = belief.marginals()
+    if not pending:
+        return mean, variance
+    due = np.array(list(pending), dtype=np.int64)
+    cross = belief.cross(due)
+    block = cross[:, :, due] + belief.noise_variance[:, None, None] * np.eye(due.size)
+    known = (cross * np.linalg.solve(block, cross)).sum(axis=1)
+    return mean, np.maximum(variance - known, 0.0)
+
+
+def mixture_moments(
+    belief: Belief, mean: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance (m,) of the mixture in the sensor's unit, from those under each λ.
+
+    Args:
+        belief: with the weights and the transform.
+        mean: (L, m) as the Gaussian process sees them.
+        variance: (L, m).
+    """
+    mean, variance = belief.transform.moments(mean, variance)
+    weights = belief.weights
+    centre = weights @ mean
+    return centre, np.asarray(weights @ (variance + (mean - centre) ** 2))
+
+
+def _best_average(belief: Belief, sign: float) -> float | None:
+    observed = np.flatnonzero(belief.observed)
+    if not observed.size:
+        return None
+    averages = belief.transform.inverse(belief.weights @ belief.averages(observed))
+    return float((sign * averages).max())
 
 
 @dataclass(frozen=True)
@@ -66,20 +190,14 @@ class Bandit(ABC):
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
-        belief, topology, at = request.belief, request.topology, request.at
-        pending = request.pending
-        started = request.clock()
-        reach = reachable_goals(
-            belief, topology, at, pending, request.unavailable, request.remaining
-        )
+        belief, started = request.belief, request.clock()
+        reach = reachable_goals(request)
         if reach.reason:
             return no_plan(reach.reason), state
-        view = self.view(belief, reach.locations, pending, stage_of(state))
+        view = self.view(belief, reach.locations, request.pending, stage_of(state))
         values = self.scores(view, belief, request.rng)
-        best = best_of(values, reach.seconds)
-        waypoints, route = self.way(
-            reach, best, belief, topology, at, pending, request.unavailable, request.remaining
-        )
+        best = best_score(values, reach.seconds)
+        waypoints, route = self.way(reach, best, request)
         plan = Plan(
             waypoints=waypoints,
             lower=float(values[best]),
@@ -94,19 +212,11 @@ class Bandit(ABC):
         return plan, next_state(state)
 
     def way(
-        self,
-        reach: ReachableGoals,
-        index: int,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        pending: Collection[int],
-        unavailable: Collection[int],
-        remaining: Budget,
+        self, reach: ReachableGoals, index: int, request: PlanRequest
     ) -> tuple[tuple[int, ...], Route]:
         """Return waypoints and way to goal number `index`, as `toward` says."""
-        if self.toward == "step" and not topology.free:
-            return way_toward(reach, index, belief, topology, at, pending, unavailable, remaining)
+        if self.toward == "step" and not request.topology.free:
+            return way_toward(reach, index, request)
         return (int(reach.locations[index]),), reach.route(index)
 
 
@@ -120,7 +230,7 @@ def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
     return {**(state or {}), "stage": stage_of(state), **more}
 
 
-def best_of(values: FloatArray, seconds: FloatArray) -> int:
+def best_score(values: FloatArray, seconds: FloatArray) -> int:
     """Return the number of the largest of (m,) scores; of ties that of the shortest drive."""
     equals = np.flatnonzero(ties(values))
     return int(equals[first_best(-seconds[equals])])
@@ -149,14 +259,7 @@ def candidate_values(
 
 
 def way_toward(
-    reach: ReachableGoals,
-    index: int,
-    belief: Belief,
-    topology: Topology,
-    at: int | None,
-    pending: Collection[int],
-    unavailable: Collection[int],
-    remaining: Budget,
+    reach: ReachableGoals, index: int, request: PlanRequest
 ) -> tuple[tuple[int, ...], Route]:
     """Return waypoints and way to the next place that is nearest in information to a goal.
 
@@ -171,7 +274,7 @@ def way_toward(
     straight = (goal,), reach.route(index)
     if len(straight[1].path) == 1:
         return straight
-    options = candidates_of(belief, topology, at, pending, unavailable, remaining)
+    belief, options = request.belief, candidates(request)
     if not options.locations.size or goal in options.locations:
         return straight
     steps = options.locations

@@ -1,24 +1,205 @@
-"""What policies share that lay a route for all that is left, once, and follow it."""
+"""How much of a budget one pass over the map takes, where an error of the map ends the mission.
+
+A route for all of a generous budget is as dense as the budget allows and comes to the last part of
+the map when the mission should be over. So the map is driven in passes: each is a route over the
+whole map within the least part of the budget after which the map is expected to be good enough.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.base import PlanRequest, PolicyState
-from gp_active_sensing.planning.capabilities import check_fit
-from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
+from gp_active_sensing.belief.promise import FEWEST, Foresight, not_seen
+from gp_active_sensing.planning.base import PlanRequest, PolicyState, check_fit
+from gp_active_sensing.planning.beliefs import representatives
+from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.planning.map_error import greedy_design, map_error_of, thinned
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
-from gp_active_sensing.planning.routes.passes import pass_of
+from gp_active_sensing.planning.routes.tours import Driven, RouteDriver, in_short_order
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, Budget, Plan, PlanLimit
+from gp_active_sensing.types import Aim, BoolArray, Budget, IntArray, Plan, PlanLimit
+from gp_active_sensing.util.ties import first_best
 
-__all__ = ["Ask", "Laying", "RoutePolicy"]
+__all__ = [
+    "Ask",
+    "Laying",
+    "Pass",
+    "RoutePolicy",
+    "least_of",
+    "next_pass",
+    "pass_of",
+]
+
+_CANDIDATES = 4
+"""Most λ that a pass of a policy is planned with that plans with none,"""
+_PLACES = 500
+"""and most places."""
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over a map.
+
+    Args:
+        budget: the part that it takes of what is left, with the way home.
+        stops: where it has to go: one place in each part of the map where nothing was read, if that
+            is all that is missing; () = anywhere.
+    """
+
+    budget: Budget
+    stops: tuple[int, ...] = ()
+
+
+def pass_of(
+    request: PlanRequest, reach: ReachableGoals, unread: BoolArray, spent: Callable[[], bool]
+) -> Pass:
+    """Return the next pass of a request with an aim.
+
+    Args:
+        request: what is known, what is left, and the aim.
+        reach: where the probe can go with what is left.
+        unread: (n,) places that may be chosen, and cost a reading when they are crossed.
+        spent: whether time is up.
+    """
+    belief, topology = request.belief, request.topology
+    goals = reach.locations[unread[reach.locations]]
+    if request.aim is None or not goals.size:
+        return Pass(request.remaining)
+    remaining = request.remaining
+    if remaining.readings is None and remaining.metres is None and remaining.seconds is None:
+        remaining = replace(remaining, readings=len(goals))
+    field = map_error_of(
+        belief,
+        topology,
+        thinned(topology, goals, _PLACES),
+        pending=request.pending,
+        candidates=_CANDIDATES,
+    )
+    driver = RouteDriver(
+        topology,
+        distances_of(topology, unit_of(remaining)),
+        reach.ways,
+        request.at,
+        unread,
+        remaining,
+        field,
+    )
+    most = request.limit.expansions
+
+    def more() -> bool:
+        return not spent() and (most is None or driver.evaluated < most)
+
+    return next_pass(driver, belief, request.aim, _CANDIDATES, more)
+
+
+def next_pass(
+    driver: RouteDriver, belief: Belief, aim: Aim, candidates: int, more: Callable[[], bool]
+) -> Pass:
+    """Return what the next pass takes of a driver's budget.
+
+    Tours go through one place of each part of the map where nothing was read (see `not_seen`), and
+    then through the first places of a greedy design. The pass takes as much as the one with the
+    fewest places after which the map is expected to be good enough (see `Foresight`), found by
+    doubling and bisection. What n readings tell of a field is not relied on for more than n further
+    ones: the tour has at most as many places as were read, and another pass follows. All that is
+    left is taken where it does not last for that. While fewer than `FEWEST` places were read, or
+    nothing is known of the scale, no forecast is worth anything: then the tour goes through those
+    parts, or so many places, and no more.
+
+    Args:
+        driver: knows what is left, and the field.
+        belief: what is known.
+        aim: error of the map with which the mission is over.
+        candidates: most λ, as of the driver's field.
+        more: asked before each tour but the first whether there is room for it; without any it is
+            the largest tour so far.
+    """
+    field, whole = driver.field, driver.budget
+    most = len(field.places)
+    if whole.readings is not None:
+        most = min(most, whole.readings)
+    read = int(np.count_nonzero(belief.readings))
+    unknown = not belief.settled or read < FEWEST
+    which, shares = representatives(belief, candidates)
+    foresight = Foresight(aim, belief, driver.topology.weights, which, shares)
+    parts = _middles(driver, not_seen(belief, driver.topology))[:most]
+    order = parts if parts else _design(driver, parts, FEWEST)
+
+    def enough(route: Driven) -> bool:
+        left = field.total - field.values(driver.which(route.reads))
+        return foresight.met(np.clip(left / np.maximum(foresight.total, _TINY), 0.0, 1.0))
+
+    first = in_short_order(driver, order)
+    if unknown or not first.whole:
+        return Pass(driver.needs(first) if first.whole else whole)
+    if enough(first):
+        only = bool(parts) and foresight.met(np.ones(len(shares)))
+        return Pass(driver.needs(first), first.stops if only else ())
+    most = min(most, max(read, len(order)))
+    low, high, count = len(order), most, min(2 * len(order), most)
+    met: Driven | None = None
+    short = first  # the largest that is not enough
+    doubling = True
+    while low < high - (met is not None) and more():
+        if count > len(order):
+            order = _design(driver, parts, count)
+            if len(order) < count:  # nothing more is to be learned
+                high = most = count = len(order)
+                if count <= low:
+                    break
+        route = in_short_order(driver, order[:count])
+        if not route.whole:
+            high = count - 1
+        elif enough(route):
+            met, high = route, count
+        else:
+            short, low = route, count
+        doubling = doubling and low == count
+        count = min(2 * low, high) if doubling else (low + high + (met is None)) // 2
+    if met is not None:
+        return Pass(driver.needs(met))
+    return Pass(whole if low >= high and low < most else driver.needs(short))
+
+
+def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
+    """Return of each part the goal that is nearest to the middle of it, if it has a goal."""
+    found: list[int] = []
+    positions = driver.topology.positions
+    for part in parts:
+        goals = np.intersect1d(part, driver.field.places)
+        if goals.size:
+            away = np.hypot(*(positions[goals] - positions[part].mean(axis=0)).T)
+            found.append(int(goals[first_best(-away)]))
+    return found
+
+
+def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
+    """Return so many places, as far as there are: those of a greedy design after some others."""
+    chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
+    return list(dict.fromkeys([*begin, *chosen]))[:count]
+
+
+def least_of(one: Budget, other: Budget) -> Budget:
+    """Return the budget that lasts for no more than either of two that end at the same place."""
+
+    def least(a: float | None, b: float | None) -> float | None:
+        return a if b is None else b if a is None else min(a, b)
+
+    readings = least(one.readings, other.readings)
+    return Budget(
+        None if readings is None else int(readings),
+        least(one.metres, other.metres),
+        least(one.seconds, other.seconds),
+        other.end,
+    )
 
 
 @dataclass(frozen=True)
@@ -89,31 +270,22 @@ class RoutePolicy(ABC):
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""
-        belief, topology, at = request.belief, request.topology, request.at
-        pending, limit, remaining = request.pending, request.limit, request.remaining
-        unavailable, clock = request.unavailable, request.clock
+        belief, topology, remaining = request.belief, request.topology, request.remaining
+        limit, clock = request.limit, request.clock
         started = clock()
         check_fit(self, belief, topology)
-        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
-        options: dict[str, Any] = {
-            "pending": pending,
-            "unavailable": unavailable,
-            "remaining": remaining,
-            "reach": reach,
-        }
+        reach = reachable_goals(request)
         course, plan, laying = Course.of(state), None, Laying(())
         if course is not None:
-            plan, course = course.next_plan(
-                belief, topology, at, waiting=request.waiting, **options
-            )
+            plan, course = course.next_plan(request, reach)
         in_passes = request.aim is not None and self.in_passes
         if plan is None and not reach.reason and (course is None or self.lays_again or in_passes):
 
             def spent() -> bool:
                 return limit.seconds is not None and clock() - started >= limit.seconds
 
-            unread = unread_of(belief, pending, unavailable)
-            ask = Ask(belief, topology, at, reach, unread, tuple(pending), remaining, limit, spent)
+            unread, pending = unread_of(request), tuple(request.pending)
+            ask = Ask(belief, topology, request.at, reach, unread, pending, remaining, limit, spent)
             if in_passes and not spent():
                 next_one = pass_of(request, reach, unread, spent)
                 earlier = tuple(np.flatnonzero(belief.observed).tolist())
@@ -121,11 +293,9 @@ class RoutePolicy(ABC):
                 laying = Laying(next_one.stops)
             if not laying.places:
                 laying = self.lay(ask)
-            plan, course = Course(laying.places).next_plan(
-                belief, topology, at, waiting=request.waiting, **options
-            )
+            plan, course = Course(laying.places).next_plan(request, reach)
         if plan is None:
-            plan = nearest_plan(belief, topology, at, **options)
+            plan = nearest_plan(request, reach)
         state = None if course is None else course.to_state()
         if not plan.waypoints:
             return plan, state

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import Candidates, candidates_of, no_plan
-from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.reachability import ReachableGoals, reachable_goals
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.base import Candidates, PlanRequest, candidates, no_plan
+from gp_active_sensing.planning.budget import BudgetConstraint, ReachableGoals, reachable_goals
+from gp_active_sensing.planning.routes.distances import Distances, distances_of, unit_of
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
 
-__all__ = ["Course", "RouteDrive", "fits", "nearest_plan", "next_plan", "trip_of", "unread_of"]
+__all__ = [
+    "Course",
+    "RouteDrive",
+    "fits",
+    "nearest_plan",
+    "next_plan",
+    "read_along",
+    "trip_of",
+    "unread_of",
+]
 
 _MOST_AIMS = 32
 """Probes on their way to different places of a route, at the most."""
@@ -46,11 +54,11 @@ class RouteDrive:
     reads: int
 
 
-def unread_of(belief: Belief, pending: Collection[int], unavailable: Collection[int]) -> BoolArray:
+def unread_of(request: PlanRequest) -> BoolArray:
     """(n,) places that cost a reading when they are crossed, and that may be chosen."""
-    unread = ~belief.observed
-    unread[list(pending)] = False
-    unread[list(unavailable)] = False
+    unread = ~request.belief.observed
+    unread[list(request.pending)] = False
+    unread[list(request.unavailable)] = False
     return unread
 
 
@@ -92,6 +100,49 @@ def trip_of(
     return RouteDrive(tuple(path), Cost(metres, seconds), reads)
 
 
+def read_along(
+    goals: Iterable[int],
+    here: int,
+    unread: BoolArray,
+    left: Budget,
+    distances: Distances,
+    constraint: BudgetConstraint,
+    most: int | None = None,
+) -> tuple[int, ...]:
+    """Return what is read on the way through some places, as far as the budget lasts.
+
+    A place for which it does not last is left out.
+
+    Args:
+        goals: places in order.
+        here: where it begins.
+        unread: (n,) places that may be read for the first time; changed.
+        left: of the budget.
+        distances: by which the way to each is the cheapest.
+        constraint: with the way home.
+        most: places at most; None = all of them.
+    """
+    found: list[int] = []
+    for goal in goals:
+        if left.readings is not None and left.readings <= 0:
+            break
+        if not unread[goal]:
+            continue
+        leg = distances.way(here, goal)
+        if leg is None:
+            continue
+        fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
+        if not constraint.allows(goal, leg.cost, reads=len(fresh), left=left):
+            continue
+        left = left.minus(readings=len(fresh), cost=leg.cost)
+        unread[fresh] = False
+        found += fresh
+        here = goal
+        if most is not None and len(found) >= most:
+            break
+    return tuple(found[:most])
+
+
 def fits(trip: RouteDrive | None, constraint: BudgetConstraint) -> bool:
     """Return whether a budget lasts for a drive, and for the way home from where it ends."""
     if trip is None:
@@ -103,13 +154,8 @@ def fits(trip: RouteDrive | None, constraint: BudgetConstraint) -> bool:
 
 def next_plan(
     route: Sequence[int],
-    belief: Belief,
-    topology: Topology,
-    at: int | None,
+    request: PlanRequest,
     *,
-    pending: Collection[int] = (),
-    unavailable: Collection[int] = (),
-    remaining: Budget = Budget(),
     begin: int = 0,
     reach: ReachableGoals | None = None,
     **fields: Any,
@@ -124,52 +170,33 @@ def next_plan(
 
     Args:
         route: places in order; those that were visited may be left in it.
-        belief: knows which places are observed.
-        topology: where the probe may go.
-        at: where it stands; None = nowhere yet.
-        pending: places that other probes are sent to.
-        unavailable: places that are not to be chosen.
-        remaining: of the budget.
+        request: what is known and what is left.
         begin: number in the route to begin with; those before it come after the last one.
-        reach: what `reachable_goals` says of these arguments; None = it is asked.
+        reach: what `reachable_goals` says of the request; None = it is asked.
         **fields: of the plan, such as its bounds; by default 0.
 
     Returns:
         The plan; None where no place of the route can be afforded.
     """
-    if reach is None:
-        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
-    steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
+    steps = _Steps(request, reach)
     found = _follow(route, begin, steps)
     return None if found is None else _plan(found[0], steps.after(*found, route), **fields)
 
 
-def nearest_plan(
-    belief: Belief,
-    topology: Topology,
-    at: int | None,
-    *,
-    pending: Collection[int] = (),
-    unavailable: Collection[int] = (),
-    remaining: Budget = Budget(),
-    reach: ReachableGoals | None = None,
-    **fields: Any,
-) -> Plan:
+def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None, **fields: Any) -> Plan:
     """Return the plan that goes to the nearest place that can be afforded; see `next_plan`.
 
     Of equally near ones to the first; a plan without a waypoint, and with the reason, where there
     is none.
     """
-    if reach is None:
-        reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
-    steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
-    far = reach.ways.metres if unit_of(remaining) == "metres" else reach.ways.seconds
+    steps = _Steps(request, reach)
+    far = steps.ways.metres if unit_of(request.remaining) == "metres" else steps.ways.seconds
     goals = np.flatnonzero(steps.affordable)
     for goal in goals[np.argsort(np.round(far[goals], 6), kind="stable")].tolist():
         found = steps.toward(goal)
         if found is not None:
             return _plan(found, (), **fields)
-    options = candidates_of(belief, topology, at, pending, unavailable, remaining)
+    options = candidates(request)
     if options.reason:
         return no_plan(options.reason)
     return _plan(_nearest_of(options), (), **fields)
@@ -208,15 +235,8 @@ class Course:
 
     def next_plan(
         self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        *,
-        pending: Collection[int] = (),
-        unavailable: Collection[int] = (),
-        remaining: Budget = Budget(),
+        request: PlanRequest,
         reach: ReachableGoals | None = None,
-        waiting: Collection[int | None] = (),
         **fields: Any,
     ) -> tuple[Plan | None, Course]:
         """Return the plan that goes on along the route, and the course to go on with.
@@ -224,10 +244,8 @@ class Course:
         See the function `next_plan`. Where other probes stand that are `waiting` for a decision
         they go on from there.
         """
-        if reach is None:
-            reach = reachable_goals(belief, topology, at, pending, unavailable, remaining)
-        steps = _Steps(belief, topology, at, pending, unavailable, remaining, reach)
-        found = _follow(self.route, self._begin(steps.unread, at, pending, waiting), steps)
+        steps = _Steps(request, reach)
+        found = _follow(self.route, self._begin(steps.unread, request), steps)
         if found is None:
             return None, self
         step, number = found
@@ -238,21 +256,15 @@ class Course:
         plan = _plan(step, steps.after(step, number, self.route), **fields)
         return plan, Course(self.route, tuple(aims[-_MOST_AIMS:]))
 
-    def _begin(
-        self,
-        unread: BoolArray,
-        at: int | None,
-        pending: Collection[int],
-        waiting: Collection[int | None],
-    ) -> int:
+    def _begin(self, unread: BoolArray, request: PlanRequest) -> int:
         """Return the number in the route where a probe goes on."""
-        aims = dict(self.aims)
+        at, pending, aims = request.at, request.pending, dict(self.aims)
         aim = aims.get(-1 if at is None else at)
         if aim is not None and unread[self.route[aim]]:
             return aim
         numbers = {place: number for number, place in enumerate(self.route)}
         # Where the others go on; a place that they only cross on the way there is no claim.
-        others = {*pending, *(place for place in waiting if place is not None)}
+        others = {*pending, *(place for place in request.waiting if place is not None)}
         claims = {aims.get(p, numbers.get(p, -1)) for p in others} - {-1}
         stretches = list(self._stretches(unread, claims))
         if not stretches:
@@ -311,29 +323,21 @@ class _Step:
 class _Steps:
     """What a probe may do next toward a place of its route; arguments as of `next_plan`."""
 
-    def __init__(
-        self,
-        belief: Belief,
-        topology: Topology,
-        at: int | None,
-        pending: Collection[int],
-        unavailable: Collection[int],
-        remaining: Budget,
-        reach: ReachableGoals,
-    ) -> None:
-        self.topology = topology
-        self.at = at
-        self.remaining = remaining
-        self.pending = frozenset(pending)
-        self.unavailable = unavailable
+    def __init__(self, request: PlanRequest, reach: ReachableGoals | None) -> None:
+        reach = reachable_goals(request) if reach is None else reach
+        topology = self.topology = request.topology
+        self.at = request.at
+        self.remaining = request.remaining
+        self.pending = frozenset(request.pending)
+        self.unavailable = request.unavailable
         self.ways = reach.ways
-        self.unread = unread_of(belief, pending, unavailable)
-        self.known = belief.observed.copy()
-        self.known[list(pending)] = True
+        self.unread = unread_of(request)
+        self.known = request.belief.observed.copy()
+        self.known[list(request.pending)] = True
         self.affordable = np.zeros(topology.n, dtype=np.bool_)
         self.affordable[reach.locations] = True
         self.affordable &= self.unread
-        self.constraint = BudgetConstraint(topology, remaining)
+        self.constraint = BudgetConstraint(topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
         """Return the way to the next waypoint on the way to a goal, None if it is out of reach.
@@ -370,30 +374,18 @@ class _Steps:
             number: of the goal that it leads to, in the route.
             route: places in order.
         """
-        distances = distances_of(self.topology, unit_of(self.remaining))
-        here = step.route.path[-1]
-        left = self.remaining.minus(readings=step.reads, cost=step.route.cost)
         unread = self.unread.copy()
         unread[list(step.route.path)] = False
-        found: list[int] = []
-        for goal in (*route[number:], *route[:number]):
-            if goal in self.pending:
-                break
-            if not unread[goal]:
-                continue
-            leg = distances.way(here, goal)
-            if leg is None:
-                continue
-            fresh = [place for place in dict.fromkeys(leg.path) if unread[place]]
-            if not self.constraint.allows(goal, leg.cost, reads=len(fresh), left=left):
-                continue
-            here = goal
-            left = left.minus(readings=len(fresh), cost=leg.cost)
-            unread[fresh] = False
-            found += fresh
-            if len(found) >= MOST_SHOWN:
-                break
-        return tuple(found[:MOST_SHOWN])
+        goals = (*route[number:], *route[:number])
+        return read_along(
+            takewhile(lambda goal: goal not in self.pending, goals),
+            step.route.path[-1],
+            unread,
+            self.remaining.minus(readings=step.reads, cost=step.route.cost),
+            distances_of(self.topology, unit_of(self.remaining)),
+            self.constraint,
+            MOST_SHOWN,
+        )
 
     def _first_stop(self, path: Sequence[int]) -> int:
         """Return the number on a way of the place that is to be the next waypoint."""

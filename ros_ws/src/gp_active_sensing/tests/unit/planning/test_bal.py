@@ -11,7 +11,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.pending import joint_given_pending, marginals_given_pending
+from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_given_pending
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, PlanLimit
 

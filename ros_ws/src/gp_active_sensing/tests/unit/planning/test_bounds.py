@@ -7,16 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.advantage import _most
 from gp_active_sensing.planning.bal.bounds import (
     _thinned,
     chain_rule,
     children_chain_rule,
     initial_bounds,
 )
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState
-from gp_active_sensing.planning.bal.problem import DecisionProblem
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.entropy import noise_entropy
+from gp_active_sensing.planning.ie import _most
 from gp_active_sensing.topology import FreeTopology
 
 NOISE = np.array([0.3, 0.05])

@@ -1,4 +1,4 @@
-"""What a budget allows, in what words it is refused, and the way to where a mission has to end."""
+"""Moves and goals within a budget, how others are refused, and the way to the end place."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ import re
 import numpy as np
 import pytest
 
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import candidates_of, no_plan
-from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres, with_way_home
-from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
+from gp_active_sensing.planning.base import candidates, no_plan
+from gp_active_sensing.planning.budget import (
+    NOTHING_IN_REACH,
+    READINGS_SPENT,
+    BudgetConstraint,
+    check_end,
+    in_metres,
+    reachable_goals,
+    with_way_home,
+)
+from gp_active_sensing.topology import GraphTopology, Move, Topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Cost
+from tests.requesting import asked
 
 LINE = make_line(10, 2.0, speed=4.0)
 NOTHING = np.zeros(10, dtype=np.bool_)
@@ -120,7 +130,7 @@ def test_an_own_speed_turns_seconds_into_metres() -> None:
         assert in_metres(budget, None) is budget
 
 
-class Belief:
+class KnownPlaces:
     observed = np.zeros(10, dtype=np.bool_)
 
 
@@ -136,12 +146,12 @@ class Belief:
     ],
 )
 def test_why_nothing_is_chosen(budget: Budget, more: str) -> None:
-    Belief.observed = np.arange(10) == 0
-    found = candidates_of(Belief(), LINE, 0, (), (), budget)  # type: ignore[arg-type]
+    KnownPlaces.observed = np.arange(10) == 0
+    found = candidates(asked(KnownPlaces(), LINE, 0, remaining=budget))  # type: ignore[arg-type]
     assert found.reason == f"no reachable place is within the budget of metres or seconds{more}"
     assert not found.locations.size
-    Belief.observed = np.ones(10, dtype=np.bool_)
-    found = candidates_of(Belief(), LINE, 0, (), (), budget)  # type: ignore[arg-type]
+    KnownPlaces.observed = np.ones(10, dtype=np.bool_)
+    found = candidates(asked(KnownPlaces(), LINE, 0, remaining=budget))  # type: ignore[arg-type]
     assert "every reachable place is observed" in found.reason
 
 
@@ -215,3 +225,126 @@ def test_on_a_grid_the_way_home_may_cross_what_is_not_observed() -> None:
     home = BudgetConstraint(grid, Budget(metres=6.0, end=0)).way_home(15)
     assert home is not None
     assert (len(home.path), home.cost.metres) == (6, 6.0)
+
+
+def belief_of(topology: Topology, observed: list[int]) -> Belief:
+    config = BeliefConfig(length_scales=(2.0,), signal_std=(1.0,), noise_std=(0.1,))
+    belief = build_belief(config, topology.features)
+    for place in observed:
+        belief.observe(place, 1.0)
+    return belief
+
+
+def one_way_ring(n: int, *, stay: bool) -> GraphTopology:
+    """0 → 1 → … → n-1 → 0, and a dead end n behind 1."""
+    moves = [[Move((i + 1) % n, 10.0, 1.0 + i)] for i in range(n)] + [[]]
+    moves[1].append(Move(n, 10.0, 1.0))
+    positions = np.arange(2.0 * (n + 1)).reshape(-1, 2)
+    return GraphTopology("ring", "map", list("abcdefgh"[: n + 1]), positions, moves, stay=stay)
+
+
+def test_observed_places_are_goals_and_cost_one_reading() -> None:
+    line = make_line(5, 1.0)
+    reach = reachable_goals(asked(belief_of(line, [0, 1]), line, 0))
+    assert reach.locations.tolist() == [0, 1, 2, 3, 4]
+    # Each visit is one reading, and so is every place on the way that is not observed yet.
+    assert reach.reads.tolist() == [1, 1, 1, 2, 3]
+    assert reach.metres.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert reach.route(4) == ((1, 2, 3, 4), (4.0, 4.0))
+    assert reach.route(0) == ((0,), (0.0, 0.0))
+
+
+def test_the_budget_has_to_last_for_what_may_be_read_on_the_way() -> None:
+    line = make_line(6, 1.0)
+    belief = belief_of(line, [0, 2])
+    assert reachable_goals(
+        asked(belief, line, 0, remaining=Budget(readings=2))
+    ).locations.tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert reachable_goals(
+        asked(belief, line, 0, remaining=Budget(metres=1.0))
+    ).locations.tolist() == [0, 1]
+    assert reachable_goals(
+        asked(belief, line, 0, remaining=Budget(seconds=2.0))
+    ).locations.tolist() == [
+        0,
+        1,
+        2,
+    ]
+    # What another probe is on its way to read is paid for, and what is set aside gives no reading.
+    reach = reachable_goals(asked(belief, line, 0, (1,), (3,), Budget(readings=1)))
+    assert reach.locations.tolist() == [0, 2, 4]
+
+
+def test_why_there_is_no_goal() -> None:
+    line = make_line(3, 1.0)
+    belief = belief_of(line, [])
+    reach = reachable_goals(asked(belief, line, 0, remaining=Budget(readings=0)))
+    assert (reach.locations.size, reach.reason) == (0, READINGS_SPENT)
+    assert reachable_goals(asked(belief, line, 0, (0, 1), (2,))).reason == NOTHING_IN_REACH
+    reach = reachable_goals(asked(belief, line, 0, (), (0,), Budget(metres=0.5)))
+    assert reach.reason == "no reachable place is within the budget of metres or seconds"
+    with pytest.raises(PlanningError, match="end place 9"):
+        reachable_goals(asked(belief, line, 0, remaining=Budget(end=9)))
+
+
+def test_a_car_drives_round_to_read_its_road_again() -> None:
+    ring = one_way_ring(4, stay=False)
+    reach = reachable_goals(asked(belief_of(ring, [0]), ring, 0))
+    assert reach.route(0) == ((1, 2, 3, 0), (40.0, 10.0))
+    assert reach.reads[0] == 4
+    stays = one_way_ring(4, stay=True)
+    assert reachable_goals(asked(belief_of(stays, [0]), stays, 0)).route(0).path == (0,)
+
+
+def test_a_place_without_a_way_back_is_no_goal_where_one_is_needed() -> None:
+    ring = one_way_ring(4, stay=False)
+    belief = belief_of(ring, [])
+    assert reachable_goals(asked(belief, ring, 0)).locations.tolist() == [0, 1, 2, 3, 4]
+    assert reachable_goals(asked(belief, ring, 0, remaining=Budget(end=3))).locations.tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    # From 4 there is no way at all, not even to 4 again.
+    reach = reachable_goals(asked(belief, ring, 4))
+    assert reach.reason == NOTHING_IN_REACH
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_goals_are_what_the_constraint_allows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    grid = make_grid(5, 4, 2.0, neighbours=8 if seed % 2 else 4)
+    observed = rng.choice(20, size=6, replace=False).tolist()
+    belief = belief_of(grid, observed)
+    closed = rng.choice(20, size=4, replace=False).tolist()
+    pending, unavailable = closed[:2], closed[2:]
+    budget = Budget(
+        readings=int(rng.integers(1, 6)) if rng.random() < 0.7 else None,
+        metres=float(rng.uniform(2, 25)) if rng.random() < 0.5 else None,
+        seconds=float(rng.uniform(2, 25)) if rng.random() < 0.5 else None,
+        end=int(rng.integers(20)) if rng.random() < 0.5 else None,
+    )
+    at = int(rng.integers(20))
+    reach = reachable_goals(asked(belief, grid, at, pending, unavailable, budget))
+    constraint = BudgetConstraint(grid, budget)
+    by = "metres" if budget.metres is not None and budget.seconds is None else "seconds"
+    ways = grid.ways_from(at, by)
+    expected = []
+    for goal in range(20):
+        route = ways.route(goal)
+        assert route is not None
+        unread = [p for p in route.path if p not in observed and p not in closed]
+        reads = len(unread) + (goal in observed)
+        if goal not in closed and constraint.allows(goal, route.cost, reads=reads):
+            expected.append(goal)
+    assert reach.locations.tolist() == expected
+    assert bool(reach.reason) == (not expected)
+    for index in range(len(expected)):
+        route = reach.route(index)
+        assert route.cost == (reach.metres[index], reach.seconds[index])

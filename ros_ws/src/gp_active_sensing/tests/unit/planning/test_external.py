@@ -24,9 +24,10 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning import external_process as process
 from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.external import External, PlannerProgram, ProgramError, process
-from gp_active_sensing.planning.external.policy import _RUNNING, ENOUGH, end, running_of
+from gp_active_sensing.planning.external import _RUNNING, ENOUGH, External, end, running_of
+from gp_active_sensing.planning.external_process import PlannerProgram, ProgramError
 from gp_active_sensing.sim import load_scenario
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
@@ -264,7 +265,7 @@ def test_a_wrong_answer_is_said_and_counted(how: str, caplog: pytest.LogCaptureF
     policy = chooser(f"{how}:2")
     plan, state = ask_with_state(policy, topology, belief)
     assert not plan.reason
-    with caplog.at_level(logging.INFO, "gp_active_sensing.planning.external"):
+    with caplog.at_level(logging.INFO, "gp_active_sensing.planning"):
         plan, state = ask_with_state(policy, topology, belief, state=state)
     std = np.sqrt(belief.predict()[1])
     candidates = topology.candidates(7, belief.observed)
@@ -343,7 +344,7 @@ def test_its_standard_error_is_in_the_log_cleaned_and_in_bounds(
     monkeypatch.setattr(process, "_LINES", 3)
     topology, belief = world()
     policy = chooser("loud")
-    with caplog.at_level(logging.INFO, "gp_active_sensing.planning.external"):
+    with caplog.at_level(logging.INFO, "gp_active_sensing.planning"):
         for _ in range(4):
             ask(policy, topology, belief)
         end(policy)

@@ -14,14 +14,14 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.advantage import advantage_over_apgd
 from gp_active_sensing.planning.bal import Bal
-from gp_active_sensing.planning.base import PlanRequest, candidates_of
+from gp_active_sensing.planning.base import PlanRequest, candidates
 from gp_active_sensing.planning.entropy import discrete_entropy, reported_offset
 from gp_active_sensing.planning.greedy import Apgd, freeze, thaw
-from gp_active_sensing.planning.ie import ImplicitExploration
+from gp_active_sensing.planning.ie import ImplicitExploration, advantage_over_apgd
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget, PlanLimit, Reading
+from tests.requesting import asked
 
 
 def world(count: int = 6, moves: str = "free", seed: int = 0, **options) -> tuple[Topology, Belief]:
@@ -41,10 +41,8 @@ def world(count: int = 6, moves: str = "free", seed: int = 0, **options) -> tupl
 
 def bound(topology, belief, at, k, *, pending=(), unavailable=(), look_ahead=40, **budget) -> float:
     remaining = Budget(readings=k, **budget)
-    options = candidates_of(belief, topology, at, pending, unavailable, remaining)
-    return advantage_over_apgd(
-        belief, topology, at, options, pending, unavailable, remaining, look_ahead=look_ahead
-    )
+    request = asked(belief, topology, at, pending, unavailable, remaining)
+    return advantage_over_apgd(request, candidates(request), look_ahead=look_ahead)
 
 
 def information(belief: Belief, places: tuple[int, ...], pending: tuple[int, ...]) -> np.ndarray:
@@ -171,7 +169,7 @@ def test_metres_left_limit_what_apgd_is_credited_with() -> None:
 
 def test_huge_maps_are_not_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     topology, belief = world()
-    monkeypatch.setattr("gp_active_sensing.planning.advantage._LARGEST", 3 * 6 * 6 - 1)
+    monkeypatch.setattr("gp_active_sensing.planning.ie._LARGEST", 3 * 6 * 6 - 1)
     assert bound(topology, belief, None, 3) == math.inf
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import PlanRequest
-from gp_active_sensing.planning.capabilities import crosses
+from gp_active_sensing.planning.base import PlanRequest, crosses
 from gp_active_sensing.planning.lawnmower import Lawnmower
 from gp_active_sensing.topology import MapConfig, build_topology, make_grid
 from gp_active_sensing.types import Budget, PlanLimit

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.base import PlanRequest, revisits
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.capabilities import revisits
 from gp_active_sensing.planning.routes.distances import Apart
 from gp_active_sensing.planning.spread import FarPoints, Spread
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid

@@ -12,7 +12,7 @@ import pytest
 
 from gp_active_sensing.commands.console import stage_line, summary_lines
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.planning.bandits.regret_bound import regret_bound
+from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import Regret, objective_of, regret_of, regret_summary
 from gp_active_sensing.sim import build_loop, build_world, run_scenario, scenario_from_mapping

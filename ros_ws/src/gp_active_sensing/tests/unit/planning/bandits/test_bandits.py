@@ -11,8 +11,7 @@ from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES
-from gp_active_sensing.planning.bandits.view import view_of
+from gp_active_sensing.planning.bandits.base import MOST_CANDIDATES, view_of
 from gp_active_sensing.planning.base import PlanRequest
 from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan, Reading

@@ -11,6 +11,15 @@ from scipy.optimize import minimize
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits.gp_ucb import (
+    batch_est_bound,
+    batch_ucb_bound,
+    constant,
+    dpp_sample_bound,
+    est_bound,
+    regret_bound,
+    ucb_bound,
+)
 from gp_active_sensing.planning.bandits.information_gain import (
     SHARE,
     GreedyGain,
@@ -20,15 +29,6 @@ from gp_active_sensing.planning.bandits.information_gain import (
     largest_gain,
     spectral_bound,
     trace_bound,
-)
-from gp_active_sensing.planning.bandits.regret_bound import (
-    batch_est_bound,
-    batch_ucb_bound,
-    constant,
-    dpp_sample_bound,
-    est_bound,
-    regret_bound,
-    ucb_bound,
 )
 
 

@@ -18,6 +18,7 @@ from gp_active_sensing.planning.routes.follow import (
 )
 from gp_active_sensing.topology import GraphTopology, Move, make_grid, make_line
 from gp_active_sensing.types import Budget, Plan
+from tests.requesting import asked
 from tests.unit.planning.routes.driving import plain_belief
 
 GRID = make_grid(6, 5, 1.0)
@@ -33,17 +34,17 @@ def read(topology, *places: int):
 
 
 def test_the_next_waypoint_is_the_first_unknown_place_on_the_way() -> None:
-    plan = next_plan([5, 23], read(GRID, 0), GRID, 0)
+    plan = next_plan([5, 23], asked(read(GRID, 0), GRID, 0))
     assert plan is not None
     assert plan.waypoints == (1, 2, 3, 4, 5, 11, 17, 23)
     assert (plan.path, plan.cost, plan.horizon) == ((1,), (1.0, 1.0), 8)
-    plan = next_plan([5, 23], read(GRID, 0, 1, 2), GRID, 0)
+    plan = next_plan([5, 23], asked(read(GRID, 0, 1, 2), GRID, 0))
     assert plan is not None
     assert (plan.path, plan.cost) == ((1, 2, 3), (3.0, 3.0))
 
 
 def test_where_any_place_may_be_next_it_is_the_next_of_the_route() -> None:
-    plan = next_plan([5, 23], read(FREE, 0), FREE, 0)
+    plan = next_plan([5, 23], asked(read(FREE, 0), FREE, 0))
     assert plan is not None
     assert plan.waypoints == (5, 23)
     assert (plan.path, plan.cost) == ((5,), (5.0, 5.0))
@@ -51,36 +52,38 @@ def test_where_any_place_may_be_next_it_is_the_next_of_the_route() -> None:
 
 def test_what_is_near_may_be_next_with_a_reach() -> None:
     line = make_line(12, 1.0, reach=3.0)
-    plan = next_plan([9], read(line, 0), line, 0)
+    plan = next_plan([9], asked(read(line, 0), line, 0))
     assert plan is not None
     assert plan.path == (1, 2, 3)
     assert plan.waypoints == (3, 4, 5, 6, 7, 8, 9)
 
 
 def test_the_place_where_it_stands_is_read_first_where_that_costs_nothing() -> None:
-    here = next_plan([5], read(GRID), GRID, 3, remaining=Budget(metres=9.0))
+    here = next_plan([5], asked(read(GRID), GRID, 3, remaining=Budget(metres=9.0)))
     assert here is not None
     assert here.waypoints == (3, 4, 5)
     assert here.path == (3,)
     # A reading is worth more elsewhere, unless the route wants this one.
-    gone = next_plan([5], read(GRID), GRID, 3, remaining=Budget(readings=2))
+    gone = next_plan([5], asked(read(GRID), GRID, 3, remaining=Budget(readings=2)))
     assert gone is not None
     assert gone.waypoints == (4, 5)
-    wanted = next_plan([5, 3], read(GRID), GRID, 3, remaining=Budget(readings=3))
+    wanted = next_plan([5, 3], asked(read(GRID), GRID, 3, remaining=Budget(readings=3)))
     assert wanted is not None
     assert wanted.waypoints == (3, 4, 5)
 
 
 def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
-    plan = next_plan([1, 2, 3, 4], read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3])
+    plan = next_plan([1, 2, 3, 4], asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3]))
     assert plan is not None
     assert plan.waypoints == (4,)
-    assert next_plan([1, 2, 3], read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3]) is None
+    assert (
+        next_plan([1, 2, 3], asked(read(FREE, 0, 1), FREE, 0, pending=[2], unavailable=[3])) is None
+    )
     # The rest is told of up to where another probe is.
-    plan = next_plan([6, 12, 18, 24], read(FREE, 0), FREE, 0, pending=[18])
+    plan = next_plan([6, 12, 18, 24], asked(read(FREE, 0), FREE, 0, pending=[18]))
     assert plan is not None
     assert plan.waypoints == (6, 12)
-    plan = next_plan([6, 12, 18, 24], read(FREE, 0), FREE, 0, begin=2)
+    plan = next_plan([6, 12, 18, 24], asked(read(FREE, 0), FREE, 0), begin=2)
     assert plan is not None
     assert plan.waypoints == (18, 24, 6, 12)
 
@@ -99,7 +102,7 @@ def test_what_is_known_or_on_its_way_to_be_is_skipped() -> None:
 def test_what_is_told_of_fits_the_budget_and_the_way_home(
     budget: Budget, waypoints: tuple[int, ...]
 ) -> None:
-    plan = next_plan([1, 2, 3, 4, 5, 11, 17, 23], read(GRID, 0), GRID, 0, remaining=budget)
+    plan = next_plan([1, 2, 3, 4, 5, 11, 17, 23], asked(read(GRID, 0), GRID, 0, remaining=budget))
     assert plan is not None
     assert plan.waypoints == waypoints
     constraint = BudgetConstraint(GRID, budget)
@@ -107,45 +110,47 @@ def test_what_is_told_of_fits_the_budget_and_the_way_home(
 
 
 def test_a_place_that_cannot_be_afforded_is_passed_over() -> None:
-    plan = next_plan([5, 2], read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0))
+    plan = next_plan([5, 2], asked(read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0)))
     assert plan is not None
     assert plan.waypoints == (1, 2)
-    assert next_plan([5], read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0)) is None
+    assert next_plan([5], asked(read(GRID, 0), GRID, 0, remaining=Budget(metres=4.0))) is None
 
 
 def test_a_step_leaves_enough_for_the_way_home_in_both_units() -> None:
     # The fast way to c leads over b, from where home is far in metres.
     moves = [[Move(1, 1.0, 1.0), Move(2, 9.0, 9.0)], [Move(2, 1.0, 1.0)], [Move(0, 2.0, 2.0)]]
     loop = GraphTopology("loop", "map", list("abc"), np.zeros((3, 2)), moves)
-    plan = next_plan([2], read(loop, 0), loop, 0, remaining=Budget(metres=4.0, end=0))
+    plan = next_plan([2], asked(read(loop, 0), loop, 0, remaining=Budget(metres=4.0, end=0)))
     assert plan is not None
     assert plan.waypoints == (1, 2)
-    assert next_plan([2], read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0)) is None
+    assert (
+        next_plan([2], asked(read(loop, 0), loop, 0, remaining=Budget(metres=3.9, end=0))) is None
+    )
 
 
 def test_from_nowhere() -> None:
     for topology in (GRID, FREE):
-        plan = next_plan([7, 8], read(topology), topology, None)
+        plan = next_plan([7, 8], asked(read(topology), topology, None))
         assert plan is not None
         assert plan.waypoints == (7, 8)
         assert plan.cost == (0.0, 0.0)
 
 
 def test_the_nearest_place_follows_when_nothing_is_left_of_a_route() -> None:
-    plan = nearest_plan(read(GRID, 0, 1, 6), GRID, 0)
+    plan = nearest_plan(asked(read(GRID, 0, 1, 6), GRID, 0))
     assert plan.waypoints == (2,)
     assert plan.path == (1, 2)
-    assert nearest_plan(read(GRID, 0), GRID, 0, pending=[1]).waypoints == (6,)
-    over = nearest_plan(read(GRID, 0), GRID, 0, remaining=Budget(metres=0.5))
+    assert nearest_plan(asked(read(GRID, 0), GRID, 0, pending=[1])).waypoints == (6,)
+    over = nearest_plan(asked(read(GRID, 0), GRID, 0, remaining=Budget(metres=0.5)))
     assert over.waypoint is None
     assert "metres" in over.reason
-    spent = nearest_plan(read(GRID, 0), GRID, 0, remaining=Budget(readings=0))
+    spent = nearest_plan(asked(read(GRID, 0), GRID, 0, remaining=Budget(readings=0)))
     assert "readings" in spent.reason
 
 
 def test_a_trip_counts_what_is_read_on_the_way() -> None:
     belief = read(GRID, 0, 2)
-    unread = unread_of(belief, [3], [])
+    unread = unread_of(asked(belief, GRID, pending=[3]))
     trip = trip_of(GRID, [4, 1], 0, unread)
     assert trip is not None
     assert trip.path == (1, 2, 3, 4, 3, 2, 1)
@@ -162,7 +167,7 @@ def test_a_trip_counts_what_is_read_on_the_way() -> None:
 
 
 def step(course: Course, belief, at: int, pending=(), topology=FREE) -> tuple[Plan, Course]:
-    plan, course = course.next_plan(belief, topology, at, pending=pending)
+    plan, course = course.next_plan(asked(belief, topology, at, pending=pending))
     assert plan is not None
     restored = Course.of(json.loads(json.dumps(course.to_state())))
     assert restored == course

@@ -7,8 +7,9 @@ import pytest
 
 from gp_active_sensing.planning.map_error import map_error_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
-from gp_active_sensing.planning.routes.driven import Driven, RouteDriver
 from gp_active_sensing.planning.routes.tours import (
+    Driven,
+    RouteDriver,
     best_of,
     corners,
     design_routes,

@@ -1,0 +1,355 @@
+"""What all policies for several probes share: confidence widths, a joint choice, who goes where."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.planning.bandits.acquisition import MaximumEstimate, gap_width
+from gp_active_sensing.planning.bandits.base import (
+    Bandit,
+    View,
+    candidate_values,
+    next_state,
+    stage_of,
+)
+from gp_active_sensing.planning.bandits.gp_ucb import Schedule
+from gp_active_sensing.planning.base import BatchRequest, PlanRequest, PolicyState, no_plan
+from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
+
+__all__ = [
+    "Batch",
+    "ByEstimate",
+    "BySchedule",
+    "HasWidths",
+    "Start",
+    "Widths",
+    "assign",
+]
+
+
+Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
+"""√β_t [standard deviations] of stage t ≥ 1, given the places (m,) that a member is chosen from and
+the deviations there (m,)."""
+
+
+class HasWidths(Protocol):
+    """Says how many standard deviations a confidence bound is away from the mean."""
+
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return √β_t, for all members of a batch.
+
+        Args:
+            view: of the belief at the start of the batch.
+            belief: over the field.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BySchedule(Schedule):
+    """``√β_t`` of GP-UCB. [Srinivas2010]."""
+
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return √β_t, see `Schedule`."""
+        return lambda stage, places, std: self.width(stage, view.size, belief)
+
+
+@dataclass(frozen=True)
+class ByEstimate(MaximumEstimate):
+    """``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
+
+    The place with the largest ``μ + √β_t σ`` is then that with the least ``(m̂ - μ)/σ``. The minimum
+    is over the places that are chosen from; m̂ is that of the whole map at the start of the batch.
+    """
+
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return √β_t, see `MaximumEstimate`."""
+        highest, mean = self.highest(view), view.everywhere[0]
+        return lambda stage, places, std: max(gap_width(highest, mean[places], std), 0.0)
+
+
+def assign(costs: FloatArray) -> list[int | None]:
+    """Return each probe's goal: as many as can be get one, for the least cost in all.
+
+    [Kuhn1955]
+
+    Args:
+        costs: (k, g) of the way of each probe to each goal, infinite where there is none.
+
+    Returns:
+        For each probe the number of its goal, None where it gets none.
+
+    Raises:
+        ValueError: a cost that is negative or no number.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    costs = np.asarray(costs, dtype=np.float64)
+    if costs.ndim != 2 or np.isnan(costs).any() or (costs < 0.0).any():
+        msg = f"expected costs (k, g), zero or more each, got {costs.tolist()}"
+        raise ValueError(msg)
+    possible = np.isfinite(costs)
+    # Costs more than all possible ways together: taken only where nothing else is left.
+    expensive = 1.0 + float(costs[possible].sum())
+    rows, columns = linear_sum_assignment(np.where(possible, costs, expensive))
+    goals: list[int | None] = [None] * costs.shape[0]
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        if possible[row, column]:
+            goals[row] = column
+    return goals
+
+
+class Start(NamedTuple):
+    """What is known when a batch begins: before any of its members has been read.
+
+    Args:
+        view: of the belief, pending places not taken as read; ``view.stage`` is t of the first
+            member of the batch: the number of its reading, or of the round (`Batch.in_rounds`).
+        belief: over the field.
+        topology: the map.
+        members: places of the batch so far: waypoints of other probes.
+        lead: the member that the batch began with; None = that is still to be chosen, as the first.
+        widths: of the confidence bounds.
+    """
+
+    view: View
+    belief: Belief
+    topology: Topology
+    members: tuple[int, ...]
+    lead: int | None
+    widths: Widths
+
+    @property
+    def stage(self) -> int:
+        """Stage t ≥ 1 of the next member, where t counts readings."""
+        return self.view.stage + len(self.members)
+
+    def upper(self) -> FloatArray:
+        """Return ``f⁺ = μ + √β_t σ`` (m,) of the candidates, as the first member is chosen by."""
+        mean, std = self.view.mean, self.view.std
+        return mean + self.widths(self.view.stage, self.view.locations, std) * std
+
+
+@dataclass(frozen=True)
+class Batch(Bandit):
+    """A policy that chooses goals for several probes together.
+
+    A new one overrides `choose`. Probes that wait at the same time get goals chosen together,
+    shared out so that the ways are as cheap as can be; a probe that waits alone gets one more
+    member of the batch that the other probes are on their way to read.
+    """
+
+    in_rounds: ClassVar[bool] = False
+    """The t of β_t counts rounds, in which a whole batch is read; otherwise it counts readings. A
+    round begins with each decision that leads to the first member of a batch."""
+
+    @abstractmethod
+    def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
+        """Return the next members of the batch, as indices into ``start.view.locations``.
+
+        Args:
+            start: what is known when the batch begins.
+            size: how many, at most as many as there are candidates.
+            rng: source of randomness.
+        """
+
+    @abstractmethod
+    def widths(self, view: View, belief: Belief) -> Widths:
+        """Return how wide confidence bounds are; see `HasWidths`."""
+
+    def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
+        """Return ``μ + √β_t σ`` [unit of the readings]."""
+        width = self.widths(view, belief)(view.stage, view.locations, view.std)
+        return view.mean + width * view.std
+
+    def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
+        """Choose one more member of the batch that `pending` is part of; see `Policy.plan`."""
+        together = BatchRequest(
+            request.belief,
+            request.topology,
+            [request.at],
+            rng=request.rng,
+            pending=request.pending,
+            limit=request.limit,
+            remaining=[request.remaining],
+            unavailable=request.unavailable,
+            clock=request.clock,
+        )
+        plans, state = self.plan_batch(together, state)
+        return plans[0], state
+
+    def plan_batch(
+        self, request: BatchRequest, state: PolicyState = None
+    ) -> tuple[list[Plan], PolicyState]:
+        """Choose the next place of each of several probes, together.
+
+        Args:
+            request: what is known and what is left; its limit is not needed, the choice is quick.
+            state: what the previous call returned; None at the first.
+
+        Returns:
+            A plan for each probe, in order, without a waypoint where nothing is left for it; and
+            the state.
+        """
+        at, pending, clock = request.at, request.pending, request.clock
+        started = clock()
+        budgets = list(request.remaining) or [Budget()] * len(at)
+        heading = _heading(state, pending)
+        asked = _Asked(self, request, heading, state)
+        goals = asked.together(at, budgets)
+        plans: list[Plan | None] = [None] * len(at)
+        spent, taken = 0, list(asked.members)
+        # Who got no goal takes what is left, once the goals that were chosen together are given.
+        for i in sorted(range(len(at)), key=lambda i: goals[i] is None):
+            others = [goal for goal in goals if goal is not None and goal != goals[i]]
+            closed = tuple(dict.fromkeys([*taken, *others]))
+            plan, reads = asked.send(at[i], goals[i], closed, budgets[i].minus(readings=spent))
+            plans[i] = replace(plan, seconds=clock() - started)
+            taken += plan.waypoints
+            spent += reads
+            if plan.waypoints:
+                if plan.waypoints[-1] != plan.waypoints[0]:
+                    heading[str(plan.waypoints[0])] = plan.waypoints[-1]
+                more = {"heading": heading} if heading or "heading" in (state or {}) else {}
+                state = next_state(state, lead=asked.lead, round=asked.round, **more)
+        return [plan for plan in plans if plan is not None], state
+
+
+class _Asked:
+    """One decision: what the choice of its goals has in common."""
+
+    def __init__(
+        self,
+        policy: Batch,
+        request: BatchRequest,
+        heading: Mapping[str, int],
+        state: PolicyState,
+    ) -> None:
+        self.policy, self.request, self.belief = policy, request, request.belief
+        pending = tuple(request.pending)
+        self.members = tuple(dict.fromkeys([*pending, *heading.values()]))
+        """Places under way, and where those lead that are steps only: not to be chosen again."""
+        self.pending = tuple(dict.fromkeys(heading.get(str(place), place) for place in pending))
+        """Members of the batch so far."""
+        lead = None if state is None else state.get("lead")
+        self.lead: int | None = lead if lead in self.pending else None
+        """The member that the batch began with, while it is on its way to be read."""
+        # A state that an earlier version left has no rounds: its decisions stand for them.
+        rounds = 0 if state is None else int(state.get("round", state["stage"]))
+        self.round = rounds + 1 if self.lead is None else max(rounds, 1)
+        """Number t ≥ 1 of the round that the batch is of."""
+        # The batch began before its pending members were chosen.
+        first = max(stage_of(state) - len(pending), 1)
+        self.stage = self.round if policy.in_rounds else first
+        """What the t of β_t is when the batch begins."""
+        self.locations: IntArray = np.empty(0, dtype=np.int64)
+        """Places that some probe may go to."""
+        self.values: FloatArray = np.empty(0)
+        """What going there is worth, as plans tell it."""
+
+    def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
+        view = self.policy.view(self.belief, locations, (), self.stage)
+        widths = self.policy.widths(view, self.belief)
+        return Start(view, self.belief, self.request.topology, members, self.lead, widths)
+
+    def chosen(self, start: Start, size: int) -> IntArray:
+        """Return the places of the next members."""
+        places = start.view.locations[self.policy.choose(start, size, self.request.rng)]
+        if self.lead is None:
+            self.lead = int(places[0])
+        return places
+
+    def worth(self, locations: IntArray) -> FloatArray:
+        """Return what going to each of `locations` is worth, pending places taken as read."""
+        view = self.policy.view(self.belief, locations, self.pending, self.stage)
+        return self.policy.scores(view, self.belief, self.request.rng)
+
+    def values_at(self, locations: IntArray) -> FloatArray:
+        """Return the same for places that are most likely among those that were asked for."""
+        found = np.minimum(np.searchsorted(self.locations, locations), self.locations.size - 1)
+        if (self.locations[found] == locations).all():
+            return self.values[found]
+        return self.worth(locations)
+
+    def together(self, at: Sequence[int | None], budgets: Sequence[Budget]) -> list[int | None]:
+        """Return the goal of each probe, None where it gets none."""
+        reaches = [
+            reachable_goals(self.request.of_one(place, self.members, budget))
+            for place, budget in zip(at, budgets, strict=True)
+        ]
+        able = [i for i, reach in enumerate(reaches) if not reach.reason]
+        goals: list[int | None] = [None] * len(at)
+        if not able:
+            return goals
+        self.locations = np.unique(np.concatenate([reaches[i].locations for i in able]))
+        start = self.start(self.locations, self.pending)
+        self.values = self.worth(self.locations) if self.pending else start.upper()
+        left = [budgets[i].readings for i in able]
+        limits = [readings for readings in left if readings is not None]
+        size = min([len(able), self.locations.size, *limits])  # at least 1: somewhere is in reach
+        places = self.chosen(start, size)
+        costs = np.array([_seconds_to(places, reaches[i]) for i in able])
+        for i, column in zip(able, assign(costs), strict=True):
+            if column is not None:
+                goals[i] = int(places[column])
+        return goals
+
+    def send(
+        self, at: int | None, goal: int | None, closed: tuple[int, ...], left: Budget
+    ) -> tuple[Plan, int]:
+        """Return the plan of a probe and the readings that it may cost.
+
+        Args:
+            at: where it stands.
+            goal: what it got; None, or one that what is left is too little for: another one is
+                chosen for it alone.
+            closed: places that others are sent to.
+            left: of the budget.
+        """
+        request = self.request.of_one(at, closed, left)
+        reach = reachable_goals(request)
+        if reach.reason:
+            return no_plan(reach.reason), 0
+        found = np.flatnonzero(reach.locations == goal)
+        if found.size:
+            index = int(found[0])
+        else:
+            (other,) = self.chosen(self.start(reach.locations, closed), 1)
+            index = int(np.searchsorted(reach.locations, other))
+        waypoints, route = self.policy.way(reach, index, request)
+        values = self.values_at(reach.locations)
+        plan = Plan(
+            waypoints=waypoints,
+            lower=float(values[index]),
+            upper=float(values[index]),
+            expanded=1,
+            seconds=0.0,
+            deadline_hit=False,
+            path=route.path,
+            cost=route.cost,
+            candidates=candidate_values(reach.locations, values),
+        )
+        return plan, int(reach.reads[index])
+
+
+def _heading(state: PolicyState, pending: Collection[int]) -> dict[str, int]:
+    """Return where steps under way lead (`toward`: step), by their place; the others are goals."""
+    known = {} if state is None else state.get("heading", {})
+    return {step: int(goal) for step, goal in known.items() if int(step) in pending}
+
+
+def _seconds_to(places: IntArray, reach: ReachableGoals) -> FloatArray:
+    """Return the time of the way to each of `places` (g,), infinite to those out of reach."""
+    seconds = np.full(places.size, np.inf)
+    found = np.minimum(np.searchsorted(reach.locations, places), reach.locations.size - 1)
+    there = reach.locations[found] == places
+    seconds[there] = reach.seconds[found[there]]
+    return seconds

@@ -1,0 +1,293 @@
+"""Hot spots that move: GP-UCB that forgets, and SparQ-GP-UCB, which also asks an expert."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.config import param
+from gp_active_sensing.planning.bandits.base import Bandit, View, stage_of
+from gp_active_sensing.planning.bandits.gp_ucb import GpUcb
+from gp_active_sensing.planning.base import PolicyState
+from gp_active_sensing.planning.dpp import sample_kdpp, sample_kdpp_mcmc
+from gp_active_sensing.topology.base import Topology
+from gp_active_sensing.types import FloatArray, IntArray
+
+__all__ = [
+    "ForgettingUcb",
+    "RGpUcb",
+    "SparqGpUcb",
+    "SwGpUcb",
+    "TvGpUcb",
+    "WGpUcb",
+    "query_number",
+    "recommended_share",
+    "recommended_window",
+    "sparq_beta",
+    "spread_places",
+]
+
+_EXACT = 500
+"""Places up to which the draw is exact."""
+_JITTER = 1e-6
+"""Added to the correlations' diagonal: places next to each other are told apart all the same."""
+
+
+@dataclass(frozen=True)
+class ForgettingUcb(GpUcb):
+    """GP-UCB that brings a drift of its own to the belief.
+
+    The papers count time in steps, one a decision; a probe takes as long as it takes. What is
+    given for a step is one of `step` seconds, or of one second.
+    """
+
+    step: float | None = param(
+        None,
+        help="seconds that count as one step of the policy's other parameters, such as the usual "
+        "time between decisions; null = one second",
+        unit="s",
+        above=0.0,
+    )
+
+    @abstractmethod
+    def drift(self) -> DriftConfig:
+        """Return how the belief's readings age; engines build the belief with it."""
+
+    @property
+    def seconds(self) -> float:
+        """Length of a step [s]."""
+        return 1.0 if self.step is None else self.step
+
+
+def recommended_window(steps: int, variation: float, gain: float) -> float:
+    """Return the window, in steps, of the least regret bound: ``γ_T^(1/4) (T / B_T)^(1/2)``.
+
+    For `r_gp_ucb` and `sw_gp_ucb`, up to a constant; at least one step, at most all of them.
+    [Zhou2021]
+
+    Args:
+        steps: T, decisions of the whole mission.
+        variation: B_T, ``Σ_t ‖f_{t+1} - f_t‖_k``; 1 where nothing is known of it.
+        gain: γ_T, largest information gain of T readings [nat].
+    """
+    window = math.sqrt(math.sqrt(gain) * steps / variation)
+    return min(max(window, 1.0), float(steps))
+
+
+def recommended_share(steps: int, variation: float, gain: float) -> float:
+    """Return the weight γ of a reading one step old: ``1 - γ_T^(-1/4) (B_T / T)^(1/2)``.
+
+    For `w_gp_ucb`, up to a constant. [Deng2022]
+
+    Args:
+        steps: T, decisions of the whole mission.
+        variation: B_T, see `recommended_window`.
+        gain: γ_T [nat].
+    """
+    return 1.0 - 1.0 / max(recommended_window(steps, variation, gain), 1.0 + 1e-9)
+
+
+@dataclass(frozen=True)
+class TvGpUcb(ForgettingUcb):
+    """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, t in steps.
+
+    The field of the next step is ``√(1-ε) f + √ε g`` with a new g of the same kind: it forgets
+    itself, at the same pace everywhere. [Bogunovic2016; Mauduit2025, Eq. 8]
+    """
+
+    epsilon: float = param(
+        0.03,
+        help="share ε of the field's variance that is new after a step",
+        above=0.0,
+        high=0.999999,
+    )
+
+    def drift(self) -> DriftConfig:
+        """Return the forgetting kernel with ``τ = -2 Δ / log(1 - ε)``, steps of Δ seconds."""
+        time_scale = -2.0 * self.seconds / math.log1p(-self.epsilon)
+        return DriftConfig(kind="kernel", time_scale=time_scale)
+
+
+@dataclass(frozen=True)
+class RGpUcb(ForgettingUcb):
+    """GP-UCB that starts again at every multiple of `window`.
+
+    [Bogunovic2016; Zhou2021]
+    """
+
+    window: float = param(60.0, help="steps from one restart to the next", unit="step", above=0.0)
+
+    def drift(self) -> DriftConfig:
+        """Return restarts."""
+        return DriftConfig(kind="restart", window=self.window * self.seconds)
+
+
+@dataclass(frozen=True)
+class SwGpUcb(ForgettingUcb):
+    """GP-UCB on the readings of a sliding window: the latest W, one a step. [Zhou2021]."""
+
+    window: float = param(
+        60.0, help="steps W whose readings count, the present one included", unit="step", above=0.0
+    )
+
+    def drift(self) -> DriftConfig:
+        """Return the window."""
+        return DriftConfig(kind="window", window=self.window * self.seconds)
+
+
+@dataclass(frozen=True)
+class WGpUcb(ForgettingUcb):
+    """GP-UCB with weights γ^a of readings a steps old: their noise variance is ``σ² γ^(-a)``.
+
+    The weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²``, of which the posterior
+    deviation is taken as well. [Deng2022; Mauduit2025, Eq. 9]
+    """
+
+    gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)
+
+    def drift(self) -> DriftConfig:
+        """Return weights with ``τ = -Δ / log γ``, steps of Δ seconds."""
+        return DriftConfig(kind="weights", time_scale=-self.seconds / math.log(self.gamma))
+
+
+def query_number(stage: int, factor: float, power: float) -> int:
+    """Return ``Q_t = ⌈c log^d t⌉``. [Mauduit2025, Theorem 3.1 and Sec. 4.1].
+
+    Args:
+        stage: t ≥ 1.
+        factor: c.
+        power: d, the dimension of the domain.
+    """
+    return math.ceil(factor * math.pow(math.log(stage), power))
+
+
+def spread_places(
+    belief: Belief, places: IntArray, number: int, rng: np.random.Generator, *, epsilon: float
+) -> IntArray:
+    """Draw so many of `places`, sorted, that hardly tell of each other: a Q-DPP.
+
+    With the prior covariance, averaged over λ, as its kernel: what the sparse approximation of a
+    posterior is made of in [Burt2020, Algorithm 1]. Exact among few places, O(m³); a Markov chain
+    among many, O(m Q) for each of about 10 Q steps.
+
+    Args:
+        belief: knows the covariance and the weights b(λ).
+        places: (m,) to choose from.
+        number: Q; all of them where there are no more.
+        rng: source of randomness.
+        epsilon: total variation distance of the Markov chain's draw from the Q-DPP.
+    """
+    if number >= len(places):
+        return np.sort(places)
+    weights = belief.weights
+    used = weights > 1e-9
+    average = np.where(used, weights, 0.0)
+    variance = average @ belief.covariance.variance(places)
+    scale = 1.0 / float(variance.max())
+    entries = partial(_entries, belief, places, average * scale)
+    diagonal = variance * scale + _JITTER
+    if len(places) <= _EXACT:
+        drawn = sample_kdpp(entries, diagonal, number, rng)
+    else:
+        drawn = sample_kdpp_mcmc(entries, diagonal, number, rng, epsilon=epsilon)
+    return np.asarray(places[drawn])
+
+
+def _entries(
+    belief: Belief, places: IntArray, weights: FloatArray, rows: IntArray, columns: IntArray
+) -> FloatArray:
+    """Return the (r, c) average covariance between places, by their numbers in `places`."""
+    covariance = belief.covariance.between(places[rows], places[columns])
+    same = np.equal.outer(rows, columns)
+    return np.asarray(np.einsum("l,lrc->rc", weights, covariance) + _JITTER * same)
+
+
+def sparq_beta(information: float, delta: float, norm: float) -> float:
+    r"""Return the width of the confidence bound, in standard deviations.
+
+    .. math:: \beta_t = \sqrt{2 \log \frac{2 |\Sigma + K|^{1/2}}{\delta |\Sigma|^{1/2}}} + \|f\|_k
+
+    [Mauduit2025, Theorem 3.1]
+
+    Args:
+        information: ``½ log |I + Σ⁻¹ K|`` of the readings that count [nat].
+        delta: probability that the bounds may fail with.
+        norm: bound on ‖f‖_k.
+    """
+    return math.sqrt(2.0 * (math.log(2.0 / delta) + information)) + norm
+
+
+@dataclass(frozen=True)
+class SparqGpUcb(Bandit):
+    """Upper confidence bound on recent readings and an expert's fresh values.
+
+    A reading of age a (in steps) has the noise variance ``σ² (a² + 1)``; those beyond ``σ² log t``
+    are dropped, the newest never. Before decision t, ``min(⌈c log^d t⌉, visited places)`` of the
+    places visited so far, spread by a Q-DPP, are asked of an expert; where it has places of its
+    own, of these. An answer ages like any reading. When the expert is silent, recent readings
+    decide alone. [Mauduit2025, Algorithm 1]
+    """
+
+    delta: float = param(
+        0.05, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
+    )
+    norm: float = param(1.0, help="bound on the norm ‖f‖_k of the field about its mean", low=0.0)
+    query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
+    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
+    epsilon: float = param(
+        0.01,
+        help="total variation distance from the Q-DPP that the draw among more than 500 places may "
+        "have",
+        above=0.0,
+        high=0.5,
+    )
+    step: float = param(
+        1.0,
+        help="seconds that count as one step, such as the usual time between decisions: the noise "
+        "variance of a reading doubles in one",
+        unit="s",
+        above=0.0,
+    )
+
+    def drift(self) -> DriftConfig:
+        """Return uncertainty injection with the rule that discards; engines build with it."""
+        return DriftConfig(kind="injection", doubling=self.step, discard_step=self.step)
+
+    def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
+        """Return ``μ + β_t σ`` [unit of the readings]."""
+        information = float(belief.weights @ belief.information)
+        return view.mean + sparq_beta(information, self.delta, self.norm) * view.std
+
+    def queries(
+        self,
+        belief: Belief,
+        topology: Topology,
+        *,
+        rng: np.random.Generator,
+        state: PolicyState,
+        places: Collection[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Return the places that an expert is to be asked about before the next decision.
+
+        Args:
+            belief: over the field, so far.
+            topology: where the probe may go.
+            rng: source of randomness.
+            state: of the policy.
+            places: where the expert can be asked; None = anywhere.
+        """
+        known = np.flatnonzero(belief.visited)
+        number = query_number(stage_of(state), self.query_factor, self.query_power)
+        asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
+        number = min(number, known.size, asked.size)
+        if not number:
+            return ()
+        drawn = spread_places(belief, asked, number, rng, epsilon=self.epsilon)
+        return tuple(int(place) for place in drawn)

@@ -1,0 +1,224 @@
+"""Members of a batch one after another: GP-BUCB, B-EST, and LP-UCB."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.prior import length_scales_of
+from gp_active_sensing.config import param
+from gp_active_sensing.planning.bandits.acquisition import safe_std
+from gp_active_sensing.planning.bandits.base import View, mixture_moments
+from gp_active_sensing.planning.bandits.batch import Batch, ByEstimate, BySchedule, Start
+from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.ties import first_best
+
+__all__ = [
+    "Ahead",
+    "BEst",
+    "GpBucb",
+    "Hallucination",
+    "LpUcb",
+    "largest_slope",
+    "log_penalty",
+]
+
+
+class Ahead:
+    """Moments of the field as one place after another is taken as read.
+
+    The values are not known, so each is taken to be what is expected: means and the belief over λ
+    stay, variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``. [Desautels2014, Sec. 3]
+
+    Args:
+        belief: over the field; not changed.
+    """
+
+    def __init__(self, belief: Belief) -> None:
+        self._belief = belief
+        self._mean, self._variance = belief.marginals()
+        self._rows: list[FloatArray] = []
+
+    def read(self, place: int) -> None:
+        """Take a place as read once (more); O(L |D| n)."""
+        c = self._belief.cross(np.array([place], dtype=np.int64))[:, 0]
+        for row in self._rows:
+            c = c - row[:, [place]] * row
+        pivot = np.maximum(c[:, place], 0.0) + self._belief.noise_variance
+        row = c / np.sqrt(pivot)[:, None]
+        self._rows.append(row)
+        self._variance = np.maximum(self._variance - row * row, 0.0)
+
+    def std(self) -> FloatArray:
+        """Return the (n,) standard deviation of the mixture, in the sensor's unit."""
+        _, spread = mixture_moments(self._belief, self._mean, self._variance)
+        return np.sqrt(spread)
+
+
+@dataclass(frozen=True)
+class Hallucination(Batch):
+    """Largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``: means of the last feedback, deviations updated.
+
+    Deviations that shrink without feedback make bounds too narrow, by a factor of at most exp(C)
+    where the other members of the batch tell at most C nat about a place. C' makes up for that.
+    The t of β_t counts readings, in a batch too [Desautels2014; Kathuria2016, Algorithm 1].
+    """
+
+    information: float = param(
+        0.0,
+        help="C: what the other members of a batch tell about a place at most; 0 = bounds are not "
+        "widened, as most do in practice",
+        unit="nat",
+        low=0.0,
+        high=100.0,
+    )
+    widening: str = param(
+        "exp_c",
+        help="C', the factor on √β: exp_c = exp(C), which suffices; exp_2c = exp(2C), as printed "
+        "by Kathuria et al.",
+        choices=("exp_c", "exp_2c"),
+    )
+    initial: int = param(
+        0,
+        help="so many readings are chosen first by the largest deviation alone (two-stage "
+        "initialisation), which makes C small for what follows",
+        unit="readings",
+        low=0,
+    )
+
+    @property
+    def factor(self) -> float:
+        """C', the factor on √β."""
+        return math.exp(self.information if self.widening == "exp_c" else 2.0 * self.information)
+
+    def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
+        """Return the next members of the batch; see `Batch.choose`."""
+        locations, mean = start.view.locations, start.view.mean
+        ahead = Ahead(start.belief)
+        for member in start.members:
+            ahead.read(member)
+        chosen: list[int] = []
+        for stage in range(start.stage, start.stage + size):
+            std = ahead.std()[locations]
+            left = np.ones(std.size, dtype=np.bool_)
+            left[chosen] = False
+            scores = std
+            if stage > self.initial:
+                width = start.widths(stage, locations[left], std[left])
+                scores = mean + self.factor * width * std
+            scores = np.where(left, scores, -np.inf)
+            chosen.append(int(first_best(scores)))
+            if len(chosen) < size:
+                ahead.read(int(locations[chosen[-1]]))
+        return chosen
+
+
+@dataclass(frozen=True)
+class GpBucb(BySchedule, Hallucination):
+    """GP-BUCB: upper confidence bounds, as if the rest of the batch were read. [Desautels2014]."""
+
+
+@dataclass(frozen=True)
+class BEst(ByEstimate, Hallucination):
+    """B-EST: as gp_bucb, with the bounds of est. [Kathuria2016, Theorem 3.2].
+
+    ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)``.
+    """
+
+
+@dataclass(frozen=True)
+class LpUcb(BySchedule, Batch):
+    """Largest ``g(f⁺(x)) Π_j φ(x; x_j)`` over the members x_j, after local penalisation.
+
+    φ(x; x_j) is the probability that the maximum M is not nearer to x_j than x is, if the field
+    changes by at most S a unit of distance, ``½ erfc(-z)``, ``z = (S ‖x - x_j‖ - M + μ(x_j)) /
+    √(2σ²(x_j))``. M is the best reading; S the largest slope of the mean, on a finite set between
+    places that are neighbours in the features, these in length-scales. g is the soft plus of the
+    bound in standard deviations of the field. [Gonzalez2016, Secs. 3-4]
+    """
+
+    def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
+        """Return the next members of the batch; see `Batch.choose`."""
+        view = start.view
+        mean, std = view.everywhere
+        points = scaled_features(start.belief, start.topology.features)
+        # Before any reading the mean is flat: a deviation a length-scale is what the prior expects.
+        slope = largest_slope(points, mean) or float(std.max())
+        top = float(mean.max()) if view.best is None else view.best
+        scores = _log_soft_plus(_standardised(view, start.upper()))
+        safe = safe_std(mean, std)
+        chosen: list[int] = []
+
+        def penalise(place: int) -> None:
+            distance = np.linalg.norm(points[view.locations] - points[place], axis=1)
+            scores[:] += log_penalty(distance, slope, top, float(mean[place]), float(safe[place]))
+
+        for member in start.members:
+            penalise(member)
+        while len(chosen) < size:
+            open_ = np.where(np.isin(np.arange(scores.size), chosen), -np.inf, scores)
+            # Where every penalty is total, the bound alone decides.
+            chosen.append(int(first_best(open_)))
+            penalise(int(view.locations[chosen[-1]]))
+        return chosen
+
+
+def log_penalty(
+    distance: FloatArray, slope: float, top: float, mean: float, std: float
+) -> FloatArray:
+    """Return log φ, the penalty of places at some distance of a member of the batch.
+
+    Args:
+        distance: (m,) from the member.
+        slope: S, the largest change of the field a unit of distance.
+        top: M, the largest value.
+        mean: μ(x_j) of the member.
+        std: σ(x_j), above 0.
+    """
+    # ½ erfc(-z) is the normal distribution function at z √2.
+    return np.asarray(log_ndtr((slope * distance - top + mean) / std))
+
+
+def largest_slope(points: FloatArray, values: FloatArray) -> float:
+    """Return the largest ``|v_i - v_j| / ‖p_i - p_j‖`` between neighbours.
+
+    The neighbours of a point are the 2 p nearest ones: on a lattice those along each axis.
+
+    Args:
+        points: (n, p).
+        values: (n,).
+    """
+    from scipy.spatial import cKDTree
+
+    n, p = points.shape
+    if n < 2:
+        return 0.0
+    found = cKDTree(points).query(points, k=min(2 * p, n - 1) + 1)
+    distance, neighbour = np.asarray(found[0]), np.asarray(found[1])
+    apart = distance > 1e-9 * float(np.ptp(points, axis=0).max())
+    change = np.abs(values[neighbour] - values[:, None])
+    return float((change[apart] / distance[apart]).max(initial=0.0))
+
+
+def scaled_features(belief: Belief, features: FloatArray) -> FloatArray:
+    """Return the features (n, p) of a map in units of the length-scales that are believed in."""
+    scales = length_scales_of(belief.hyperparameters)
+    if scales.shape[1] not in (1, features.shape[1]):
+        scales = scales[:, :1]
+    return np.asarray(features / (belief.weights @ scales))
+
+
+def _standardised(view: View, upper: FloatArray) -> FloatArray:
+    """Return bounds as deviations from the field's average, so that no unit matters."""
+    mean, std = view.everywhere
+    spread = math.sqrt(float(np.mean(std**2) + np.var(mean)))
+    return (upper - float(mean.mean())) / max(spread, float(np.finfo(np.float64).tiny))
+
+
+def _log_soft_plus(x: FloatArray) -> FloatArray:
+    """Return ``log log(1 + exp(x))``."""
+    return np.where(x > -30.0, np.log(np.logaddexp(0.0, np.maximum(x, -30.0))), x)

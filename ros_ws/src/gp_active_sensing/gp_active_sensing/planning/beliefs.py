@@ -1,0 +1,197 @@
+"""Beliefs to plan with: pending places taken as read, and fewer candidates λ."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from gp_active_sensing.belief import Belief, Posterior
+from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.util.ties import NAT, by_size, first_best
+
+__all__ = [
+    "MergedCandidates",
+    "joined",
+    "joint_given_pending",
+    "marginals_given_pending",
+    "representatives",
+    "unread",
+]
+
+_PLACES = 48
+"""Places at most whose correlations are compared."""
+
+
+def joint_given_pending(belief: Belief, locations: IntArray, pending: Collection[int]) -> Posterior:
+    """Return the joint posterior at `locations` as if each pending place had been read once.
+
+    Their values are not known, so means stay; a posterior covariance needs no values.
+    """
+    extra = unread(belief, pending)
+    if not extra.size:
+        return belief.joint(locations)
+    m = len(locations)
+    joint = belief.joint(np.concatenate([locations, extra]))
+    C = joint.covariance
+    block = C[:, m:, m:] + belief.noise_variance[:, None, None] * np.eye(len(extra))
+    cross = C[:, :m, m:]
+    covariance = C[:, :m, :m] - cross @ np.linalg.solve(block, np.swapaxes(cross, 1, 2))
+    return Posterior(joint.mean[:, :m], covariance)
+
+
+def marginals_given_pending(
+    belief: Belief, locations: IntArray, pending: Collection[int]
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and latent variance (L, m) as if each pending place had been read once."""
+    if not unread(belief, pending).size:
+        return belief.marginals(locations)
+    posterior = joint_given_pending(belief, locations, pending)
+    variance = np.diagonal(posterior.covariance, axis1=1, axis2=2)
+    return posterior.mean, np.maximum(variance, 0.0)
+
+
+def unread(belief: Belief, pending: Collection[int]) -> IntArray:
+    """Return the pending places without a reading, each once, in their order."""
+    return np.array([p for p in dict.fromkeys(pending) if not belief.observed[p]], dtype=np.int64)
+
+
+class MergedCandidates(NamedTuple):
+    """What is predicted at m places under each of L candidates λ.
+
+    Args:
+        weights: (L,) belief; sums to one.
+        mean: (L, m).
+        covariance: (L, m, m) of the latent field.
+        noise: (L,) variance of the noise.
+        reference: (L,) entropy of the noise, taken off every reading's entropy.
+    """
+
+    weights: FloatArray
+    mean: FloatArray
+    covariance: FloatArray
+    noise: FloatArray
+    reference: FloatArray
+
+
+def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
+    r"""Return no more than so many candidates, those that predict the same taken together.
+
+    One after the other the two are joined that cost most to keep apart: with the least
+
+    .. math:: \frac{w_i w_j}{w_i + w_j} \Big( \sum_x \frac{(\mu_{ix} - \mu_{jx})^2}{\bar v_x}
+        + \tfrac12 \sum_x (\log v_{ix} - \log v_{jx})^2
+        + \frac{1}{m} \sum_{x \ne y} (\rho_{ixy} - \rho_{jxy})^2 \Big)
+
+    over means, variances v and correlations ρ of readings, a Gaussian's divergence where they are
+    close [Ward1963]. What is joined has the weights' sum and the moments of its mixture: the mean
+    of readings, and their covariance with what its parts disagree about their means. Noise and
+    reference are averages. Exact where there are no more candidates than `most`.
+
+    Args:
+        candidates: any number of them.
+        most: at least 1.
+    """
+    weights = candidates.weights
+    if len(weights) <= most:
+        return candidates
+    group = _groups(weights, _features(candidates), most)
+    share = np.zeros((group.max() + 1, len(weights)))
+    share[group, np.arange(len(weights))] = weights
+    total = share.sum(axis=1)
+    share /= total[:, None]
+    mean = share @ candidates.mean
+    covariance = np.tensordot(share, candidates.covariance, axes=1)
+    apart = candidates.mean - mean[group]
+    for g in range(len(total)):
+        mine = np.flatnonzero(group == g)
+        covariance[g] += (apart[mine].T * share[g, mine]) @ apart[mine]
+    return MergedCandidates(
+        total, mean, covariance, share @ candidates.noise, share @ candidates.reference
+    )
+
+
+def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntArray, FloatArray]:
+    """Return the numbers (L',) and weights (L',) of candidates that stand for the whole belief.
+
+    Those that predict alike at places all over the map are grouped as in `joined`; the most
+    probable of a group has the weight of all.
+
+    Args:
+        belief: of any number of candidates.
+        most: number of candidates at most.
+        mass: share of the belief that is looked at; the least probable beyond it are left out.
+    """
+    weights = belief.weights
+    order = by_size(weights)
+    kept = np.sort(order[: int(np.searchsorted(np.cumsum(weights[order]), mass - 1e-12)) + 1])
+    share = weights[kept] / weights[kept].sum()
+    if len(kept) <= most:
+        return kept, share
+    some = np.unique(np.linspace(0, belief.n - 1, min(belief.n, _PLACES)).round().astype(np.int64))
+    mean, _ = belief.marginals_under(some, kept)
+    covariance, noise = belief.between(some, some, kept), belief.noise_variance[kept]
+    group = _groups(share, _features(MergedCandidates(share, mean, covariance, noise, noise)), most)
+    total = np.bincount(group, weights=share).astype(np.float64)
+    first = [
+        int(np.flatnonzero(group == g)[first_best(share[group == g])]) for g in range(len(total))
+    ]
+    order = np.argsort(kept[first])
+    return kept[first][order], total[order]
+
+
+def _features(candidates: MergedCandidates) -> FloatArray:
+    """Return (L, F) numbers whose squared distances are those of `joined`."""
+    weights, mean = candidates.weights, candidates.mean
+    L, m = mean.shape
+    noise = candidates.noise
+    variance = np.maximum(np.diagonal(candidates.covariance, axis1=1, axis2=2), 0.0)
+    variance = variance + noise[:, None]
+    scale = np.sqrt(weights @ variance)
+    # A few places tell how correlations differ, evenly over all.
+    some = np.unique(np.linspace(0, m - 1, min(m, _PLACES)).round().astype(np.int64))
+    size = np.sqrt(variance[:, some])
+    correlation = candidates.covariance[:, some[:, None], some] / size[:, :, None]
+    correlation /= size[:, None]
+    correlation[:, np.arange(len(some)), np.arange(len(some))] = 0.0
+    return np.concatenate(
+        [
+            (mean - weights @ mean) / scale,
+            np.sqrt(0.5) * np.log(variance),
+            correlation.reshape(L, -1) / np.sqrt(len(some)),
+        ],
+        axis=1,
+    )
+
+
+def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
+    """Return the (L,) group of each candidate; groups in the order of their first candidates."""
+    L = len(weights)
+    weight = weights.copy()
+    centred = features - weights @ features
+    gram = centred @ centred.T
+    square = np.diagonal(gram)
+    apart = np.maximum(square[:, None] + square - 2.0 * gram, 0.0)
+    # Dearness of all pairs i < j; of groups only the first member is used.
+    cost = weight[:, None] * weight / (weight[:, None] + weight) * apart
+    cost[np.tril_indices(L)] = np.inf
+    group = np.arange(L)
+    for _ in range(L - most):
+        i, j = divmod(int(first_best(-cost.ravel(), floor=NAT)), L)
+        both = weight[i] + weight[j]
+        # Ward's distance of the pair to every other group, from those of its parts.
+        to_i = np.minimum(cost[i], cost[:, i])
+        to_j = np.minimum(cost[j], cost[:, j])
+        with np.errstate(invalid="ignore"):
+            new = (weight[i] + weight) * to_i + (weight[j] + weight) * to_j - weight * cost[i, j]
+        new = np.maximum(new / (both + weight), 0.0)
+        weight[i] = both
+        group[group == j] = i
+        gone = ~np.isfinite(to_i) | ~np.isfinite(to_j)
+        new[gone] = np.inf
+        later = np.arange(L) > i
+        cost[i] = np.where(later, new, np.inf)
+        cost[:, i] = np.where(np.arange(L) < i, new, np.inf)
+        cost[j] = cost[:, j] = np.inf
+    return np.unique(group, return_inverse=True)[1]

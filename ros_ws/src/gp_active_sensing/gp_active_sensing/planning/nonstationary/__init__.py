@@ -1,1 +1,0 @@
-"""Searches for hot spots that move: bandits that forget."""

@@ -1,0 +1,357 @@
+"""Several probes: the joint choice, one at a time, budgets, roads, and what nobody means to ask."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning.bandits.batch import assign
+from gp_active_sensing.planning.base import BatchRequest, PlanRequest
+from gp_active_sensing.planning.budget import NOTHING_IN_REACH, READINGS_SPENT
+from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
+from gp_active_sensing.types import Budget, Plan, Reading
+from tests.unit.planning.bandits.worlds import NAMES, batch, believe, scattered, start_of
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def together(name: str, belief, topology: Topology, at, **options) -> list[Plan]:  # type: ignore[no-untyped-def]
+    options = {"rng": np.random.default_rng(0)} | options
+    return batch(name, **options.pop("keys", {})).plan_batch(
+        BatchRequest(belief, topology, at, **options)
+    )[0]
+
+
+def goals(plans: list[Plan]) -> list[int | None]:
+    return [plan.waypoint for plan in plans]
+
+
+def test_the_members_of_a_batch_are_shared_out_by_the_way_there(name: str) -> None:
+    topology = scattered()
+    belief = believe(topology)
+    policy = batch(name)
+    at = [0, 11, 22, 33]
+    plans = together(name, belief, topology, at)
+    chosen = policy.choose(start_of(policy, belief, topology), 4, np.random.default_rng(0))
+    assert sorted(goals(plans)) == sorted(chosen)
+    x = topology.positions
+
+    def driven(order: tuple[int, ...]) -> float:
+        return sum(math.dist(x[a], x[b]) for a, b in zip(at, order, strict=True))
+
+    least = min(map(driven, itertools.permutations(chosen)))
+    assert sum(plan.cost.metres for plan in plans) == pytest.approx(least)
+    assert driven(tuple(goals(plans))) == pytest.approx(least)  # type: ignore[arg-type]
+    for plan in plans:
+        assert plan.path == plan.waypoints
+        assert plan.lower == plan.upper
+        assert plan.waypoint in [c.location for c in plan.candidates]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "sample" not in name])
+def test_one_at_a_time_is_the_same_batch(name: str) -> None:
+    topology = scattered()
+    belief = believe(topology)
+    policy = batch(name)
+    chosen = policy.choose(start_of(policy, belief, topology), 5, np.random.default_rng(0))
+    pending: list[int] = []
+    state = None
+    for _ in range(5):
+        plan, state = policy.plan(
+            PlanRequest(belief, topology, 0, pending=pending, rng=np.random.default_rng(0)), state
+        )
+        state = json.loads(json.dumps(state))
+        pending.append(plan.waypoint)  # type: ignore[arg-type]
+    assert pending == chosen
+    assert state == {"stage": 5, "lead": chosen[0], "round": 1}
+
+
+@pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
+def test_one_at_a_time_draws_what_is_likely_given_the_others(name: str) -> None:
+    """Two members, each drawn given the first: the pair of the DPP's conditional."""
+    topology = scattered(12)
+    belief = believe(topology, 3)
+    policy = batch(name)
+    start = start_of(policy, belief, topology)
+    lead = policy.choose(start, 1, np.random.default_rng(0))[0]
+    counts = np.zeros(12)
+    for seed in range(400):
+        plan, _ = policy.plan(
+            PlanRequest(belief, topology, 0, pending=[lead], rng=np.random.default_rng(seed)),
+            {"stage": 1, "lead": lead},
+        )
+        counts[plan.waypoint] += 1
+    told = belief.copy()
+    told.observe(lead, 0.0)
+    variance = told.predict()[1] / 0.2**2 + 1.0
+    variance[lead] = 0.0
+    share = variance / variance.sum()
+    assert np.abs(counts / 400 - share).max() < 4.0 * math.sqrt(0.25 / 400)
+    assert np.corrcoef(counts, share)[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "dpp" in name or "pe" in name])
+def test_one_probe_searches_while_the_others_explore(name: str) -> None:
+    """Probes that never wait together: there is always one on its way to the largest bound."""
+    topology = scattered()
+    belief = believe(topology)
+    policy = batch(name)
+    first, state = policy.plan(PlanRequest(belief, topology, 0, rng=np.random.default_rng(0)))
+    assert state["lead"] == first.waypoint
+    second, state = policy.plan(
+        PlanRequest(belief, topology, 1, pending=first.waypoints, rng=np.random.default_rng(0)),
+        state,
+    )
+    assert state["lead"] == first.waypoint
+    belief.observe(first.waypoint, 0.0)  # the first arrives
+    third, state = policy.plan(
+        PlanRequest(belief, topology, 2, pending=second.waypoints, rng=np.random.default_rng(0)),
+        state,
+    )
+    assert state["lead"] == third.waypoint
+    alone, _ = policy.plan(
+        PlanRequest(belief, topology, 2, rng=np.random.default_rng(0), unavailable=second.waypoints)
+    )
+    assert third.waypoint == alone.waypoint
+
+
+def test_more_probes_than_places(name: str) -> None:
+    topology = scattered(3)
+    belief = believe(topology, 1)
+    plans = together(name, belief, topology, [0, 1, 2, 0, 1])
+    got = [goal for goal in goals(plans) if goal is not None]
+    assert sorted(got) == [0, 1, 2]
+    for plan in plans:
+        assert (plan.reason == NOTHING_IN_REACH) == (plan.waypoint is None)
+    # Two are under way to some already.
+    plans = together(name, belief, topology, [0, 1], pending=[2, 0])
+    assert goals(plans).count(1) == 1
+    assert goals(plans).count(None) == 1
+
+
+def test_fewer_readings_than_probes(name: str) -> None:
+    topology = scattered()
+    belief = believe(topology)
+    plans = together(name, belief, topology, [0, 1, 2], remaining=[Budget(readings=2)] * 3)
+    assert goals(plans).count(None) == 1
+    assert [plan.reason for plan in plans if plan.waypoint is None] == [READINGS_SPENT]
+    plans = together(name, belief, topology, [0, 1], remaining=[Budget(readings=0)] * 2)
+    assert [plan.reason for plan in plans] == [READINGS_SPENT] * 2
+
+
+def test_probes_that_reach_different_places(name: str) -> None:
+    """One has little left to drive, one is alone in its corner: goals that each can afford."""
+    topology = make_grid(12, 1, 1.0)
+    belief = believe(topology, 0)
+    belief.observe(5, 1.0)
+    budgets = [Budget(metres=1.0), Budget(metres=100.0), Budget(metres=1.0)]
+    plans = together(name, belief, topology, [0, 5, 11], remaining=budgets)
+    got = goals(plans)
+    assert None not in got
+    assert len(set(got)) == 3
+    for plan, budget in zip(plans, budgets, strict=True):
+        assert plan.cost.metres <= budget.metres
+
+
+def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
+    topology = make_line(12, 1.0)
+    belief = believe(topology, 0)
+    belief.observe(0, 1.0)
+    for readings in range(1, 12):
+        plans = together(name, belief, topology, [0, 11], remaining=[Budget(readings=readings)] * 2)
+        crossed = {place for plan in plans for place in plan.path} - {0}
+        assert len(crossed) <= readings
+
+
+def test_pending_and_unavailable_places_are_left_out(name: str) -> None:
+    topology = scattered()
+    belief = believe(topology)
+    free = goals(together(name, belief, topology, [0, 1, 2]))
+    for option in ("pending", "unavailable"):
+        again = goals(together(name, belief, topology, [0, 1, 2], **{option: free}))
+        assert not set(free) & set(again)
+        assert len(set(again)) == 3
+
+
+def test_minimise_is_maximise_upside_down(name: str) -> None:
+    topology = scattered()
+    up, down = believe(topology, 0), believe(topology, 0)
+    for place in range(0, 40, 5):
+        up.observe(place, float(np.sin(place)))
+        down.observe(place, -float(np.sin(place)))
+    high = together(name, up, topology, [0, 1, 2])
+    low = together(name, down, topology, [0, 1, 2], keys={"objective": "minimise"})
+    assert goals(high) == goals(low)
+
+
+def test_nothing_is_changed_and_the_same_is_chosen_again(name: str) -> None:
+    topology = scattered()
+    belief = believe(topology, length_scales=(1.0, 3.0))
+    before = (belief.weights, *belief.predict())
+    first, second = (together(name, belief, topology, [0, 1, 2]) for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        assert dataclasses.replace(a, seconds=0.0) == dataclasses.replace(b, seconds=0.0)
+    for x, y in zip(before, (belief.weights, *belief.predict()), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toward", ["route", "step"])
+def test_three_probes_in_the_town(name: str, toward: str) -> None:
+    """On roads: ways that exist, goals of their own, the nearest in information on the way."""
+    town = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson"}))
+    config = BeliefConfig(length_scales=(300.0,), signal_std=(7.0,), noise_std=(1.0,))
+    belief = belief_on(config, town)
+    loop = SensingLoop(town, belief, batch(name, toward=toward), budget=Budget(readings=200))
+    at = {"a": 0, "b": town.n // 2, "c": town.n - 1}
+    for _ in range(6):
+        plans: dict[str, Plan] = {}
+        for probe, place in at.items():
+            plans[probe] = loop.ask(
+                place,
+                probe=probe,
+                pending=[plan.waypoints[0] for plan in plans.values()],
+                waiting={other: at[other] for other in at if other not in plans},
+            )
+        assert len({plan.waypoint for plan in plans.values()}) == 3
+        for probe, plan in plans.items():
+            here = at[probe]
+            for place in plan.path:
+                assert place in town.neighbours(here)
+                here = place
+            assert here == plan.waypoint
+            at[probe] = here
+        if toward == "step":
+            assert all(len(plan.waypoints) <= 2 for plan in plans.values())
+        readings = [Reading(0, place, float(np.sin(place))) for place in at.values()]
+        assert loop.tell(readings).accepted == 3
+    assert loop.remaining.readings == 200 - 18
+
+
+BELIEFS: dict[str, dict[str, object]] = {
+    "no noise": {"noise_std": (1e-9,)},
+    "no noise, smooth": {"noise_std": (1e-9,), "length_scales": (1e3,)},
+    "short or long": {"length_scales": (1e-6, 1e6)},
+    "all mass on one": {"length_scales": (1.0, 2.0), "weights": (0.0, 1.0)},
+    "huge": {"signal_std": (1e30,), "noise_std": (1e20,)},
+    "tiny": {"signal_std": (1e-30,), "noise_std": (1e-32,)},
+    "untuned": {"length_scales": None, "signal_std": None, "noise_std": None},
+}
+VALUES: dict[str, list[float]] = {
+    "none": [],
+    "equal": [5.0] * 4,
+    "outliers": [1e8, -1e8, 0.0, 1.0],
+    "wild": [1e90, -1e90, 0.0],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", BELIEFS.values(), ids=BELIEFS)
+def test_degenerate_beliefs_give_legal_plans(name: str, options: dict[str, object]) -> None:
+    twins = np.repeat(np.arange(3.0), 3)
+    at_one_point = type(scattered())("point", "map", list("abcd"), np.zeros((4, 2)))
+    maps = [
+        make_grid(3, 3, 1.0),
+        type(scattered())("twins", "map", list("abcdefghi"), np.column_stack([twins, twins])),
+        at_one_point,
+        make_line(1, 1.0, moves="free"),
+    ]
+    for topology, values in itertools.product(maps, VALUES.values()):
+        belief = believe(topology, 0, **options)
+        for place, value in enumerate(values):
+            belief.observe(place % topology.n, value)
+        plans = together(name, belief, topology, [0] * 4)
+        got = [goal for goal in goals(plans) if goal is not None]
+        assert len(got) == len(set(got)) == min(4, topology.n)
+        for plan in plans:
+            numbers = [plan.lower, *(c.lower for c in plan.candidates)]
+            assert np.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize("name", ["gp_bucb", "ucb_dpp_max", "est_dpp_max"])
+def test_steps_toward_goals_are_steps_toward_different_goals(name: str) -> None:
+    topology = make_grid(14, 14, 10.0)
+    belief = believe(topology)
+    policy = batch(name, toward="step")
+    pending: list[int] = []
+    goals: list[int] = []
+    state = None
+    for at in (0, 13, 182):
+        plan, state = policy.plan(
+            PlanRequest(belief, topology, at, pending=pending, rng=np.random.default_rng(0)), state
+        )
+        state = json.loads(json.dumps(state))
+        goals.append(plan.waypoints[-1])
+        pending.append(plan.waypoints[0])
+    assert len(set(goals)) == 3
+    assert state["lead"] == goals[0]
+    at_once, _ = policy.plan_batch(
+        BatchRequest(belief, topology, (0, 13, 182), rng=np.random.default_rng(0))
+    )
+    assert len({plan.waypoints[-1] for plan in at_once}) == 3
+    assert goals[0] in {plan.waypoints[-1] for plan in at_once}
+
+
+def test_a_probe_without_readings_left_gets_nothing_and_the_others_theirs() -> None:
+    topology = scattered()
+    budgets = [Budget(readings=0), Budget(readings=3)]
+    plans, _ = batch("ucb_dpp_max").plan_batch(
+        BatchRequest(
+            believe(topology), topology, (0, 1), rng=np.random.default_rng(0), remaining=budgets
+        )
+    )
+    assert [bool(plan.waypoints) for plan in plans] == [False, True]
+
+
+def best(costs: np.ndarray) -> tuple[int, float]:
+    """How many probes can get a goal, and for which cost at least, by enumeration."""
+    k, g = costs.shape
+    found = (0, 0.0)
+    for goals in itertools.product([None, *range(g)], repeat=k):
+        taken = [goal for goal in goals if goal is not None]
+        if len(set(taken)) < len(taken):
+            continue
+        cost = sum(costs[i, goal] for i, goal in enumerate(goals) if goal is not None)
+        if math.isfinite(cost) and (-len(taken), cost) < (-found[0], found[1]):
+            found = (len(taken), cost)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_as_many_as_possible_for_the_least_cost(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k, g = rng.integers(1, 5, size=2)
+    costs = rng.uniform(0.0, 100.0, size=(k, g))
+    costs[rng.random((k, g)) < rng.choice([0.0, 0.3, 0.7])] = np.inf
+    goals = assign(costs)
+    got = [(i, goal) for i, goal in enumerate(goals) if goal is not None]
+    assert len({goal for _, goal in got}) == len(got)
+    number, cost = best(costs)
+    assert len(got) == number
+    assert sum(costs[pair] for pair in got) == pytest.approx(cost)
+
+
+def test_nobody_can_go_anywhere() -> None:
+    assert assign(np.full((2, 3), np.inf)) == [None, None]
+    assert assign(np.empty((2, 0))) == [None, None]
+
+
+def test_standing_at_the_goals_costs_nothing() -> None:
+    assert assign(np.array([[5.0, 0.0], [0.0, 5.0]])) == [1, 0]
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan])
+def test_costs_that_are_none(bad: float) -> None:
+    with pytest.raises(ValueError, match="zero or more each"):
+        assign(np.array([[1.0, bad]]))

@@ -1,0 +1,250 @@
+"""UCB-PE, EST-PE and DPP-SAMPLE: the region, the kernel, and the choice step by step."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits.dpp_batch import RegionKernel, region_of, relevance_region
+from gp_active_sensing.planning.bandits.gp_ucb import Schedule, finite_beta
+from gp_active_sensing.planning.base import BatchRequest, PlanRequest
+from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
+
+
+@pytest.mark.seeds(0.5)
+def test_the_region_contains_what_may_be_the_maximum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=50), rng.uniform(0.01, 1.0, size=50)
+    for width in (0.0, 0.5, 3.0):
+        inside = relevance_region(mean, std, width)
+        lower = mean - width * std
+        assert inside[np.argmax(lower)]
+        assert inside[np.argmax(mean)]
+        assert inside[np.argmax(mean + width * std)]
+        # What is left out is below the best lower bound by any bound that holds.
+        assert (mean + width * std)[~inside].max(initial=-np.inf) < lower.max()
+
+
+def test_a_region_smaller_than_the_batch_is_widened_by_upper_bounds() -> None:
+    mean, std = np.array([10.0, 0.0, 2.0, 1.0, 2.0]), np.full(5, 0.1)
+    assert relevance_region(mean, std, 1.0).tolist() == [True, False, False, False, False]
+    assert region_of(mean, std, 1.0, size=1).tolist() == [0]
+    assert region_of(mean, std, 1.0, size=2).tolist() == [0, 2]
+    assert region_of(mean, std, 1.0, size=3, without=[0]).tolist() == [2, 3, 4]
+    assert region_of(mean, std, 1.0, size=4, without=[2]).tolist() == [0, 1, 3, 4]
+    # A member with a lower bound above all of them leaves nothing but what is made up.
+    assert region_of(mean, std, 1.0, size=1, floor=50.0).tolist() == [0]
+
+
+def direct_kernel(belief, places, members):  # type: ignore[no-untyped-def]
+    """I + σ⁻² C of the mixture, and its Schur complement."""
+    everything = np.concatenate([np.array(members, dtype=int), places])
+    joint, b = belief.joint(everything), belief.weights
+    centre = b @ joint.mean
+    C = np.einsum("l,lij->ij", b, joint.covariance)
+    C += np.einsum("l,li,lj->ij", b, joint.mean - centre, joint.mean - centre)
+    L = np.eye(len(everything)) + C / (b @ belief.noise_variance)
+    k = len(members)
+    return L[k:, k:] - L[k:, :k] @ np.linalg.inv(L[:k, :k]) @ L[:k, k:]
+
+
+OPTIONS = {
+    "one": {},
+    "several": {"length_scales": (1.0, 3.0), "noise_std": (0.1, 0.4)},
+    "mean known": {"mean_std": 0.0, "length_scales": (1.0, 3.0)},
+    "linear mean": {"mean": "linear"},
+    "scale not known": {"signal_std": None, "noise_std": None, "length_scales": (1.0, 3.0)},
+    "a share of nothing": {"length_scales": (2.0, 3.0), "weights": (1.0, 0.0)},
+    "logarithm": {"transform": "log"},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("members", [(), (7,), (7, 30, 7)])
+def test_the_kernel_is_formed_by_entries_as_it_is_directly(options, members) -> None:  # type: ignore[no-untyped-def]
+    topology = scattered()
+    readings = 8
+    if options.get("transform") == "log":
+        belief = believe(topology, 0, **options)
+        for place in range(8):
+            belief.observe(place, float(np.exp(np.sin(place))))
+    else:
+        belief = believe(topology, readings, **options)
+    places = np.arange(3, 25)
+    kernel = RegionKernel(belief, places, members)
+    expected = direct_kernel(belief, places, members)
+    every, some = np.arange(22), np.array([9, 2, 2])
+    np.testing.assert_allclose(kernel.entries(every, every), expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(kernel.diagonal, np.diagonal(expected), rtol=1e-7)
+    np.testing.assert_allclose(kernel.entries(every, some)[:, 0], expected[:, 9], atol=1e-7)
+    backwards = kernel.entries(every[::-1], some)
+    np.testing.assert_allclose(backwards[:, 1], expected[::-1, 2], atol=1e-7)
+    np.testing.assert_allclose(kernel.entries(some, every)[0], expected[9], atol=1e-7)
+
+
+@pytest.mark.seeds(0.5)
+def test_ucb_dpp_max_is_ucb_pe_step_by_step(seed: int) -> None:
+    """First the largest upper bound, then the largest deviation of R⁺, each as if read."""
+    topology = scattered(60, seed=seed)
+    belief = believe(topology, 12, seed=seed)
+    policy = batch("ucb_pe", scale=5.0)
+    assert policy == batch("ucb_dpp_max", scale=5.0)
+    start = start_of(policy, belief, topology, stage=3)
+    chosen = policy.choose(start, 6, np.random.default_rng(0))
+    mean, variance = belief.predict()
+    std, width = np.sqrt(variance), np.sqrt(finite_beta(3, 60, 0.1) / 5.0)
+    assert chosen[0] == int(np.argmax(mean + width * std))
+    after = np.sqrt(finite_beta(4, 60, 0.1) / 5.0)
+    region = mean + 2.0 * after * std >= (mean - width * std).max()
+    assert 6 <= region.sum() < 60
+    told = belief.copy()
+    for number, x in enumerate(chosen):
+        if number:
+            left = np.where(region, told.predict()[1], -np.inf)
+            left[chosen[:number]] = -np.inf
+            assert x == int(np.argmax(left))
+        told.observe(x, float(mean[x]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ucb_dpp_sample", "est_dpp_sample"])
+@pytest.mark.parametrize("exact_up_to", [500, 0])
+def test_samples_have_the_probabilities_of_the_kernel(name: str, exact_up_to: int) -> None:
+    topology = scattered(9)
+    belief = believe(topology, 3)
+    policy = batch(name, exact_up_to=exact_up_to)
+    start = start_of(policy, belief, topology)
+    lead = int(np.argmax(start.upper()))
+    width = start.widths(1, start.view.locations, start.view.std)
+    after = start.widths(2, start.view.locations, start.view.std)
+    floor = float((start.view.mean - width * start.view.std).max())
+    region = np.flatnonzero(relevance_region(start.view.mean, start.view.std, after, floor))
+    region = region[region != lead]
+    L = direct_kernel(belief, region, (lead,))
+    sets = list(itertools.combinations(range(len(region)), 2))
+    p = np.array([np.linalg.det(L[np.ix_(s, s)]) for s in sets])
+    counts = dict.fromkeys([tuple(region[list(s)].tolist()) for s in sets], 0)
+    rng = np.random.default_rng(0)
+    draws = 1500
+    for _ in range(draws):
+        first, *others = policy.choose(start, 3, rng)
+        assert first == lead
+        counts[tuple(sorted(others))] += 1
+    assert chisquare(list(counts.values()), draws * p / p.sum()).pvalue > 0.01
+
+
+def test_est_dpp_max_begins_where_est_goes() -> None:
+    topology = scattered()
+    belief = believe(topology)
+    rng = np.random.default_rng(0)
+    for name, single in (("est_dpp_max", "est"), ("ucb_dpp_max", "gp_ucb")):
+        alone, _ = build_policy({"name": single}).plan(PlanRequest(belief, topology, None, rng=rng))
+        policy = batch(name)
+        first = policy.choose(start_of(policy, belief, topology), 3, rng)[0]
+        assert first == alone.waypoint
+
+
+def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit() -> None:
+    topology = scattered(30)
+    belief = believe(topology, 3)
+    start = start_of(batch("ucb_dpp_sample"), belief, topology)
+    mean, std = start.view.everywhere
+    # The first member is in the region, and not drawn again.
+    widths = [start.widths(stage, np.arange(30), std) for stage in (1, 2)]
+    floor = float((mean - widths[0] * std).max())
+    size = int(relevance_region(mean, std, widths[1], floor).sum()) - 1
+    draws = [
+        batch("ucb_dpp_sample", exact_up_to=limit).choose(start, 5, np.random.default_rng(1))
+        for limit in (0, size - 1, size)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_field_without_noise_has_sets_with_a_determinant() -> None:
+    topology = scattered(30)
+    belief = believe(topology, 3, noise_std=(1e-9,), length_scales=(100.0,))
+    for limit in (0, 500):
+        policy = batch("ucb_dpp_sample", exact_up_to=limit)
+        start = start_of(policy, belief, topology)
+        assert len(set(policy.choose(start, 6, np.random.default_rng(0)))) == 6
+
+
+def in_rounds(name: str, rounds: int, size: int, **keys: float):  # type: ignore[no-untyped-def]
+    """The plans of so many rounds, all readings of each taken after it, and what was known."""
+    topology = scattered()
+    belief = believe(topology)
+    state = None
+    for number in range(rounds):
+        known = belief.copy()
+        plans, state = batch(name, **keys).plan_batch(
+            BatchRequest(belief, topology, [0] * size, rng=np.random.default_rng(number)), state
+        )
+        state = json.loads(json.dumps(state))
+        for plan in plans:
+            belief.observe(plan.waypoint, 0.0)
+    return plans, known, state
+
+
+@pytest.mark.parametrize(
+    ("name", "t"), [("ucb_dpp_max", 3), ("ucb_dpp_sample", 3), ("gp_bucb", 9), ("lp_ucb", 9)]
+)
+def test_beta_of_the_third_round_of_four(name: str, t: int) -> None:
+    """Rounds for a DPP [Kathuria2016, Algorithm 2], readings for GP-BUCB [Algorithm 1]."""
+    plans, belief, state = in_rounds(name, 3, 4, delta=0.2, scale=2.0)
+    beta = 2.0 * math.log(40 * t**2 * math.pi**2 / (6 * 0.2))
+    mean, variance = belief.predict()
+    upper = mean + math.sqrt(beta / 2.0) * np.sqrt(variance)
+    for plan in plans:
+        assert plan.upper == pytest.approx(upper[plan.waypoint], rel=1e-9)
+    assert state["stage"] == 12
+    assert state["round"] == 3
+
+
+def test_the_region_of_a_round_has_the_width_of_the_next_round(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    asked: list[int] = []
+    plain = Schedule.width
+
+    def width(self, stage, size, belief):  # type: ignore[no-untyped-def]
+        asked.append(stage)
+        return plain(self, stage, size, belief)
+
+    monkeypatch.setattr(Schedule, "width", width)
+    in_rounds("ucb_dpp_max", 1, 5)
+    assert set(asked) == {1, 2}
+    asked.clear()
+    in_rounds("ucb_dpp_max", 4, 5)
+    assert set(asked) == {1, 2, 3, 4, 5}
+
+
+def test_a_round_begins_with_each_lead_where_probes_wait_one_at_a_time() -> None:
+    topology = scattered()
+    belief = believe(topology)
+    policy = batch("ucb_dpp_max")
+    state, pending, rounds = None, [], []
+    for _ in range(9):
+        plan, state = policy.plan(
+            PlanRequest(belief, topology, 0, pending=pending, rng=np.random.default_rng(0)), state
+        )
+        rounds.append(state["round"])
+        pending.append(plan.waypoint)
+        if len(pending) == 3:  # the first of them arrives
+            belief.observe(pending.pop(0), 0.0)
+    # The lead arrives after decision 3, and every third decision from there on is one.
+    assert rounds == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_a_state_of_before_rounds_were_counted_has_its_decisions_for_them() -> None:
+    topology = scattered()
+    belief = believe(topology)
+    for lead, expected in ((7, 12), (8, 13)):
+        _, state = batch("ucb_dpp_max").plan(
+            PlanRequest(belief, topology, 0, pending=[7], rng=np.random.default_rng(0)),
+            {"stage": 12, "lead": lead},
+        )
+        assert state["round"] == expected

@@ -1,0 +1,260 @@
+"""Passes over a map: as much of the budget as an error of the map takes, and no more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
+from gp_active_sensing.belief.promise import FEWEST, Foresight, assurance, met, not_seen
+from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.beliefs import representatives
+from gp_active_sensing.planning.budget import reachable_goals
+from gp_active_sensing.planning.map_error import greedy_design, map_error_of
+from gp_active_sensing.planning.routes.base import Pass, least_of, next_pass, pass_of
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.follow import unread_of
+from gp_active_sensing.planning.routes.tours import RouteDriver, in_short_order
+from gp_active_sensing.topology import Topology, make_grid
+from gp_active_sensing.topology.geometry import parts_that_count
+from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit, Reading
+from tests.requesting import asked
+
+SIDE = 10
+POLICIES = ("tour", "spread", "lawnmower")
+BUDGETS = (
+    Budget(metres=150.0, end=7),
+    Budget(readings=48),
+    Budget(),
+)
+
+
+def truth_on(topology: Topology, seed: int = 0) -> np.ndarray:
+    x, y = topology.positions.T
+    a, b = np.random.default_rng(seed).uniform(0.0, 6.0, 2)
+    return np.asarray(np.sin(0.5 * x + a) + np.cos(0.4 * y + b))
+
+
+def read(belief: Belief, topology: Topology, places: Any) -> None:
+    truth, rng = truth_on(topology), np.random.default_rng(1)
+    for place in places:
+        belief.observe(int(place), float(truth[place] + 0.1 * rng.normal()))
+
+
+def spread_over(topology: Topology) -> list[int]:
+    """One place of each part of the map."""
+    return [int(part[len(part) // 2]) for part in parts_that_count(topology, FEWEST)]
+
+
+def driver_of(belief: Belief, topology: Topology, budget: Budget, at: int = 0) -> RouteDriver:
+    request = asked(belief, topology, at, remaining=budget)
+    reach = reachable_goals(request)
+    unread = unread_of(request)
+    field = map_error_of(belief, topology, reach.locations[unread[reach.locations]], candidates=4)
+    distances = distances_of(topology, unit_of(budget))
+    return RouteDriver(topology, distances, reach.ways, at, unread, budget, field)
+
+
+def passed(belief: Belief, topology: Topology, budget: Budget, aim: Aim) -> Pass:
+    return next_pass(driver_of(belief, topology, budget), belief, aim, 4, lambda: True)
+
+
+def test_the_first_one_goes_through_every_part_of_the_map_and_takes_little() -> None:
+    topology = make_grid(SIDE, SIDE, 1.0)
+    belief = belief_on(BeliefConfig(), topology)
+    found = passed(belief, topology, Budget(metres=300.0), Aim(0.01))
+    assert found.stops == ()
+    assert found.budget.metres is not None
+    assert 2.0 * SIDE < found.budget.metres < 5.0 * SIDE
+    assert passed(belief, topology, Budget(metres=9.0), Aim(0.01)) == Pass(Budget(metres=9.0))
+
+
+def test_it_takes_more_the_less_error_is_asked_for() -> None:
+    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
+    belief = belief_on(BeliefConfig(), topology)
+    read(belief, topology, range(0, SIDE**2, 3))
+    taken = [passed(belief, topology, budget, Aim(e)).budget.metres for e in (0.3, 0.15, 0.1)]
+    assert taken == sorted(taken)
+    assert taken[0] < 0.7 * taken[2]
+    home = passed(belief, topology, replace(budget, end=0), Aim(0.15)).budget
+    assert home.end == 0
+    assert home.metres is not None
+    assert taken[1] < home.metres < 300.0
+
+
+def test_no_more_places_than_were_read_and_all_where_the_budget_does_not_last_for_them() -> None:
+    topology = make_grid(SIDE, SIDE, 1.0, moves="free")
+    belief = belief_on(BeliefConfig(), topology)
+    read(belief, topology, spread_over(topology))
+    for readings in (10, 19):
+        assert passed(belief, topology, Budget(readings=80), Aim(1e-6)) == Pass(Budget(readings))
+        assert passed(belief, topology, Budget(readings=7), Aim(1e-6)) == Pass(Budget(7))
+        read(belief, topology, np.flatnonzero(~belief.observed)[::5][:9])
+    line = make_grid(SIDE, SIDE, 1.0)
+    assert passed(belief, line, Budget(metres=20.0), Aim(1e-6)) == Pass(Budget(metres=20.0))
+
+
+def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not() -> None:
+    topology = make_grid(SIDE, SIDE, 1.0, moves="free")
+    belief = belief_on(BeliefConfig(), topology)
+    read(belief, topology, range(0, SIDE**2, 3))
+    driver, aim = driver_of(belief, topology, Budget(readings=60)), Aim(0.11)
+    count = next_pass(driver, belief, aim, 4, lambda: True).budget.readings
+    assert count is not None
+    assert FEWEST < count < 34
+    foresight = Foresight(aim, belief, topology.weights, *representatives(belief, 4))
+    for number, enough in ((count, True), (count - 1, False)):
+        places = driver.field.places[greedy_design(driver.field, number)]
+        route = in_short_order(driver, places.tolist())
+        left = driver.field.total - driver.field.values(driver.which(route.reads))
+        assert foresight.met(left / foresight.total) is enough
+
+
+@pytest.mark.parametrize("of", OF)
+@pytest.mark.parametrize("known", [True, False])
+def test_foreseen_with_nothing_taken_off_is_what_is_believed_now(known: bool, of: str) -> None:
+    topology = make_grid(6, 5, 1.0)
+    config = BeliefConfig((1.0, 3.0), signal_std=(1.0,), noise_std=(0.1,)) if known else None
+    belief = belief_on(config or BeliefConfig(), topology)
+    read(belief, topology, range(0, 30, 2))
+    assert belief.scale_known is known
+    every, weights = np.arange(len(belief.weights)), belief.weights
+    promise = belief.promise(topology.weights)
+    assert promise is not None
+    ones = np.ones(len(every))
+    before = 0.0
+    for error in np.geomspace(0.3, 3.0, 12) * (promise.error if of == MEAN else promise.worst):
+        aim = Aim(float(error), of)
+        foresight = Foresight(aim, belief, topology.weights, every, weights)
+        assert foresight.met(ones) == bool(met(aim, belief, topology))
+        sure = assurance(belief, topology.weights, float(error), of)
+        assert foresight.assurance(ones) == pytest.approx(sure)
+        # A quarter of the variance is half of the error.
+        assert foresight.assurance(0.25 * ones) == pytest.approx(
+            assurance(belief, topology.weights, 2.0 * float(error), of)
+        )
+        assert before <= sure
+        before = sure
+
+
+def test_where_only_a_part_was_not_seen_it_goes_there_and_nowhere_else() -> None:
+    topology = make_grid(SIDE, SIDE, 1.0)
+    belief = belief_on(BeliefConfig(), topology)
+    parts = parts_that_count(topology, FEWEST)
+    read(belief, topology, np.concatenate([part[::2] for part in parts[:-2]]))
+    assert len(not_seen(belief, topology)) == 2
+    found = passed(belief, topology, Budget(metres=300.0), Aim(1e3))
+    assert len(found.stops) == 2
+    assert all(np.isin(part, found.stops).any() for part in parts[-2:])
+
+
+def test_without_time_the_largest_tour_so_far_is_taken() -> None:
+    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
+    belief = belief_on(BeliefConfig(), topology)
+    read(belief, topology, range(0, SIDE**2, 3))
+    driver = driver_of(belief, topology, budget)
+    hurried = next_pass(driver, belief, Aim(0.01), 4, lambda: False).budget.metres
+    calm = passed(belief, topology, budget, Aim(0.01)).budget.metres
+    assert hurried is not None
+    assert calm is not None
+    assert hurried < calm
+
+
+def test_the_smaller_of_two_budgets() -> None:
+    one, other = Budget(4, None, 7.0, 3), Budget(None, 5.0, 6.0, 3)
+    assert least_of(one, other) == least_of(other, one) == Budget(4, 5.0, 6.0, 3)
+    assert least_of(Budget(), Budget(end=1)) == Budget(end=1)
+
+
+# -- missions ----------------------------------------------------------------------------------
+
+
+def mission(
+    name: str, topology: Topology, budget: Budget, aim: Aim | None, starts: tuple[int, ...] = (0,)
+) -> tuple[SensingLoop, list[float], list[int]]:
+    """Drive it to its end; return the loop, metres of each probe, and where each ended."""
+    loop = SensingLoop(
+        topology,
+        belief_on(BeliefConfig(), topology),
+        build_policy({"name": name} | ({"trials": 5} if name == "tour" else {})),
+        budget=budget,
+        limit=PlanLimit(expansions=12),
+        aim=aim,
+    )
+    truth, rng = truth_on(topology), np.random.default_rng(2)
+    at, metres = list(starts), [0.0] * len(starts)
+    going = set(range(len(starts)))
+    while going:
+        for probe in sorted(going):
+            plan = loop.ask(at[probe], probe=str(probe))
+            loop.policy_state = json.loads(json.dumps(loop.policy_state))
+            for place in plan.path:
+                at[probe] = place
+                if loop.wants(place):
+                    loop.tell([Reading(0, place, float(truth[place] + 0.1 * rng.normal()))])
+            loop.moved(plan.cost)
+            metres[probe] += plan.cost.metres
+            if plan.waypoint is None:
+                going.discard(probe)
+    return loop, metres, at
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_generous_budget_is_not_used_and_the_error_is_kept(name: str, budget: Budget) -> None:
+    topology = make_grid(7, 7, 1.0, neighbours=8)
+    loop, (metres,), (at,) = mission(name, topology, budget, Aim(0.4))
+    assert loop.good_enough()
+    assert budget.end is None or at == budget.end
+    assert metres < 75.0
+    mean, _ = loop.belief.predict()
+    assert np.sqrt(np.mean(np.square(mean - truth_on(topology)))) <= 0.4
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_where_any_place_may_be_next(name: str) -> None:
+    topology = make_grid(8, 8, 1.0, moves="free")
+    loop, _, _ = mission(name, topology, Budget(readings=60), Aim(0.4))
+    assert loop.good_enough()
+    assert FEWEST <= loop.spent < 45
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_two_probes(name: str) -> None:
+    topology = make_grid(8, 8, 1.0)
+    loop, metres, _ = mission(name, topology, Budget(metres=300.0), Aim(0.4), (0, 63))
+    assert loop.good_enough()
+    assert sum(metres) < 150.0
+    assert min(metres) > 0.0
+
+
+def test_without_an_aim_nothing_of_it_is_in_the_state() -> None:
+    topology, budget = make_grid(6, 6, 1.0), Budget(metres=20.0)
+    belief = belief_on(BeliefConfig(), topology)
+    request = PlanRequest(belief, topology, 0, rng=np.random.default_rng(0), remaining=budget)
+    policy = build_policy({"name": "tour"})
+    plan, state = policy.plan(request)
+    assert set(state) == {"routes", "renewed"}
+    aimed, told = policy.plan(replace(request, aim=Aim(0.1), remaining=Budget(metres=200.0)))
+    ((goal, readings, metres, seconds, end),) = told["passes"]
+    assert goal == aimed.waypoint
+    assert (readings, seconds, end) == (None, None, None)
+    assert 5.0 < metres < 100.0
+    assert plan.waypoint is not None
+
+
+def test_a_pass_of_a_request_without_an_aim_is_all_that_is_left() -> None:
+    topology, budget = make_grid(6, 6, 1.0), Budget(metres=20.0)
+    belief = belief_on(BeliefConfig(), topology)
+    request = asked(belief, topology, remaining=budget)
+    reach = reachable_goals(request)
+    unread = unread_of(request)
+    assert pass_of(request, reach, unread, lambda: False) == Pass(budget)
+    aimed = replace(request, aim=Aim(0.1), remaining=Budget())
+    assert pass_of(aimed, reach, unread, lambda: False).budget.readings is not None

@@ -1,0 +1,137 @@
+"""Candidates taken together: which ones, and what is kept of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.beliefs import MergedCandidates, joined
+from gp_active_sensing.planning.entropy import noise_entropy
+from gp_active_sensing.sim import build_loop, build_world, load_scenario
+from gp_active_sensing.types import PlanLimit
+
+
+def some(seed: int, L: int = 9, m: int = 6) -> MergedCandidates:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(L, m, m))
+    noise = rng.uniform(0.1, 1.0, size=L)
+    covariance = root @ np.swapaxes(root, 1, 2)
+    mean = rng.normal(size=(L, m))
+    return MergedCandidates(
+        rng.dirichlet(np.ones(L)), mean, covariance, noise, noise_entropy(noise)
+    )
+
+
+def moments(found: MergedCandidates) -> tuple[np.ndarray, np.ndarray]:
+    mean = found.weights @ found.mean
+    apart = found.mean - mean
+    spread = np.einsum("l,lx,ly->xy", found.weights, apart, apart)
+    return mean, np.tensordot(found.weights, found.covariance, axes=1) + spread
+
+
+@pytest.mark.parametrize("most", [9, 12])
+def test_few_enough_stay_as_they_are(most: int) -> None:
+    given = some(0)
+    assert joined(given, most) is given
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("most", [1, 2, 5, 8])
+def test_weights_and_moments_of_the_mixture_are_kept(seed: int, most: int) -> None:
+    given = some(seed)
+    found = joined(given, most)
+    assert len(found.weights) == most
+    assert found.weights.sum() == pytest.approx(1.0)
+    for a, b in zip(moments(found), moments(given), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    assert found.weights @ found.noise == pytest.approx(given.weights @ given.noise)
+    assert found.weights @ found.reference == pytest.approx(given.weights @ given.reference)
+    # Information of a reading is not negative under any of them.
+    assert (noise_entropy(found.noise) >= found.reference - 1e-12).all()
+    assert (np.linalg.eigvalsh(found.covariance) > -1e-9).all()
+
+
+def test_those_are_joined_whose_predictions_agree() -> None:
+    given = some(3, L=4)
+    rng = np.random.default_rng(1)
+    pick = rng.permutation(np.repeat(np.arange(4), 5))
+    noise = given.noise[pick]
+    many = MergedCandidates(
+        rng.dirichlet(np.ones(20)),
+        given.mean[pick],
+        given.covariance[pick],
+        noise,
+        noise_entropy(noise),
+    )
+    found = joined(many, 4)
+    for i in range(4):
+        g = int(np.abs(found.mean - given.mean[i]).sum(axis=1).argmin())
+        assert found.weights[g] == pytest.approx(many.weights[pick == i].sum())
+        np.testing.assert_allclose(found.mean[g], given.mean[i], atol=1e-9)
+        np.testing.assert_allclose(found.covariance[g], given.covariance[i], atol=1e-9)
+
+
+def test_candidates_that_all_agree_are_joined_whatever_rounding_says() -> None:
+    one = some(4, L=1)
+    rng = np.random.default_rng(2)
+    noise = np.repeat(one.noise, 8)
+    weights = np.full(8, 0.125)
+    hair = 1.0 + 1e-15 * rng.normal(size=(8, 1))
+    found = [
+        joined(
+            MergedCandidates(
+                weights,
+                np.repeat(one.mean, 8, axis=0) * wobble,
+                np.repeat(one.covariance, 8, axis=0),
+                noise,
+                noise_entropy(noise),
+            ),
+            3,
+        )
+        for wobble in (np.ones((8, 1)), hair)
+    ]
+    np.testing.assert_array_equal(found[0].weights, found[1].weights)
+
+
+def test_a_plan_with_candidates_joined_is_like_that_with_all() -> None:
+    scenario = load_scenario(
+        "town",
+        overrides=[
+            "belief.kernel=[matern32,matern12]",
+            "belief.length_scales=[75,110,160,240,360,530,800]",
+            "belief.signal_std=[13.0]",
+            "belief.noise_std=[3.0,6.0]",
+            "policy.horizon=3",
+        ],
+    )
+    world = build_world(scenario)
+    loop = build_loop(scenario, world.topology)
+    at = world.start
+    for stage in range(3):
+        at = loop.ask(at, limit=PlanLimit(expansions=50)).waypoint
+        loop.tell([world.sensor.read(at, 0, stage)])
+    assert len(loop.belief.weights) == 28
+    plans = [
+        Bal(horizon=3, alpha=0.01, mass=1.0, candidates=count).plan(
+            PlanRequest(loop.belief, world.topology, at, rng=np.random.default_rng(0))
+        )[0]
+        for count in (10, 28)
+    ]
+    assert plans[0].waypoint == plans[1].waypoint
+    assert plans[0].lower == pytest.approx(plans[1].lower, abs=0.1)
+
+
+def test_a_belief_of_few_candidates_is_planned_with_as_it_is() -> None:
+    scenario = load_scenario("line")
+    world = build_world(scenario)
+    belief = build_loop(scenario, world.topology).belief
+    plans = [
+        Bal(horizon=2, candidates=count).plan(
+            PlanRequest(belief, world.topology, None, rng=np.random.default_rng(0))
+        )[0]
+        for count in (7, 1000)
+    ]
+    assert plans[0].lower == plans[1].lower
+    assert plans[0].waypoint == plans[1].waypoint

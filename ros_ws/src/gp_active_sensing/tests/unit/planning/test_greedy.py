@@ -1,0 +1,166 @@
+"""Mutual information against determinants, its local approximation, and degenerate beliefs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
+from gp_active_sensing.config import from_mapping
+from gp_active_sensing.planning.base import PlanRequest
+from gp_active_sensing.planning.greedy import MutualInformation
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
+
+
+def world(count: int = 9, **options) -> tuple[Topology, Belief]:
+    topology = build_topology(
+        from_mapping(MapConfig, {"kind": "line", "count": count, "spacing": 1.0, "moves": "free"})
+    )
+    settings = {
+        "length_scales": (0.7, 2.0, 6.0),
+        "signal_std": (3.0,),
+        "noise_std": (0.4, 0.8),
+        "mean_std": 0.0,
+    }
+    return topology, build_belief(BeliefConfig(**(settings | options)), topology.features)
+
+
+def prior_of_readings(belief: Belief, index: int) -> np.ndarray:
+    """Covariance of one reading of every place under λ number `index`."""
+    every = np.arange(belief.n)
+    basis = belief.mean.basis * belief.mean.std
+    latent = belief.covariance.between(every, every)[index] + basis @ basis.T
+    return np.asarray(latent + belief.noise_variance[index] * np.eye(belief.n))
+
+
+def information(C: np.ndarray, A: list[int]) -> float:
+    """I(Z_A; Z_rest) from determinants."""
+    rest = [i for i in range(len(C)) if i not in A]
+    if not A or not rest:
+        return 0.0
+
+    def log_det(where: list[int]) -> float:
+        return float(np.linalg.slogdet(C[np.ix_(where, where)])[1])
+
+    return 0.5 * (log_det(A) + log_det(rest) - log_det(list(range(len(C)))))
+
+
+@pytest.mark.parametrize("mean_std", [0.0, 50.0])
+def test_value_is_what_a_reading_adds_to_the_mutual_information(mean_std: float) -> None:
+    """F(A ∪ x) - F(A) with F(A) = I(Z_A; Z_rest), averaged over λ. [Krause2008]."""
+    _, belief = world(mean_std=mean_std)
+    rng = np.random.default_rng(0)
+    observed = [1, 6]
+    for place in observed:
+        belief.observe(place, float(rng.normal(0, 3)))
+    candidates = np.flatnonzero(~belief.observed)
+    expected = np.zeros(len(candidates))
+    for index, weight in enumerate(belief.weights):
+        C = prior_of_readings(belief, index)
+        before = information(C, observed)
+        for row, x in enumerate(candidates):
+            expected[row] += weight * (information(C, [*observed, int(x)]) - before)
+    for neighbourhood in (None, 64, 100):
+        found = MutualInformation(neighbourhood).scores(belief, candidates, (), None)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_pending_places_count_as_read() -> None:
+    _, belief = world()
+    belief.observe(4, 1.0)
+    candidates = np.array([0, 2, 8])
+    found = MutualInformation(None).scores(belief, candidates, (6,), None)
+    expected = np.zeros(3)
+    for index, weight in enumerate(belief.weights):
+        C = prior_of_readings(belief, index)
+        before = information(C, [4, 6])
+        for row, x in enumerate(candidates):
+            expected[row] += weight * (information(C, [4, 6, int(x)]) - before)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_neighbourhood_approximates_from_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson"}))
+    config = BeliefConfig(
+        length_scales=(100.0, 300.0, 900.0), signal_std=(11.0,), noise_std=(6.0,), kernel="matern32"
+    )
+    belief = build_belief(config, topology.features)
+    rng = np.random.default_rng(1)
+    for place in rng.choice(topology.n, 30, replace=False):
+        belief.observe(int(place), float(rng.normal(40, 10)))
+    candidates = np.flatnonzero(~belief.observed)[::40]
+    exact = MutualInformation(None).scores(belief, candidates, (), None)
+    errors = []
+    for k in (4, 16, 64):
+        found = MutualInformation(k).scores(belief, candidates, (), None)
+        assert (found <= exact + 1e-9).all(), "fewer conditions leave more entropy"
+        errors.append(float((exact - found).max()))
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.01
+    # In parts, as where memory is short, it is the same.
+    monkeypatch.setattr("gp_active_sensing.planning.greedy._NUMBERS", 1)
+    again = MutualInformation(64).scores(belief, candidates, (), None)
+    np.testing.assert_allclose(again, found, atol=1e-12)
+
+
+def test_it_stays_off_the_edge() -> None:
+    """Where entropy goes to the ends of a line, mutual information stays inside. [Krause2008]."""
+    topology, belief = world(21, length_scales=(3.0,), noise_std=(0.3,))
+    plan, _ = MutualInformation().plan(
+        PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
+    )
+    assert plan.waypoint is not None
+    assert 3 < plan.waypoint < 17
+
+
+def test_unknown_scale_gives_the_same_in_any_unit() -> None:
+    found = []
+    for unit in (1.0, 1e6):
+        topology, belief = world(length_scales=None, signal_std=None, noise_std=None, mean_std=None)
+        for place, value in ((0, 1.0), (3, 2.5), (7, -1.0)):
+            belief.observe(place, unit * value)
+        plan, _ = MutualInformation().plan(
+            PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
+        )
+        found.append([c.lower for c in plan.candidates])
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length_scales": (2.0,), "noise_std": (0.4,)},
+        {"length_scales": (1e-6, 1e6), "noise_std": (0.4,)},
+        {"noise_std": (1e-9,)},
+        {"length_scales": (1.0, 2.0), "noise_std": (0.4,), "weights": (0.0, 1.0)},
+        {"mean": "linear", "mean_std": None},
+    ],
+    ids=["one", "extreme", "no noise", "a weight of zero", "linear mean"],
+)
+@pytest.mark.parametrize("neighbourhood", [1, 3, None])
+def test_degenerate_beliefs_give_finite_values(options, neighbourhood: int | None) -> None:
+    topology, belief = world(**options)
+    rng = np.random.default_rng(0)
+    policy = MutualInformation(neighbourhood)
+    for _ in range(9):
+        plan, _ = policy.plan(PlanRequest(belief, topology, None, rng=rng))
+        values = [c.lower for c in plan.candidates]
+        assert np.isfinite(values).all()
+        belief.observe(plan.waypoint, float(rng.normal()))
+    plan, _ = policy.plan(PlanRequest(belief, topology, None, rng=rng))
+    assert plan.waypoint is None
+
+
+def test_duplicate_features_are_no_trouble() -> None:
+    topology, _ = world(6)
+    features = np.array([[0.0], [0.0], [0.0], [1.0], [1.0], [5.0]])
+    config = BeliefConfig(length_scales=(1.0, 3.0), signal_std=(1.0,), noise_std=(1e-8,))
+    belief = build_belief(config, features)
+    belief.observe(0, 0.3)
+    for neighbourhood in (2, None):
+        plan, _ = MutualInformation(neighbourhood).plan(
+            PlanRequest(belief, topology, None, rng=np.random.default_rng(0))
+        )
+        assert np.isfinite([c.lower for c in plan.candidates]).all()
+        # What is known already tells nothing: a copy of what has been read is not read.
+        assert plan.waypoint not in (1, 2)
