@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gp_active_sensing.errors import ConfigError, ReplayError
-from gp_active_sensing.messages.conversions import ValueReader, pose_reader
-from gp_active_sensing.messages.field_path import split_type_name
+from gp_active_sensing.messages.conversions import ValueReader, pose_reader, split_type_name
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose

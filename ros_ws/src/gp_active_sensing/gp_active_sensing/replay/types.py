@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
-from gp_active_sensing.messages.field_path import split_type_name
+from gp_active_sensing.messages.conversions import split_type_name
 
 __all__ = ["BagTypes"]
 
@@ -21,7 +21,7 @@ _WORDS = {
 
 
 class BagTypes:
-    """The types of a typestore of rosbags (`messages.field_path.MessageTypes`).
+    """The types of a typestore of rosbags (`messages.conversions.MessageTypes`).
 
     Args:
         store: the typestore.

@@ -34,8 +34,7 @@ from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.messages.conversions import heading_of
-from gp_active_sensing.messages.field_path import FieldPath
+from gp_active_sensing.messages.conversions import FieldPath, heading_of
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs

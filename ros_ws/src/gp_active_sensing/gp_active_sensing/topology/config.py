@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -318,17 +319,17 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
 
 
 def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopology:
+    shared: dict[str, Any] = {
+        "name": config.name or config.kind,
+        "frame": config.frame or "map",
+        "speed": config.speed,
+    }
+    if config.kind == "points":
+        box = config.count, config.low, config.high
+        return make_points(*box, design=config.design, seed=config.seed, **shared)
+    shared |= {"moves": config.moves, "origin": config.origin, "reach": config.reach}
     if config.kind == "line":
-        return make_line(
-            config.count,
-            config.spacing,
-            moves=config.moves,
-            origin=config.origin,
-            speed=config.speed,
-            reach=config.reach,
-            name=config.name or "line",
-            frame=config.frame or "map",
-        )
+        return make_line(config.count, config.spacing, **shared)
     if config.kind == "grid":
         return make_grid(
             config.columns,
@@ -337,23 +338,7 @@ def _built(config: MapConfig, base_dir: Path | None) -> FreeTopology | GraphTopo
             neighbours=config.neighbours,
             outline=config.outline,
             obstacles=config.obstacles,
-            moves=config.moves,
-            origin=config.origin,
-            speed=config.speed,
-            reach=config.reach,
-            name=config.name or "grid",
-            frame=config.frame or "map",
-        )
-    if config.kind == "points":
-        return make_points(
-            config.count,
-            config.low,
-            config.high,
-            design=config.design,
-            seed=config.seed,
-            speed=config.speed,
-            name=config.name or "points",
-            frame=config.frame or "map",
+            **shared,
         )
     road_map = load_roads(_map_file(config.file, base_dir))
     if config.name:

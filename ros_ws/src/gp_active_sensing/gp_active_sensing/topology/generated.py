@@ -60,7 +60,7 @@ class FreeTopology(Places):
 
     def neighbours(self, location: int) -> IntArray:
         """Return all the other places, sorted."""
-        return np.delete(np.arange(self._n), location)
+        return np.delete(np.arange(self.n), location)
 
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
@@ -76,24 +76,24 @@ class FreeTopology(Places):
         self._check(at, observed)
         if at is None:
             return Route((goal,), Cost(0.0, 0.0))
-        (x0, y0), (x1, y1) = self._positions[at], self._positions[goal]
+        (x0, y0), (x1, y1) = self.positions[at], self.positions[goal]
         metres = float(np.hypot(x1 - x0, y1 - y0))
         return Route((goal,), Cost(metres, metres / self._speed))
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
         """Return the straight way to a place from every other; metres and seconds go together."""
-        apart = np.hypot(*(self._positions - self._positions[goal]).T).tolist()
-        following = [goal] * self._n
+        apart = np.hypot(*(self.positions - self.positions[goal]).T).tolist()
+        following = [goal] * self.n
         following[goal] = -1
         costs = tuple(Cost(metres, metres / self._speed) for metres in apart)
         return Ways(goal, costs, tuple(following))
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
         """Return the straight way from a place to every one; it costs nothing from nowhere."""
-        metres = np.zeros(self._n)
+        metres = np.zeros(self.n)
         if at is not None:
-            metres = np.hypot(*(self._positions - self._positions[at]).T)
-        return WaysFrom(metres, metres / self._speed, np.full(self._n, -1, dtype=np.int64))
+            metres = np.hypot(*(self.positions - self.positions[at]).T)
+        return WaysFrom(metres, metres / self._speed, np.full(self.n, -1, dtype=np.int64))
 
     def reachable(
         self,
@@ -104,7 +104,7 @@ class FreeTopology(Places):
     ) -> BoolArray:
         """(n,) every unobserved place, when there is a reading left."""
         self._check(at, observed)
-        mask = np.zeros(self._n, dtype=np.bool_)
+        mask = np.zeros(self.n, dtype=np.bool_)
         if readings > 0:
             mask[self._open_places(observed, unavailable)] = True
         return mask

@@ -80,8 +80,8 @@ class GraphTopology(Places):
             feature_names=feature_names,
             goals=goals,
         )
-        if len(moves) != self._n:
-            msg = f"map {name!r}: expected moves of {self._n} places, got {len(moves)}"
+        if len(moves) != self.n:
+            msg = f"map {name!r}: expected moves of {self.n} places, got {len(moves)}"
             raise ValueError(msg)
         self._moves = tuple(tuple(sorted(out)) for out in moves)
         self._next = tuple(tuple(move.to for move in out) for out in self._moves)
@@ -89,7 +89,7 @@ class GraphTopology(Places):
         self._reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be a hair longer
         self._within: dict[int, dict[int, Route]] = {}
         self._ways: dict[tuple[int, str], Ways] = {}
-        self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self._n
+        self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self.n
         neighbours = [np.array(out, dtype=np.int64) for out in self._next]
         for array in neighbours:
             array.setflags(write=False)
@@ -164,19 +164,14 @@ class GraphTopology(Places):
         found = cheapest(self._moves, at, goal, _crossable(observed, unavailable))
         if found is None:
             msg = (
-                f"map {self._name!r}: {self._names[goal]!r} cannot be reached from "
-                f"{self._names[at]!r} through observed places; choose one of the candidates"
+                f"map {self.name!r}: {self.names[goal]!r} cannot be reached from "
+                f"{self.names[at]!r} through observed places; choose one of the candidates"
             )
             raise PlanningError(msg)
         return found
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a place from every other, whatever is crossed; kept.
-
-        Args:
-            goal: where they lead.
-            by: what is least, "metres" or "seconds".
-        """
+        """Return the cheapest way to a place from every other, whatever is crossed; kept."""
         if (goal, by) not in self._ways:
             self._ways[goal, by] = ways_to(self._moves, goal, by)
         return self._ways[goal, by]
@@ -186,14 +181,10 @@ class GraphTopology(Places):
 
         To the place itself it costs nothing, on roads it is the cheapest round. From nowhere it is
         the entry. O(moves log places).
-
-        Args:
-            at: where they begin; None = nowhere yet.
-            by: what is least, "metres" or "seconds".
         """
         if at is None:
             metres, seconds = np.array(self._entry, dtype=np.float64).T.copy()
-            return WaysFrom(metres, seconds, np.full(self._n, -1, dtype=np.int64))
+            return WaysFrom(metres, seconds, np.full(self.n, -1, dtype=np.int64))
         return ways_from(self._moves, at, by, stay=self._stay)
 
     def reachable(
@@ -209,7 +200,7 @@ class GraphTopology(Places):
         be among the next `readings` observed ones. O(places and moves within reach). With a
         `reach`, the places that `readings` decisions may lead to.
         """
-        found = bytearray(self._n)
+        found = bytearray(self.n)
         if at is None:
             mask = np.frombuffer(found, dtype=np.bool_)
             if readings > 0:
@@ -217,7 +208,7 @@ class GraphTopology(Places):
             return mask
         self._check(at, observed)
         crossable = _crossable(observed, unavailable)
-        seen = bytearray(self._n)
+        seen = bytearray(self.n)
         frontier = [at]
         if self._stay and readings > 0 and not crossable[at]:
             found[at] = seen[at] = 1
@@ -271,7 +262,7 @@ class GraphTopology(Places):
     @cached_property
     def _joined(self) -> Links:
         moves = ((i, move) for i, out in enumerate(self._moves) for move in out)
-        return Links.between(self._n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
+        return Links.between(self.n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
 
     @property
     def links(self) -> Links:

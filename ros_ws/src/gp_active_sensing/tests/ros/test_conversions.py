@@ -19,12 +19,12 @@ from visualization_msgs.msg import Marker
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.messages.conversions import (
+    FieldPath,
     ValueReader,
     geodetic_to_local,
     heading_of,
     pose_reader,
 )
-from gp_active_sensing.messages.field_path import FieldPath
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.to_messages import (

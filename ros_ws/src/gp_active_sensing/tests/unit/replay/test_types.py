@@ -7,7 +7,7 @@ pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
-from gp_active_sensing.messages.field_path import FieldPath
+from gp_active_sensing.messages.conversions import FieldPath
 from gp_active_sensing.replay.types import BagTypes
 
 

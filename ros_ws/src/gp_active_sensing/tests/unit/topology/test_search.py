@@ -165,7 +165,7 @@ def test_a_reach_on_a_grid_goes_round_obstacles() -> None:
     wall = [[(1.4, -1.0), (1.6, 2.5)]]
     grid = make_grid(4, 4, 1.0, obstacles=wall, reach=3.0)
     assert isinstance(grid, GraphTopology)
-    near = [grid.names[x] for x in grid.candidates(grid.index_of("c1r2"), np.zeros(16, bool))]
+    near = [grid.names[x] for x in grid.candidates(grid.names.index("c1r2"), np.zeros(16, bool))]
     assert "c2r2" in near, "three moves, round the wall"
     assert "c2r1" not in near
     assert "c1r0" in near
