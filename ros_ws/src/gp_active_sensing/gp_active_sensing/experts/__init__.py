@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         SimulatedExpert,
         StationsExpert,
         build_expert,
-        of_map,
         station_places,
     )
 
@@ -33,7 +32,6 @@ __all__ = [
     "SimulatedExpert",
     "StationsExpert",
     "build_expert",
-    "of_map",
     "station_places",
 ]
 
@@ -54,7 +52,6 @@ __getattr__, __dir__ = lazy_names(
             "SimulatedExpert",
             "StationsExpert",
             "build_expert",
-            "of_map",
             "station_places",
         ),
         "query_log": ("QueryLog",),

@@ -28,7 +28,6 @@ __all__ = [
     "SimulatedExpert",
     "StationsExpert",
     "build_expert",
-    "of_map",
     "short_tour",
     "station_places",
 ]
@@ -74,20 +73,6 @@ class _Due(NamedTuple):
     number: int
     measured: Measured
     visit: int
-
-
-def of_map(values: FloatArray) -> Field:
-    """Return a field that stands still as what an expert asks.
-
-    Args:
-        values: (n,) at all places of a map.
-    """
-
-    def field(places: IntArray, seconds: float) -> FloatArray:
-        del seconds
-        return np.asarray(values[places], dtype=np.float64)
-
-    return field
 
 
 class SimulatedExpert(ABC):

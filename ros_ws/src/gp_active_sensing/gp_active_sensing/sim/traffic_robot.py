@@ -15,7 +15,7 @@ import numpy as np
 
 from gp_active_sensing.sim.driving import way_to
 from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay, place_at
-from gp_active_sensing.sim.sumo import LiveTraffic
+from gp_active_sensing.sim.sumo.live import LiveTraffic
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.types import FloatArray, Reading, Route
 

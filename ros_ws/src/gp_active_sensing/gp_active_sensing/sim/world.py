@@ -28,7 +28,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, Clock, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gp_active_sensing.sim.sumo import LiveTraffic
+    from gp_active_sensing.sim.sumo.live import LiveTraffic
 
 __all__ = ["World", "begun_elsewhere", "build_loop", "build_world", "expert_of"]
 
@@ -79,7 +79,7 @@ def build_world(scenario: Scenario) -> World:
     topology = _under("map", lambda: build_topology(scenario.map))
     traffic: LiveTraffic | None = None
     if scenario.field.kind == "sumo":
-        from gp_active_sensing.sim.sumo import build_traffic
+        from gp_active_sensing.sim.sumo.live import build_traffic
 
         traffic = _under(
             "traffic",

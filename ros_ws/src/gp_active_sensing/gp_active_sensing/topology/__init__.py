@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index
     from gp_active_sensing.topology.roads import Roads
-    from gp_active_sensing.topology.search import Components
     from gp_active_sensing.topology.segments import RoadMap, Segment
 
 __all__ = [
-    "Components",
     "FreeTopology",
     "GraphTopology",
     "MapConfig",
@@ -53,7 +51,6 @@ __getattr__, __dir__ = lazy_names(
             "route_geometry",
             "whole_way",
         ),
-        "search": ("Components",),
         "graph": (
             "GraphTopology",
             "Move",

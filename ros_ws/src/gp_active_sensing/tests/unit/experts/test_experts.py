@@ -13,12 +13,12 @@ from gp_active_sensing.experts import (
     Expert,
     ExpertConfig,
     Faults,
+    Field,
     ModelExpert,
     RevisitExpert,
     SimulatedExpert,
     StationsExpert,
     build_expert,
-    of_map,
     station_places,
 )
 from gp_active_sensing.experts.simulated import short_tour
@@ -27,6 +27,11 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 N = 20
 LINE = make_line(N, 1.0, moves="adjacent")
+
+
+def of_map(values: FloatArray) -> Field:
+    """A field that stands still, with (n,) values at all places of a map."""
+    return lambda places, seconds: values[places]
 
 
 def rising(places: IntArray, seconds: float) -> FloatArray:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.sim import build_world
-from gp_active_sensing.sim.sumo import LiveTraffic, ProbeVehicle, Visit
+from gp_active_sensing.sim.sumo.live import LiveTraffic
+from gp_active_sensing.sim.sumo.vehicle import ProbeVehicle, Visit
 from gp_active_sensing.topology.base import Topology
 from tests.sumo import flow, parked_at, ring, write_cars
 
