@@ -58,7 +58,7 @@ class DatedConditioning(Conditioning):
         return self.history.counting(times, self.now)
 
     def _detach(self) -> None:
-        """Have nothing in common any more with what this is a copy of."""
+        """Copy what a copy must not share."""
         super()._detach()
         self.history = self.history.copy()
 
@@ -118,12 +118,12 @@ class AgedConditioning(DatedConditioning):
         self._present = self._at_present(np.zeros(0, dtype=np.int64))
 
     def begin(self, covariance: LocationCovariance) -> None:
-        """Take another covariance under as many λ; the readings stay."""
+        """Replace the covariance by one under as many λ; the readings stay."""
         super().begin(covariance)
         self._fresh, self._counting = False, b""
 
     def _detach(self) -> None:
-        """Have nothing in common any more with what this is a copy of."""
+        """Copy what a copy must not share."""
         super()._detach()
         self._all = self._all.copy()
 
@@ -147,7 +147,7 @@ class AgedConditioning(DatedConditioning):
         expert: bool = False,
         off: float | None = None,
     ) -> None:
-        """Take in one reading, as the Gaussian process sees it; O(1), amortised."""
+        """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         self.history.prune()
         self.history.add(location, value, noise_variance, seconds, expert=expert, off=off)
         self.advance(seconds)
@@ -307,7 +307,7 @@ class _Faded(PredictionCache):
         self.now = -math.inf
 
     def move(self, now: float, time_scale: float) -> None:
-        """Take what is kept to a later time."""
+        """Move what is kept to a later time."""
         if now > self.now and self._rows:
             self._kept[:, : self._rows] *= math.exp(-(now - self.now) / time_scale)
         self.now = now
@@ -341,7 +341,7 @@ class ForgettingConditioning(DatedConditioning):
         super().__init__(covariance, mean, scale_known=scale_known, ageing=ageing)
 
     def begin(self, covariance: LocationCovariance) -> None:
-        """Take another covariance under as many λ; the readings stay."""
+        """Replace the covariance by one under as many λ; the readings stay."""
         super().begin(covariance)
         self._everywhere = self._faded = _Faded(covariance.n)
         self._by_slot()
@@ -358,7 +358,7 @@ class ForgettingConditioning(DatedConditioning):
         self._stale = dict.fromkeys(self.order)
 
     def _detach(self) -> None:
-        """Have nothing in common any more with what this is a copy of."""
+        """Copy what a copy must not share."""
         super()._detach()
         self._latest = self._latest.copy()
         self.places = self.history.stats
@@ -380,7 +380,7 @@ class ForgettingConditioning(DatedConditioning):
         expert: bool = False,
         off: float | None = None,
     ) -> None:
-        """Take in one reading, as the Gaussian process sees it; O(1), amortised."""
+        """Add one reading, as the Gaussian process sees it; O(1), amortised."""
         if self.history.prune():
             self._by_slot()
             self._latest[:] = -1

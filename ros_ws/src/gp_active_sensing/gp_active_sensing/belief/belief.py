@@ -36,7 +36,7 @@ __all__ = ["Belief", "Posterior"]
 logger = logging.getLogger(__name__)
 
 _FREEDOM = 2.0
-"""Degrees of freedom above which a scale nobody knows has an expectation."""
+"""Degrees of freedom above which an unknown scale has an expectation."""
 _LARGEST = 1e100
 """Largest size of a value, and range of its noise variance: squares and sums stay finite."""
 
@@ -72,7 +72,7 @@ class Belief:
         scale_known: False when the covariance and its noise are known up to a factor only, which
             is then integrated out for each λ (see `scale`); the mean is known or vague.
         grid: what the candidates stand for, when they may follow the readings; see `adapt`.
-        drift: how readings age; without it they never do and time is of no consequence.
+        drift: how readings age; without it they never do, and time has no effect.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Belief:
         expert: bool = False,
         off: float | None = None,
     ) -> None:
-        """Take in one reading; O(1), the factors follow when something is asked.
+        """Add one reading; O(1), the factors follow when something is asked.
 
         Args:
             location: place of the reading.
@@ -385,7 +385,7 @@ class Belief:
     def cross(self, locations: IntArray) -> FloatArray:
         """Return the (L, m, n) posterior covariance of `locations` with every place under each λ.
 
-        O(L |D| m n): with a few places it is no dearer than the marginals everywhere.
+        O(L |D| m n): with a few places it costs no more than the marginals everywhere.
         """
         locations = np.asarray(locations, dtype=np.int64)
         everywhere = np.arange(self.n)
@@ -553,9 +553,9 @@ class Belief:
 
     @property
     def settled(self) -> bool:
-        """The variances that it speaks of exist: a scale nobody knows takes three readings more.
+        """The belief's variances exist: an unknown scale needs three readings more than the mean.
 
-        Than the mean takes, see `scale`; before that they are of the right order at best.
+        See `scale`; before that they are of the right order at best.
         """
         return self._updated.freedom > _FREEDOM
 

@@ -280,7 +280,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
 
 
 def _say_scales(candidates: CandidateGrid) -> None:
-    """Say the length-scales from the map, once for all kernels that have the same."""
+    """Log the length-scales from the map, once for all kernels that have the same."""
     said: dict[str, list[str]] = {}
     for kernel in candidates.kernels:
         if kernel.kernel == NONE:
@@ -341,7 +341,7 @@ def covariance_family(
 
 
 def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthScaleGrid) -> None:
-    """Say that given length-scales are of another map, such as metres on relational features."""
+    """Warn of length-scales that fit another map, such as metres on relational features."""
     scales = [s if isinstance(s, tuple) else (s,) for s in given]
     if fitting.shape or any(len(s) > 1 for s in scales):
         return

@@ -87,7 +87,7 @@ class CollapsedReadings:
     def remove(
         self, place: int, value: float, variance: float | None, off: float | None = None
     ) -> None:
-        """Take one reading out again that was added; O(1). Exact when it was the only one."""
+        """Remove one reading that was added; O(1). Exact when it was the only one."""
         self.count[place] -= 1
         if off is not None and variance is not None:
             stays = self._stays.pop(place)
@@ -191,7 +191,7 @@ class CollapsedReadings:
     def _collapse_on_top(
         self, places: IntArray, noise_variance: FloatArray, unit: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Do the same with the belief's noise on top of the readings' own variances."""
+        """Return the same with the belief's noise on top of the readings' own variances."""
         n0, m0, s0 = self._plain[:, places]
         p1, m1, s1, logs = self._known[:, places]
         noise = noise_variance[:, None]
@@ -216,7 +216,7 @@ class CollapsedReadings:
         unit: FloatArray | None,
         beside: Beside | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Do the same with averages over stays among them."""
+        """Return the same with averages over stays among them."""
         L, k = len(noise_variance), len(places)
         precision, mean, log_within, squares = np.zeros((4, L, k))
         stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]

@@ -20,7 +20,7 @@ __all__ = ["Conditioning"]
 _TAIL = 4
 """Rows from the end within which a place's row is rebuilt instead of doubled."""
 _NO_UNIT = 1e100
-"""Unit of variances while nothing is known of the scale: they are as good as nothing."""
+"""Unit of variances while nothing is known of the scale: they hardly count."""
 _NEGLIGIBLE = 1e-13
 """Share of a place's precision below which new readings cannot be told from rounding."""
 _EXACT = 1e-6
@@ -95,7 +95,7 @@ class Conditioning:
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
     def begin(self, covariance: LocationCovariance) -> None:
-        """Take another covariance under as many λ; the readings stay."""
+        """Replace the covariance by one under as many λ; the readings stay."""
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
         least = LEAST_NOISE * np.array([h.variance for h in candidates])
@@ -115,7 +115,7 @@ class Conditioning:
         return other
 
     def _detach(self) -> None:
-        """Have nothing in common any more with what this is a copy of."""
+        """Copy what a copy must not share."""
         self.places = self.places.copy()
         self.order = list(self.order)
         self.factor = self.factor.copy()
@@ -140,10 +140,10 @@ class Conditioning:
         return np.asarray(self.factor.log_diagonal - half_log_noise)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; of no consequence here."""
+        """Let time pass; no effect here."""
 
     def counting(self, times: FloatArray) -> BoolArray:
-        """Say which readings of probes, by their times, count now: here all of them."""
+        """Return which readings of probes, by their times, count now: here all of them."""
         return np.ones(times.shape, dtype=np.bool_)
 
     def add(
@@ -156,7 +156,7 @@ class Conditioning:
         expert: bool = False,
         off: float | None = None,
     ) -> None:
-        """Take in one reading, as the Gaussian process sees it; O(1). Times do not count here."""
+        """Add one reading, as the Gaussian process sees it; O(1). Times have no effect here."""
         if not self.places.count[location]:
             self.order.append(location)
         self.places.add(location, value, noise_variance, off)
@@ -179,7 +179,7 @@ class Conditioning:
             before: value, noise variance, time [s] and `off` of the one that goes.
             value: as the Gaussian process sees it.
             noise_variance: of the new one; None = σ_n²(λ).
-            seconds: its time, of no consequence here.
+            seconds: its time, which has no effect here.
             off: see `CollapsedReadings.add`.
         """
         self.places.remove(location, before[0], before[1], before[3])
@@ -275,7 +275,7 @@ class Conditioning:
     def _collapse_slots(
         self, history: Slots, slots: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Do the same for readings that are kept by place and time."""
+        """Return the same for readings that are kept by place and time."""
         beside = self._beside(history.place[slots]) if history.stats.has_stays else None
         return history.stats.collapse(slots, self.noise, None, beside)
 

@@ -301,7 +301,7 @@ class BeliefConfig:
         return problems
 
     def _model_problems(self) -> list[str]:
-        """Return what a belief over kernels brings itself, or what is for such a one only."""
+        """Return the keys that a kernel model sets itself, or that only a kernel model has."""
         defaults = {f.name: f.default for f in dataclasses.fields(self)}
         if self.model is None:
             return [

@@ -146,11 +146,11 @@ class DatedReadings:
         return slot
 
     def used(self, now: float) -> BoolArray:
-        """Say which slots count now: those whose latest reading does."""
+        """Return which slots count now: those whose latest reading does."""
         return self.counting(self.last, now)
 
     def counting(self, times: FloatArray, now: float) -> BoolArray:
-        """Say which readings count now, by their times.
+        """Return which readings count now, by their times.
 
         Where readings are discarded by their variance, the newest one of a probe never is, nor what
         an expert has said since.
@@ -164,7 +164,7 @@ class DatedReadings:
     # -- keeping memory bounded ------------------------------------------------------------------
 
     def prune(self) -> bool:
-        """Drop and merge what makes no difference, now and then; return whether anything was."""
+        """Drop and merge what makes no difference, now and then; return whether that was done."""
         if self.slots < self._limit:
             return False
         before, most = self.slots, self.ageing.most_slots

@@ -166,7 +166,7 @@ class Ageing:
         return _MOST_ROWS if self.config.kind == "kernel" else 10**9
 
     def used(self, times: FloatArray, now: float, first: float) -> BoolArray:
-        """Say which readings count, the newest of all aside.
+        """Return which readings count, apart from the newest of all.
 
         Args:
             times: (S,) when they were taken [s].
@@ -192,7 +192,7 @@ class Ageing:
         return np.asarray(self._growth(whole) <= max(math.log(step), 1.0))
 
     def shares(self, age: FloatArray) -> FloatArray:
-        """Return the weight of readings of such ages, in (0, 1]: 1 = as good as new."""
+        """Return the weight of readings of such ages, in (0, 1]: 1 = like a new one."""
         if self.config.kind == "weights":
             return np.asarray(np.exp(-np.minimum(age / self.constant, 700.0)))
         if self.config.doubling is not None:

@@ -1,4 +1,4 @@
-"""Mean and covariance from earlier readings of every place at many times, given as a matrix."""
+"""Mean and covariance of the places from a table of earlier readings at many times."""
 
 from __future__ import annotations
 

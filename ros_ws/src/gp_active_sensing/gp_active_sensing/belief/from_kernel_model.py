@@ -375,7 +375,7 @@ def _bad_row(inputs: FloatArray) -> int:
 
 
 def _warn_of_range(model: KernelModel, inputs: FloatArray, source: str) -> None:
-    """Say that a map is somewhere else than what was learned from."""
+    """Warn that most places of a map lie far from what the model was learned from."""
     known = np.concatenate([fit.inducing for fit in model.fits[:4]])
     low, high = known.min(axis=0), known.max(axis=0)
     margin = np.maximum(high - low, 1.0)

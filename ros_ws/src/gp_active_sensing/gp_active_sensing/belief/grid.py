@@ -1,4 +1,4 @@
-"""Candidate length-scales for a probe nobody has tuned: where they begin, and how they follow."""
+"""Grid of candidate length-scales where none are given: its start, and how it follows readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What all other places say of each place that has readings, without conditioning anything again.
+r"""Leave-one-out predictions of each place that has readings, without conditioning again.
 
 With the precision :math:`A = (K + N + H H^T)^{-1}` of a candidate's readings and
 :math:`\alpha = A (z - m)`, the readings I of one place, given all others, are normal with

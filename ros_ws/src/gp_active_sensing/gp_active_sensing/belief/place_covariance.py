@@ -135,7 +135,7 @@ class NoNeighbours:
 
     Args:
         n: number of places.
-        hyperparameters: the candidates; their length-scales are of no consequence.
+        hyperparameters: the candidates; their length-scales have no effect.
     """
 
     def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:

@@ -158,7 +158,7 @@ class HyperParameters:
         noise_std: standard deviation of the noise of a reading, in the reading's unit.
         kernel: its name where candidates may have different ones, else "". Of a belief over kernels
             the length-scale is then a typical one, and the signal a root mean square over the
-            places; with `kernels.NONE` the length-scale is of no consequence, and the signal is
+            places; with `kernels.NONE` the length-scale has no effect, and the signal is
             all there is of the field.
         place_std: standard deviation of what belongs to each place alone, in the reading's unit;
             0 = nothing does.

@@ -78,7 +78,7 @@ __all__ = [
 SURE = 0.9
 """Probability with which the error to be expected has to be at most the one that is asked for."""
 FEWEST = 10
-"""Places to be read before a promise in a scale that nobody knew is enough, and parts of a map."""
+"""Places to be read before a promise counts where the scale is not known; also parts of a map."""
 _TINY = 1e-300
 
 
@@ -193,7 +193,7 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
 
 
 class Foresight:
-    """Says whether a map will be good enough once so much of its variance is taken off.
+    """Predicts whether a map is good enough once a share of its variance is gone.
 
     What is expected of the error under each λ and factor c, see `assurance`, is reckoned to fall as
     the mean variance of the map does under that λ: its square in the same proportion, what the
@@ -271,7 +271,7 @@ _VAGUE = 1e6
 
 
 class Floor(NamedTuple):
-    """What no readings of so many places could promise less than, under one belief.
+    """The least error that readings of so many places can promise, under one belief.
 
     Args:
         error: root of the weighted mean of the places' variances, in the sensor's unit.

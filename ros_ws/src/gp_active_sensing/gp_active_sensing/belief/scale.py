@@ -1,4 +1,4 @@
-"""An unknown scale of the field: one factor on all variances, integrated out, or estimated."""
+"""Unknown scale of the field: one factor on all variances, integrated out or estimated."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ REJECTED = "rejected_"
 
 
 class QueryLog:
-    """Keeps the books of the questions to an expert; one is open at a time.
+    """Records the questions to an expert and their answers; one question is open at a time.
 
     A question is open from `begin` to `settle`, when its decision is taken. An answer that comes
     later is a reading of its time like any other, and counted as late. Times are seconds of the

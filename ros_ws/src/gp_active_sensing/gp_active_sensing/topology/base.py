@@ -79,7 +79,7 @@ class Topology(Protocol):
 
     @property
     def attributes(self) -> Attributes:
-        """What the map says of its places beside where they are, for a mean."""
+        """What the map says of its places besides where they are, for a mean."""
         ...
 
     @property
@@ -297,7 +297,7 @@ class Places:
 
     @property
     def attributes(self) -> Attributes:
-        """What the map says of its places beside where they are: here nothing."""
+        """What the map says of its places besides where they are: here nothing."""
         return Attributes.none(self.n)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:

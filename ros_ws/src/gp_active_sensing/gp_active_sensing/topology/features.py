@@ -62,7 +62,7 @@ class Attributes:
 
     @classmethod
     def none(cls, n: int) -> Attributes:
-        """Return those of n places of which the map says nothing."""
+        """Return the attributes of n places about which the map says nothing."""
         return cls((), np.zeros((n, 0)), ())
 
     def only(self, names: Sequence[str]) -> Attributes:

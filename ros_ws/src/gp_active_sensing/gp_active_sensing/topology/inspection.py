@@ -97,7 +97,7 @@ class Survey:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may surprise on this map, a sentence each."""
+        """Warnings about this map, a sentence each."""
         found = []
         if self.outside:
             apart = f"{self.parts} parts are not joined at all; " if self.parts > 1 else ""
@@ -137,7 +137,7 @@ class Survey:
 
 
 def survey(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
-    """Look at a road map.
+    """Return the figures of a road map.
 
     Args:
         road_map: the map.

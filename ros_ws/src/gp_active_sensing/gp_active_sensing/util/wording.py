@@ -69,7 +69,7 @@ def moment(stamp_ns: int) -> str:
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return what a summary promises of the error of its map, and what nobody could promise less.
+    """Return what a summary promises of the error of its map, and the least that could be promised.
 
     Args:
         summary: with `promised_error` that is not None.
@@ -103,7 +103,7 @@ def tells(share: float) -> str:
 
 
 class Turns:
-    """Says of a mission that goes on when its readings cease to tell of each other, and when again.
+    """Tells during a mission when its readings stop explaining each other, and when they do again.
 
     Each is said once. They cease where the share is 0 or less, and begin again with a tenth, so
     that a share near nothing is not worth a word each time.

@@ -164,7 +164,7 @@ def _check_workers(client: Any, address: str, patience: float) -> None:
 
 
 def _describe() -> dict[str, Any]:
-    """Say what a worker runs; called there."""
+    """Return versions and threads of a worker; called there."""
     import os
 
     from gp_active_sensing.util.process import versions
@@ -175,7 +175,7 @@ def _describe() -> dict[str, Any]:
 
 
 def check_version(found: Mapping[str, str], who: str) -> None:
-    """See that a worker has this version. Raises RunError."""
+    """Check that a worker has this version. Raises RunError."""
     if found and found.get("gp_active_sensing") != __version__:
         msg = (
             f"{who} has gp_active_sensing {found.get('gp_active_sensing')}, this is {__version__}; "

@@ -127,7 +127,7 @@ class Formula:
         return tuple(self._columns)
 
     def check_variables(self, known: Collection[str]) -> None:
-        """Do nothing when every variable is among those.
+        """Check that every variable is among those given.
 
         Raises:
             ConfigError: one is not; the message says where it stands and has the nearest match.

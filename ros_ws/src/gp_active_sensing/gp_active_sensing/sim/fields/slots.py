@@ -1,4 +1,4 @@
-"""Values that are known for slots of time: which counts when, and what stands in empty cells."""
+"""Fields known for slots of time: which value counts when, and how empty cells are filled."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def slot_in(name: str) -> Slot | None:
 
 
 def check_slots(slots: Sequence[Slot], source: str) -> None:
-    """Do nothing for slots in order that do not overlap.
+    """Check that slots are in order and do not overlap.
 
     Raises:
         MapError: otherwise; the message says which.

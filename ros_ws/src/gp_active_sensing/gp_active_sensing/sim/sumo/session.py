@@ -1,7 +1,7 @@
 """One running SUMO, inside this process by libsumo.
 
-libsumo holds one simulation a process, so a second one ends the first; who goes on using the first
-is told.
+libsumo holds one simulation a process, so a second one ends the first; using the first one then
+raises an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def has_sumo() -> bool:
 
 
 def require_sumo() -> None:
-    """Do nothing where libsumo is installed.
+    """Check that libsumo is installed.
 
     Raises:
         MissingDependencyError: it is not; the message names the extra.

@@ -49,7 +49,7 @@ class EdgeSpeeds:
         self._before: deque[FloatArray] = deque(maxlen=_BUCKETS)
 
     def note(self) -> None:
-        """Take in the step just made. O(lanes).
+        """Add the step just made. O(lanes).
 
         By lane: SUMO's mean speed of an edge counts a lane without a car at its limit.
         """

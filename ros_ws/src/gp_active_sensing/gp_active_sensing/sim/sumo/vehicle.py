@@ -94,7 +94,7 @@ class ProbeVehicle:
         return self._next + min(1.0, position / self._lengths[edge])
 
     def drive(self, path: Sequence[str], then: Sequence[str] = ()) -> None:
-        """Take a new path, from where the last one ended.
+        """Set a new path, from where the last one ended.
 
         Args:
             path: ids of edges, each leading to the next.
@@ -110,7 +110,7 @@ class ProbeVehicle:
         self.park()
 
     def park(self) -> None:
-        """Take the vehicle off the road."""
+        """Remove the vehicle from the road."""
         if self._name is not None:
             with contextlib.suppress(self._session.api.TraCIException):  # it is gone already
                 self._session.api.vehicle.remove(self._name)

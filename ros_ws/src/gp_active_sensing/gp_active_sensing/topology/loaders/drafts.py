@@ -48,7 +48,7 @@ RESERVED = frozenset({*FEATURES, RELATIONAL, ROAD_DISTANCE})
 
 
 class Values:
-    """What is wrong with a file, and what is to be said about it, while it is read.
+    """Problems and notes of a file while it is read.
 
     Args:
         path: of the file.
@@ -61,11 +61,11 @@ class Values:
         self._counts: Counter[str] = Counter()
 
     def ignore(self, what: str) -> None:
-        """Count something of the file that has no use here, to be said in a note."""
+        """Count something of the file that is not used, for a note."""
         self.count(f"left out: {what}")
 
     def count(self, sentence: str) -> None:
-        """Count what was done, to be said in one note."""
+        """Count what was done, for one note."""
         self._counts[sentence] += 1
 
     @property
@@ -190,7 +190,7 @@ def shown(value: Any) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Whether a text can be written: JSON may name half a character (a lone surrogate)."""
+    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -277,7 +277,7 @@ class Drafts(Values):
         return iter(self._drafts)
 
     def add(self, draft: Draft) -> None:
-        """Take a segment; an id that is taken is a problem."""
+        """Add a segment; an id that is taken is a problem."""
         texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
         if not all(map(is_text, texts)):
             self.problems.append(

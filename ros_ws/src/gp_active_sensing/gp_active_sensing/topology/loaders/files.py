@@ -48,7 +48,7 @@ BYTES_PER_TAG = 8
 
 
 def check_file(path: Path, most: int = sys.maxsize) -> None:
-    """Refuse what is no file, or has too many bytes, and would be read without end.
+    """Refuse what is not a file, or has too many bytes.
 
     Raises:
         MapError: naming the file.
@@ -120,7 +120,7 @@ def elements(
     except (gzip.BadGzipFile, zlib.error) as error:
         msg = f"{path}: the gzip file is damaged ({error}); copy it again"
         raise MapError(msg) from error
-    except (OSError, ValueError, LookupError) as error:  # also an encoding nobody knows
+    except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
         if isinstance(error, MapError):
             raise
         msg = f"{path}: cannot be read: {error}"

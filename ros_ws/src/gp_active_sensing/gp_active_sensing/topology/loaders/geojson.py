@@ -188,7 +188,7 @@ class _GeoJsonReader:
         self.junctions: set[str] = set()
 
     def read(self, feature: Any, index: int) -> None:
-        """Take a feature: a LineString is a segment, a Point a junction."""
+        """Add a feature: a LineString is a segment, a Point a junction."""
         where = f"feature {index}"
         problems = self.drafts.problems
         if not isinstance(feature, dict) or feature.get("type") != "Feature":

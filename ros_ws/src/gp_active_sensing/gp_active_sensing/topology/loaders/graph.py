@@ -46,7 +46,7 @@ class GraphReader:
         self.nodes: dict[str, Point] = {}
 
     def node(self, identity: str, values: Mapping[str, Any]) -> None:
-        """Take a node with its position."""
+        """Add a node with its position."""
         keys = next((pair for pair in _POSITIONS if pair[0] in values), _POSITIONS[0])
         found = [values.get(key) for key in keys]
         if found == [None, None] and "pos" in values:
@@ -65,7 +65,7 @@ class GraphReader:
     def edge(
         self, name: str, start: str, end: str, values: Mapping[str, Any], *, two_way: bool = False
     ) -> None:
-        """Take an edge between nodes that are known."""
+        """Add an edge between known nodes."""
         drafts = self.drafts
         where = f"edge {name!r}"
         before = len(drafts.problems)
@@ -191,7 +191,7 @@ def road_map_of(graph: nx.Graph[Any], *, name: str = "", crs: str = "") -> RoadM
 def _take_undirected(
     reader: GraphReader, name: str, start: str, end: str, values: Mapping[str, Any]
 ) -> None:
-    """Take an edge of an undirected graph: both ways, or the one that its `from` and `to` say."""
+    """Add an edge of an undirected graph: both ways, or the one that its `from` and `to` say."""
     two_way = values.get("oneway") is not True
     if not two_way:
         ends = {start, end}

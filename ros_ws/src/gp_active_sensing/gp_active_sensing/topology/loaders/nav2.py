@@ -225,7 +225,7 @@ class _GraphReader:
             drafts.add(draft)
 
     def _ours(self, draft: Draft, ours: Mapping[str, Any]) -> None:
-        """Take an edge that is a leg of a segment, as `text_of` marks it."""
+        """Add an edge that is a leg of a segment, as `text_of` marks it."""
         drafts = self.drafts
         identity = drafts.text(ours.get("segment"), "segment", draft.where)
         part, parts = ours.get("part"), ours.get("parts")

@@ -102,7 +102,7 @@ class _Reader:
         return row[title].strip() if title else ""
 
     def row(self, number: int, row: Mapping[str, str]) -> None:
-        """Take an edge."""
+        """Add an edge."""
         drafts = self.drafts
         before = len(drafts.problems)
         identity = self._cell(row, "id") or ("" if "id" in self._columns else f"e{self._row}")
