@@ -22,7 +22,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, suggest
 from gp_active_sensing.kernels import NONE
-from gp_active_sensing.messages.field_path import split_type_name
+from gp_active_sensing.messages.conversions import split_type_name
 from gp_active_sensing.messages.point_cloud import Points, layout
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import route_geometry
@@ -77,7 +77,7 @@ def type_name(message_type: Any) -> str:
 
 
 class RosTypes:
-    """The message types of the installed ROS (`messages.field_path.MessageTypes`)."""
+    """The message types of the installed ROS (`messages.conversions.MessageTypes`)."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type; see the protocol."""
