@@ -65,7 +65,7 @@ def check_settings(settings: HeaderReader) -> None:
     """Refuse settings that cannot be used as they are meant to be.
 
     Raises:
-        Damaged: naming the entry.
+        CorruptModelError: naming the entry.
     """
     if settings.has("transform"):
         settings.one_of("transform", *TRANSFORMS)

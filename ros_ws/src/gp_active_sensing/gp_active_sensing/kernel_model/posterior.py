@@ -5,7 +5,7 @@ the ELBO is
 
 .. math:: E_{q(g)}\Big[\sum_i softmax(g)_i L_i\Big] - KL[q(g) \| p(g)]
 
-What s does: a local ELBO so many nats ahead cannot move g farther than the prior lets it, so that
+What s does: a local ELBO many nats ahead cannot move g farther than the prior lets it, so that
 q* stays behind softmax(L). With two kernels 20 nats apart q* of the better one is 0.81, 0.92 and
 0.97 for s = 0.5, 1 and 2. And of two kernels that are equal and thousands of nats ahead of the
 others the best Gaussian takes one (0.88 and 0.12 against a third 5000 nats behind, s = 1): raising

@@ -41,7 +41,7 @@ class CorruptModelError(ValueError):
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what JSON can say and others cannot write: NaN, halves of characters, an abyss."""
+    """Refuse what cannot be written again: NaN, halves of characters, too deep a nesting."""
     if depth > _DEEPEST:
         msg = f"{where[:60]}: expected at most {_DEEPEST} levels"
         raise CorruptModelError(msg)
@@ -91,7 +91,7 @@ class HeaderReader:
         return CorruptModelError(f"{self._where}{key}: expected {what}, got {shown[:60]}")
 
     def all_used(self) -> None:
-        """Refuse entries that nobody asked for."""
+        """Refuse entries that were not read."""
         for key in self._entries:
             if key not in self._used:
                 msg = f"{self._where}{key}: is no entry of a model"
@@ -130,7 +130,7 @@ class HeaderReader:
         return value
 
     def text(self, key: str, most: int = 1 << 20) -> str:
-        """Return text of at most so many characters."""
+        """Return text of at most `most` characters."""
         value = self._get(key)
         if not isinstance(value, str) or len(value) > most:
             raise self._expected(key, f"text of at most {most} characters")
@@ -144,7 +144,7 @@ class HeaderReader:
         return str(value)
 
     def items(self, key: str, least: int = 0) -> list[Any]:
-        """Return a list of at least so many."""
+        """Return a list of at least `least` items."""
         value = self._get(key)
         if not isinstance(value, list) or len(value) < least:
             raise self._expected(key, f"a list of at least {least}")
@@ -260,7 +260,7 @@ def first_look(data: bytes) -> bytes:
         the file is something else than an archive.
 
     Raises:
-        Damaged: it is cut short, or the header is not what its sum says.
+        CorruptModelError: it is cut short, or the header is not what its sum says.
     """
     if not _BEGIN.startswith(data[: len(_BEGIN)]):
         return b""

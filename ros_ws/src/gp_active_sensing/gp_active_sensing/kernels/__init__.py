@@ -45,7 +45,7 @@ __all__ = [
 NONE = "none"
 """Instead of a kernel: no place tells of another."""
 SMOOTHNESS = 1.5
-"""ν of a graph kernel that nobody has chosen."""
+"""Default ν of a graph kernel."""
 
 
 def _kernel_problem(plugin: Any) -> str:

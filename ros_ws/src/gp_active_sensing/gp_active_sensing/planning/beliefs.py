@@ -76,7 +76,7 @@ class MergedCandidates(NamedTuple):
 
 
 def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
-    r"""Return no more than so many candidates, those that predict the same taken together.
+    r"""Return at most `most` candidates, those that predict the same taken together.
 
     One after the other the two are joined that cost most to keep apart: with the least
 
@@ -173,7 +173,7 @@ def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
     gram = centred @ centred.T
     square = np.diagonal(gram)
     apart = np.maximum(square[:, None] + square - 2.0 * gram, 0.0)
-    # Dearness of all pairs i < j; of groups only the first member is used.
+    # Cost of joining each pair i < j; of groups only the first member is used.
     cost = weight[:, None] * weight / (weight[:, None] + weight) * apart
     cost[np.tril_indices(L)] = np.inf
     group = np.arange(L)

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _REFRESH = 64
-"""Exchanges after which what the chain carries along is computed afresh."""
+"""Exchanges after which what the chain carries along is computed again."""
 
 
 Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]

@@ -80,7 +80,7 @@ def noise_entropy(noise_variance: FloatArray) -> FloatArray:
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return what makes the paper's value out of the information of so many readings [nat].
+    """Return what is added to the information of some readings to give the paper's value [nat].
 
     Where all candidates have the same noise that is the entropy of the noise: reported values
     are then joint entropies ``H[Z]`` as in the paper. Where they differ it is zero: the value is
@@ -248,7 +248,7 @@ def _general(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
     scale = np.sqrt((b * v).sum(axis=1))
     m, std = m / scale[:, None], np.sqrt(v) / scale[:, None]
     live = b > _NEGLIGIBLE
-    # A component nobody gives weight to costs as much as any other and adds nothing.
+    # A component without weight costs as much as any other and adds nothing.
     used = live.any(axis=0)
     if not used.all():
         b, m, std, live = b[:, used], m[:, used], std[:, used], live[:, used]
@@ -303,7 +303,7 @@ def _in_chunks(
     arrays: tuple[FloatArray, ...],
     *more: Any,
 ) -> None:
-    """Fill ``value[rows]``, so many rows at a time that memory stays bounded."""
+    """Fill ``value[rows]``, a limited number of rows at a time, so that memory stays bounded."""
     step = max(1, _IN_CACHE // cost)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]

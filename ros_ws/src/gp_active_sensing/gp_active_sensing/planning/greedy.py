@@ -39,7 +39,7 @@ _NEGLIGIBLE = 1e-9
 _FLOOR = 1e-9
 """Least noise variance, relative to the prior variance, that an inverse can be trusted with."""
 _BATCH = 8.0
-"""How much dearer, for each number computed, many small inverses are than a large one."""
+"""Cost of a number in many small inverses, relative to one in a large inverse."""
 _NUMBERS = 2_000_000
 """Numbers in the largest temporary array of the small inverses."""
 

@@ -1,4 +1,4 @@
-"""Telling two length-scales apart by pairs of readings: which pairs, how many, what they say."""
+"""Tests that tell two length-scales apart by pairs of readings, for the policy `ite`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class IntegratedVariance:
              {\operatorname{Var}_\lambda(Z_x | z_D)}
 
     The weights of the places (`map.weights`) are equal unless the map says otherwise. With a
-    `horizon` above 1 the best sequence of so many readings is looked for by beam search, under
+    `horizon` above 1 the best sequence of that many readings is looked for by beam search, under
     the present belief: what a reading tells about λ is not counted. A value is a drop of the mean
     variance [square of the reading's unit, after a transform].
     """
@@ -108,7 +108,7 @@ def _in_reach(
     unavailable: Collection[int],
     horizon: int,
 ) -> IntArray:
-    """Return the places that some sequence of so many readings may hold, sorted."""
+    """Return the places that some sequence of `horizon` readings may hold, sorted."""
     if horizon == 1:
         return options.locations
     near = topology.reachable(at, options.observed, horizon, unavailable)

@@ -221,7 +221,7 @@ def _standing_for(topology: Topology, own: FloatArray, counted: IntArray, most: 
 
 
 def thinned(topology: Topology, places: IntArray, most: int) -> IntArray:
-    """Return about so many of some places, evenly over where they are; all where they are few.
+    """Return about `most` of some places, evenly over where they are; all where they are few.
 
     Args:
         topology: the map.

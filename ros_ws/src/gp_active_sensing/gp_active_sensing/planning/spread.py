@@ -62,7 +62,7 @@ class FarPoints:
             self._take(int(np.argmin(np.where(open_, from_middle, np.inf))))
 
     def first(self, count: int) -> list[int]:
-        """Return so many of them, or all that there are."""
+        """Return the first `count` of them, or all that there are."""
         while len(self.found) < count and self._open.any():
             self._take(int(np.argmax(np.where(self._open, np.round(self._away, 6), -1.0))))
         return self.found[:count]

@@ -363,7 +363,7 @@ class _Room:
         return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
-        """Return the same for so many more, from now on."""
+        """Return the same for a number of trials from now on."""
         most = self._driver.evaluated + trials
         return lambda: self._driver.evaluated < most and self.more()
 

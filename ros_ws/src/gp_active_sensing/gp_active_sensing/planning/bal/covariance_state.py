@@ -1,4 +1,9 @@
-"""One decision: where the probe may go from here, and what is noise."""
+"""One decision: where the probe may go, and what is known after a set of visits.
+
+Posterior covariances do not depend on readings, so all branches of the search that visit the same
+places share one `CovarianceState`. Visiting a place is a rank-one downdate,
+C <- C - c cᵀ / (c_x + σ_n²).
+"""
 
 from __future__ import annotations
 
@@ -178,7 +183,7 @@ class DecisionProblem:
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
-        """Return how many sequences a free choice among so many places has, None beyond the cap."""
+        """Return how many sequences a free choice among some places has, None beyond the cap."""
         count = math.perm(places, min(k, places))
         return count if count <= self.cap else None
 

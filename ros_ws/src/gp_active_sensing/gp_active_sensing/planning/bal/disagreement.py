@@ -1,4 +1,4 @@
-"""What candidates λ would disagree about after some readings (docs/theory.md, "Map error")."""
+"""Expected disagreement of candidates λ after some readings (docs/theory.md, "Map error")."""
 
 from __future__ import annotations
 

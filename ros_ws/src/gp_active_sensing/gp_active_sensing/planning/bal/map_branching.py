@@ -1,4 +1,4 @@
-"""What states take off the error of the map, and bounds on it (docs/theory.md, "Map error")."""
+"""Values of states where the error of the map counts, and bounds (docs/theory.md, "Map error")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What depends on the visited places only, where the error of the map counts: (C, S) in pairs."""
+"""Covariance states with what readings take off the error of the map: C and S = C W C."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def map_start(
 ) -> tuple[MapCovarianceState, FloatArray, FloatArray]:
     """Return the root's sequence, means (L, m) and belief (L,); the problem gets its noise.
 
-    The map is all places in reach and at most so many that stand for the others, see
+    The map is all places in reach and at most `_ELSEWHERE` that stand for the others, see
     `targets_of`. O(L (m + T) m |D|) and the products of covariances.
 
     Args:

@@ -84,7 +84,7 @@ class Improvement(Incumbent):
     """The keys of policies that want to improve on the best place so far."""
 
     noise_share: ClassVar[float] = 0.0
-    """Margin that nobody has chosen, in standard deviations of a reading's noise."""
+    """Default margin, in standard deviations of a reading's noise."""
 
     margin: float | None = param(
         None,
@@ -136,8 +136,7 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
 class ExpectedImprovement(Improvement, Bandit):
     """Expected improvement on the best place so far, ``argmax_x E[max(f(x) - m, 0)]``.
 
-    With m the incumbent plus the margin, which is nothing where nobody has chosen it. [Mockus1978;
-    Srinivas2010, Sec. 6]
+    With m the incumbent plus the margin, which is 0 by default. [Mockus1978; Srinivas2010, Sec. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -150,8 +149,8 @@ class ProbabilityOfImprovement(Improvement, Bandit):
     """Most probable improvement on the best place so far, ``argmax_x Pr{f(x) > m} = Φ(u)``.
 
     With ``u = (μ - m)/σ`` and m the incumbent plus the margin. Without a margin it would stay at
-    the incumbent, where u is 0; where nobody has chosen one it is a quarter of the noise's standard
-    deviation. [Mockus1989; Srinivas2010, Sec. 6]
+    the incumbent, where u is 0; by default it is a quarter of the noise's standard deviation.
+    [Mockus1989; Srinivas2010, Sec. 6]
     """
 
     noise_share: ClassVar[float] = 0.25

@@ -1,4 +1,4 @@
-"""What all policies for several probes share: confidence widths, a joint choice, who goes where."""
+"""What policies for several probes share: confidence widths, a joint choice, an assignment."""
 
 from __future__ import annotations
 

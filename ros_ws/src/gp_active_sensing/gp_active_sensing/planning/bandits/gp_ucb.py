@@ -264,7 +264,7 @@ def dpp_sample_bound(
 
 
 def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
-    """Return what the cumulative regret of so many decisions is bounded by, None where nothing is.
+    """Return a bound on the cumulative regret of some decisions, None where none is known.
 
     Known for gp_ucb with its full β_t (``scale`` 1 or less), for a field that is drawn from the
     prior: with one λ, whose scale is known, and without a transform. For one probe that reads each

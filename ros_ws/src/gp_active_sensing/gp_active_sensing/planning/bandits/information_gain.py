@@ -1,4 +1,4 @@
-"""Information gain: what so many readings can tell of a field at most. [Srinivas2010, Sec. 5]."""
+"""Information gain: what T readings can tell of a field at most. [Srinivas2010, Sec. 5]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Members of a batch one after another: GP-BUCB, B-EST, and LP-UCB."""
+"""Members of a batch one after another: GP-BUCB, B-EST, and LP-UCB.
+
+[Desautels2014; Kathuria2016, Algorithm 1; Gonzalez2016]
+"""
 
 from __future__ import annotations
 

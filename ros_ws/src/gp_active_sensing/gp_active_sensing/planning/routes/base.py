@@ -1,4 +1,4 @@
-"""How much of a budget one pass over the map takes, where an error of the map ends the mission.
+"""Policies that lay a route and follow it, in passes where an error of the map ends the mission.
 
 A route for all of a generous budget is as dense as the budget allows and comes to the last part of
 the map when the mission should be over. So the map is driven in passes: each is a route over the
@@ -182,7 +182,7 @@ def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
 
 
 def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
-    """Return so many places, as far as there are: those of a greedy design after some others."""
+    """Return `count` places, as far as there are: those of a greedy design after some others."""
     chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
 

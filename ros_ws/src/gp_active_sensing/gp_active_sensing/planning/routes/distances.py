@@ -1,4 +1,4 @@
-"""How far it is from place to place on a map, whatever is crossed; kept for as long as the map."""
+"""Cheapest ways and distances between places of a map, kept for as long as the map."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Apart:
         self._graph = None if links is None else links.matrix(links.metres)
 
     def row(self, place: int, limit: float = math.inf) -> FloatArray:
-        """(n,) from a place to every one, infinite beyond so many metres."""
+        """(n,) from a place to every one, infinite beyond `limit` [m]."""
         if self._graph is None:
             metres = np.hypot(*(self._positions - self._positions[place]).T)
             return np.where(metres <= limit, metres, np.inf)

@@ -1,4 +1,4 @@
-"""What policies share that keep a route: the next place on it, within the budget and the way home.
+"""Follow a route: the next place on it that the budget lasts for, with the way home.
 
 A route is an ordered list of places. How to get from one to the next is not part of it: that is the
 cheapest way, whatever it crosses. Where moves bind, a probe reads what it crosses for the first

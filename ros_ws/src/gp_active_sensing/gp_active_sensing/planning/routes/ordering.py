@@ -1,4 +1,4 @@
-"""In which order to visit some places: a short open tour, on roads where there is not as back."""
+"""Order of visits: a short open tour, also where the way back is another one, as on roads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["VisitOrder", "short_tour", "tour_length"]
 _LONGEST = 3
 """Places in the longest piece that is moved elsewhere (Or-opt)."""
 _BOTH = 40
-"""Up to so many places both first tours are improved, not only the shorter one."""
+"""Up to this number of places both first tours are improved, not only the shorter one."""
 
 
 @dataclass(frozen=True)
