@@ -122,8 +122,8 @@ def delay(run_dir: Path, as_json: bool) -> None:
     Readings fit a field better where the probe was when they were taken. Nothing is found where it
     drove straight on at one speed, or stood whenever it read.
     """
-    from gp_active_sensing.mission.delays import advice, as_mapping
     from gp_active_sensing.mission.ingestion.delay_estimate import ENOUGH
+    from gp_active_sensing.mission.log_messages import advice, as_mapping
     from gp_active_sensing.replay.delay import delays_in
 
     found = delays_in(run_dir)

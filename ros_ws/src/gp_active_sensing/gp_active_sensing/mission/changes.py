@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from gp_active_sensing.mission.command_words import budget_words
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.fleet import OFF_LIST
+from gp_active_sensing.mission.log_messages import budget_words
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records.events import BudgetChanged, ClockStepped
 from gp_active_sensing.types import MEAN, Aim, Budget

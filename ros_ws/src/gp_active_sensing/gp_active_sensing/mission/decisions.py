@@ -7,17 +7,17 @@ import math
 from collections.abc import Callable, Mapping
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.expert_queries import ExpertQueries
-from gp_active_sensing.mission.first_leg import first_leg_refusal
 from gp_active_sensing.mission.fleet import Fleet
-from gp_active_sensing.mission.latency import Latency
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
 from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event
 from gp_active_sensing.types import Clock, Plan
 
-__all__ = ["Decisions"]
+__all__ = ["Decisions", "first_leg_refusal"]
+
 
 logger = logging.getLogger(__name__)
 
@@ -301,3 +301,36 @@ def _spare(probe: ProbeState, now_ns: int) -> float:
         if home is not None:
             spare -= home.cost.seconds if loop.speed is None else home.cost.metres / loop.speed
     return spare
+
+
+def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
+    """Return why a probe must not set out on its first leg, "" when it may, or has before.
+
+    Args:
+        probe: that the plan is for; its pose is the newest one.
+        plan: the decision, not given out yet.
+    """
+    config, ingestion = probe.config, probe.ingestion
+    pose = ingestion.track.newest
+    if probe.stages.number or not plan.path or pose is None or config.follow == "probe":
+        return ""
+    topology, matcher = probe.loop.topology, ingestion.matcher
+    # Anyone who is on the map may be so far off its edge.
+    extent = matcher.extent + matcher.snap_distance
+    longest = extent if config.first_leg is None else config.first_leg
+    x, y, _ = topology.goals[plan.path[-1]].tolist()
+    metres = math.hypot(x - pose.x, y - pose.y)
+    if metres <= longest:
+        return ""
+    limit = (
+        f"the map's extent of {longest:.0f} m"
+        if config.first_leg is None
+        else f"mission.first_leg of {longest:g} m"
+    )
+    return (
+        f"the first leg{f' of {probe.name}' if probe.name else ''} would be {metres:.0f} m, from "
+        f"its pose ({pose.x:.1f}, {pose.y:.1f}) to {topology.names[plan.path[-1]]} at "
+        f"({x:.1f}, {y:.1f}), more than {limit}. Is {topology.name!r} the right map, and the pose "
+        f"in its frame {topology.frame!r} (pose.datum of a NavSatFix)? If all is right, set "
+        f"mission.first_leg to {math.ceil(metres)}.0 or more. Then call ~/resume"
+    )

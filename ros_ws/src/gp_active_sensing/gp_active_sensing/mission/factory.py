@@ -17,10 +17,10 @@ from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.experts import station_places
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.clocks import StepClock
 from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.inbox import Inbox
-from gp_active_sensing.mission.ingestion.config import taking_of
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
@@ -29,7 +29,7 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.mission.restore import MissionRestorer
 from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
-from gp_active_sensing.mission.step_clock import StepClock
+from gp_active_sensing.mission.stream_config import taking_of
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import QueriesExpert, drift_of
 from gp_active_sensing.records.earlier import EarlierRun
@@ -100,7 +100,7 @@ def build_parts(
         clock: monotonic seconds.
         driver: who drives the mission, for the records.
         known_of: scenario, as the mission has it -> what is known of its field
-            (`sim.known.known_of`); asked only where there is a scenario.
+            (`sim.world.known_of`); asked only where there is a scenario.
         topology: the map, if it was built already.
         open_run: opens the run to write to, which may be one that is simulated again as far as its
             journal goes; in place of the parameters `run_dir` and `resume`.

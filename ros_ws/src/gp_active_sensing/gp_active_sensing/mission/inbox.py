@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gp_active_sensing.mission.clocks import noted
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.step_clock import noted
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 

@@ -23,15 +23,14 @@ from dataclasses import replace
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
-from gp_active_sensing.mission.command_words import budget_words, loudness
+from gp_active_sensing.mission.clocks import Latency, StepClock
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
-from gp_active_sensing.mission.delays import say_delay
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import LEFT, OFF_LIST, Fleet, why_resting
 from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
 from gp_active_sensing.mission.input_log import InputLog
-from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.log_messages import budget_words, loudness, say_delay
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -43,7 +42,6 @@ from gp_active_sensing.mission.requests import (
     Stage,
 )
 from gp_active_sensing.mission.sensor import speaks
-from gp_active_sensing.mission.step_clock import StepClock
 from gp_active_sensing.planning.budget import READINGS_SPENT
 from gp_active_sensing.records.events import (
     AnswerUnused,

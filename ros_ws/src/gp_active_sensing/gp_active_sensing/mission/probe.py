@@ -10,17 +10,16 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.checkers import GoalChecker, ProgressChecker
 from gp_active_sensing.mission.config import MissionConfig
-from gp_active_sensing.mission.goal_checker import GoalChecker
 from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
-from gp_active_sensing.mission.planned_ahead import PlannedAhead
-from gp_active_sensing.mission.progress_checker import ProgressChecker
+from gp_active_sensing.mission.plan_ahead import PlannedAhead
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.return_home import ReturnHome
 from gp_active_sensing.mission.sensor import SensorMonitor
-from gp_active_sensing.mission.stage_log import StageLog
+from gp_active_sensing.mission.stages import StageLog
 from gp_active_sensing.records.events import Event, Moved, ProbeStatus, VisitMissed, Whereabouts
 from gp_active_sensing.types import Budget, Clock, Plan, Reading
 

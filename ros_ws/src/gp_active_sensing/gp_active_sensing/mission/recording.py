@@ -17,11 +17,11 @@ from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.kernels import NONE
-from gp_active_sensing.mission.delays import delays_of
 from gp_active_sensing.mission.journal import Journal
+from gp_active_sensing.mission.log_messages import delays_of
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.requests import Stage
-from gp_active_sensing.mission.stage_records import StageRecords
+from gp_active_sensing.mission.stages import StageRecords
 from gp_active_sensing.planning.explain import gap_of
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import (

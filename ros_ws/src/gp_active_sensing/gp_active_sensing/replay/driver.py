@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.replay.bag import Bag
-from gp_active_sensing.replay.map_only import MapOnly
-from gp_active_sensing.replay.stages import ReplayStages, Show
+from gp_active_sensing.replay.stages import MapOnly, ReplayStages, Show
 from gp_active_sensing.replay.topics import TopicReader
-from gp_active_sensing.replay.virtual_clock import VirtualClock
 from gp_active_sensing.types import Clock, Cost
 
 __all__ = ["Driver"]

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReplayError
+from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
 from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory, json_ready
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.replay.driver import Driver
-from gp_active_sensing.replay.message_lookup import MessageLookup
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
-from gp_active_sensing.replay.recorded import Recording, find_recording
+from gp_active_sensing.replay.recorded import MessageLookup, Recording, find_recording
 from gp_active_sensing.replay.stages import Show
 from gp_active_sensing.replay.topics import TopicReader, Topics, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
-from gp_active_sensing.replay.virtual_clock import VirtualClock
-from gp_active_sensing.sim.known import known_of
+from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import write_whole
 

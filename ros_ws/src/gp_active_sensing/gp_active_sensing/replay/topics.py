@@ -7,17 +7,71 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gp_active_sensing.errors import ConfigError, ReplayError
+from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReplayError, suggest
 from gp_active_sensing.messages.conversions import ValueReader, pose_reader, split_type_name
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.replay.bag import Bag, BagMessage
-from gp_active_sensing.replay.types import BagTypes
 
-__all__ = ["TopicCounts", "TopicReader", "Topics", "find_topics"]
+__all__ = ["BagTypes", "TopicCounts", "TopicReader", "Topics", "find_topics"]
+
+
+_WORDS = {
+    "float64": "double",
+    "float32": "float",
+    "bool": "boolean",
+    "byte": "octet",
+    "char": "uint8",
+}
+"""Words of message definitions that rosidl has others for."""
+
+
+class BagTypes:
+    """The types of a typestore of rosbags (`messages.conversions.MessageTypes`).
+
+    Args:
+        store: the typestore.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def fields(self, name: str) -> Mapping[str, str]:
+        """Return the fields of a type; see the protocol."""
+        package, short = split_type_name(name)
+        found = self._store.fielddefs.get(f"{package}/msg/{short}")
+        if found is None:
+            known = self._store.fielddefs
+            if not any(other.startswith(f"{package}/") for other in known):
+                msg = (
+                    f"message type {name!r}: neither the bag nor the standard messages define "
+                    f"anything of {package}; record with a recorder that keeps definitions (MCAP "
+                    "does)"
+                )
+                raise MissingDependencyError(msg)
+            shorts = [other.rsplit("/", 1)[1] for other in known if other.startswith(f"{package}/")]
+            msg = (
+                f"message type {name!r}: {package} has no message {short}.{suggest(short, shorts)}"
+            )
+            raise ConfigError(msg)
+        return {field: _written(kind) for field, kind in found[1]}
+
+
+def _written(kind: Any) -> str:
+    """Return a field's type in rosidl's words, such as ``sequence<double>``."""
+    sort, detail = kind
+    if sort.name == "BASE":
+        return _WORDS.get(detail[0], str(detail[0]))
+    if sort.name == "NAME":
+        return str(detail)
+    inner, length = detail
+    return (
+        f"{_written(inner)}[{length}]" if sort.name == "ARRAY" else f"sequence<{_written(inner)}>"
+    )
+
 
 logger = logging.getLogger(__name__)
 

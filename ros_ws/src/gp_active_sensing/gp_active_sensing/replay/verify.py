@@ -18,6 +18,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission import changes
+from gp_active_sensing.mission.clocks import VirtualClock
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import LEFT
@@ -47,11 +48,9 @@ from gp_active_sensing.records.events import (
     StateChanged,
 )
 from gp_active_sensing.replay.comparison import Comparison
-from gp_active_sensing.replay.message_lookup import MessageLookup
 from gp_active_sensing.replay.options import as_recorded
-from gp_active_sensing.replay.recorded import Frame, Recording
+from gp_active_sensing.replay.recorded import Frame, MessageLookup, Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
-from gp_active_sensing.replay.virtual_clock import VirtualClock
 from gp_active_sensing.types import Clock, Plan, PlanLimit
 
 __all__ = ["ReproducibilityCheck"]

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from gp_active_sensing.ros.environment import require_ros_in
-from gp_active_sensing.sim.known import known_of
+from gp_active_sensing.sim.world import known_of
 
 require_ros_in(__name__)
 
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
 from gp_active_sensing.mission import live_parameters as live
-from gp_active_sensing.mission.command_words import DEACTIVATED
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, build_parts
+from gp_active_sensing.mission.log_messages import DEACTIVATED
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
 from gp_active_sensing.ros.journal_topic import JournalTopic

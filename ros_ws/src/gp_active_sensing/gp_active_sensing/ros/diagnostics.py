@@ -11,10 +11,10 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 
-from gp_active_sensing.mission.delays import advice
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import LEFT
-from gp_active_sensing.mission.ingestion.coverage import MOST_HELD
+from gp_active_sensing.mission.ingestion.visits import MOST_HELD
+from gp_active_sensing.mission.log_messages import advice
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.probe import NO_POSE, ProbeState

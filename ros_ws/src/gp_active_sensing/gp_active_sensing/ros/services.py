@@ -10,9 +10,9 @@ from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.command_words import FINISHING
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import OFF_LIST
+from gp_active_sensing.mission.log_messages import FINISHING
 from gp_active_sensing.mission.names import MOST_PROBES, probe_names, probe_topic
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.publishers import Publishers

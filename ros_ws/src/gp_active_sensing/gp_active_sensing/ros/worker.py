@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.clock_watch import ClockMonitor
+from gp_active_sensing.mission.clocks import ClockMonitor
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
 from gp_active_sensing.mission.requests import (

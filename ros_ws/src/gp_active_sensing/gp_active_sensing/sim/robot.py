@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.sim.driving import way_to
-from gp_active_sensing.sim.world import World
+from gp_active_sensing.sim.world import World, way_to
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Reading, Route
 

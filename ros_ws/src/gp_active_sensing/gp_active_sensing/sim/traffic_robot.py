@@ -13,10 +13,9 @@ from collections import Counter
 
 import numpy as np
 
-from gp_active_sensing.sim.driving import way_to
 from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay, place_at
 from gp_active_sensing.sim.sumo.live import LiveTraffic
-from gp_active_sensing.sim.world import World
+from gp_active_sensing.sim.world import World, way_to
 from gp_active_sensing.types import FloatArray, Reading, Route
 
 __all__ = ["TrafficRobot"]

@@ -1,36 +1,46 @@
-"""Build map, true field, sensor, probe and loop of a scenario."""
+"""Build map, true field, sensor, probe and loop of a scenario; the way of a simulated probe."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.engine.config import START
-from gp_active_sensing.errors import ConfigError, PlanningError
+from gp_active_sensing.errors import ActiveSensingError, ConfigError, PlanningError
 from gp_active_sensing.experts import SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
 from gp_active_sensing.planning.base import drift_of, revisits
 from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres
-from gp_active_sensing.records.ground_truth import GroundTruth
+from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge, GroundTruth
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe
-from gp_active_sensing.sim.scenario import Scenario
+from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import build_topology, check_start, place_index
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, Clock, FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
     from gp_active_sensing.sim.sumo.live import LiveTraffic
 
-__all__ = ["World", "begun_elsewhere", "build_loop", "build_world", "expert_of"]
+__all__ = [
+    "World",
+    "begun_elsewhere",
+    "build_loop",
+    "build_world",
+    "expert_of",
+    "known_of",
+    "way_to",
+]
+
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
@@ -243,3 +253,62 @@ def check_end_comes(scenario: Scenario, policy: Policy) -> None:
             "same place again and again: that is no metres and no seconds of driving"
         )
         raise ConfigError(msg)
+
+
+logger = logging.getLogger(__name__)
+
+
+def known_of(scenario: Mapping[str, Any]) -> FieldKnowledge:
+    """Return the truth of a scenario, its sensor and its unit; nothing where there is none.
+
+    Args:
+        scenario: plain data, as a mission keeps it.
+    """
+    try:
+        whole = scenario_from_mapping(scenario)
+        if whole.field.kind == "sumo":
+            logger.info("the truth is in the simulator's SUMO: no scores of the map")
+            return FieldKnowledge(unit=whole.field.unit)
+        world = build_world(whole)
+    except ActiveSensingError as error:
+        logger.warning("the truth of the scenario is not known on this map: %s", error)
+        return NOTHING
+    return FieldKnowledge(world.truth, world.sensor, whole.field.unit)
+
+
+def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
+    """Return the way to a waypoint, None where there is none.
+
+    Through places passed before; to the end place of the mission the way home, which crosses
+    anything, where that is cheaper; through anything, where there is no way through known places.
+    For policies that choose among all places (`World.crosses`) the cheapest one.
+
+    Args:
+        world: map, budget and end place.
+        at: where the probe stands.
+        goal: place of the waypoint.
+        passed: (n,) places passed before.
+    """
+    if world.crosses and at is not None:
+        unit = "metres" if _by_metres(world) else "seconds"
+        return world.topology.ways_from(at, unit).route(goal)
+    known = _route(world, at, goal, passed)
+    if at is not None and goal == world.budget.end:
+        speed = None if isinstance(world.speed, str) else world.speed
+        budget = in_metres(world.budget, speed)
+        home = BudgetConstraint(world.topology, budget).way_home(at)
+        by = 0 if _by_metres(world) else 1
+        if home is not None and home.path:
+            return known if known is not None and known.cost[by] <= home.cost[by] else home
+    return known or _route(world, at, goal, np.ones(world.topology.n, dtype=np.bool_))
+
+
+def _by_metres(world: World) -> bool:
+    return world.budget.seconds is None and world.budget.metres is not None
+
+
+def _route(world: World, at: int | None, goal: int, crossable: BoolArray) -> Route | None:
+    try:
+        return world.topology.route(at, goal, crossable)
+    except PlanningError:
+        return None

@@ -15,9 +15,9 @@ from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.replay.information_gain import information
 from gp_active_sensing.replay.options import ReplayOptions, settled
 from gp_active_sensing.replay.run import replay_bag
+from gp_active_sensing.replay.stages import information
 from gp_active_sensing.report import write_report
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing.types import PlanLimit, Reading

@@ -15,7 +15,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, RunError
 from gp_active_sensing.experiments import run_trial
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.command_words import budget_words
+from gp_active_sensing.mission.log_messages import budget_words
 from gp_active_sensing.mission.plan_ahead import foresee, take
 from gp_active_sensing.planning.base import PlanRequest, no_plan
 from gp_active_sensing.records.event_lines import parse_event, to_line

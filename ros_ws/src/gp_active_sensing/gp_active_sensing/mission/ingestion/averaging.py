@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gp_active_sensing.mission.ingestion.coverage import PendingReading
+from gp_active_sensing.mission.ingestion.visits import PendingReading
 
 __all__ = ["AveragingWindow"]
 

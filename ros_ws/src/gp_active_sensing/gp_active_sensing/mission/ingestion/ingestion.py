@@ -9,23 +9,23 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gp_active_sensing.loop import SensingLoop
+from gp_active_sensing.mission.clocks import Latency, elapsed
 from gp_active_sensing.mission.inbox import BATCH, Envelope, RawReading
 from gp_active_sensing.mission.ingestion.averaging import AveragingWindow
-from gp_active_sensing.mission.ingestion.backlog import Backlog
-from gp_active_sensing.mission.ingestion.closest_point import ClosestPoint
-from gp_active_sensing.mission.ingestion.config import PLAIN, IngestionConfig
-from gp_active_sensing.mission.ingestion.coverage import PendingReading, SegmentCoverage
+from gp_active_sensing.mission.ingestion.backlog import Backlog, DuplicateFilter
 from gp_active_sensing.mission.ingestion.delay_estimate import DelayMonitor
-from gp_active_sensing.mission.ingestion.duplicates import DuplicateFilter
 from gp_active_sensing.mission.ingestion.outlier_gate import OutlierGate
 from gp_active_sensing.mission.ingestion.pipeline import ReadingPipeline
-from gp_active_sensing.mission.ingestion.pose_checks import PoseFilter
-from gp_active_sensing.mission.ingestion.pose_sync import PoseSynchronizer
-from gp_active_sensing.mission.latency import Latency
+from gp_active_sensing.mission.ingestion.pose_sync import PoseFilter, PoseSynchronizer
+from gp_active_sensing.mission.ingestion.visits import (
+    ClosestPoint,
+    PendingReading,
+    SegmentCoverage,
+    SettlingTimer,
+)
 from gp_active_sensing.mission.matching import MapMatcher, Match
 from gp_active_sensing.mission.poses import Headings, Pose, PoseTrack
-from gp_active_sensing.mission.settling import SettlingTimer
-from gp_active_sensing.mission.step_clock import elapsed
+from gp_active_sensing.mission.stream_config import PLAIN, IngestionConfig
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
 from gp_active_sensing.util.wording import moment

@@ -11,16 +11,156 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import median
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.ingestion.noise_level import NoiseLevel
-from gp_active_sensing.mission.ingestion.stay_average import StayAverage, noise_of
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.types import Reading
 
-__all__ = ["GAP_SECONDS", "Stays", "Told"]
+__all__ = ["GAP_SECONDS", "NoiseLevel", "StayAverage", "Stays", "Told", "noise_of"]
+
+
+_BLOCK = 10
+"""Differences that are summed up as one."""
+_KEPT = 101
+"""Blocks kept; the oldest go: a sensor may change."""
+_MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
+"""Median of the mean of so many squares of standard normal numbers, by Wilson and Hilferty."""
+
+
+class NoiseLevel:
+    """Variance of a reading by its difference to the one before it.
+
+    The differences are summed up in blocks, and the median of the blocks counts. So a glitch ("no
+    data" as -999), which spoils a block or two, is of no consequence; and readings of a coarse
+    scale, of which most are equal, still say how much they vary.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: deque[float] = deque(maxlen=_KEPT)
+        self._begun = 0
+        self._sum = 0.0
+        self._variance = 0.0
+
+    def add(self, difference: float) -> None:
+        """Take the difference between two readings that follow each other."""
+        self._begun += 1
+        self._sum += difference * difference
+        if self._begun < _BLOCK:
+            return
+        self._blocks.append(self._sum / _BLOCK)
+        self._begun, self._sum = 0, 0.0
+        # Of two blocks the smaller one: the other may have the glitch.
+        ordered = sorted(self._blocks)
+        middle = min(ordered) if len(ordered) < 3 else median(ordered)
+        self._variance = 0.5 * middle / _MEDIAN
+
+    @property
+    def variance(self) -> float:
+        """Variance of one reading; 0 = not known yet."""
+        return self._variance if self._blocks else 0.5 * self._sum / max(self._begun, 1)
+
+
+_SURE = 3.0
+"""Standard deviations by which a sample variance has to be off before it counts as off."""
+
+
+class StayAverage:
+    """The readings of one stay, summed up: weighted averages, those near the place's point first.
+
+    Args:
+        reading: the first.
+        off: how far from the place's point it was taken, in units in which its weight halves twice.
+    """
+
+    def __init__(self, reading: Reading, off: float) -> None:
+        self.count = 0
+        self.value = 0.0
+        """Average."""
+        self.last = reading.value
+        self.x = self.y = 0.0
+        """Average position [m]; NaN = not known."""
+        self.variance: float | None = 0.0
+        """Average of the noise variances they bring; None = one of them brings none."""
+        self.first_ns = self.last_ns = reading.stamp_ns
+        self.further = False
+        """It is a part of a stay, and not the first."""
+        self.told = reading
+        """What the belief holds of it, with the stamp under which it does."""
+        self._squares = self._weight = self._weight_squares = 0.0
+        self.add(reading, off)
+
+    def add(self, reading: Reading, off: float) -> None:
+        """Take a reading in."""
+        self.count += 1
+        self.last = reading.value
+        weight = 1.0 / (1.0 + off * off) ** 2
+        self._weight += weight
+        self._weight_squares += weight * weight
+        part = weight / self._weight
+        # By differences: exact for equal values, and no sum that overflows.
+        delta = reading.value - self.value
+        self.value += delta * part
+        self._squares += weight * delta * (reading.value - self.value)
+        if self.variance is None or reading.noise_variance is None:
+            self.variance = None
+        else:
+            self.variance += (reading.noise_variance - self.variance) * part
+        x, y = (math.nan, math.nan) if reading.position is None else reading.position
+        self.x += (x - self.x) * part
+        self.y += (y - self.y) * part
+        self.first_ns = min(self.first_ns, reading.stamp_ns)
+        self.last_ns = max(self.last_ns, reading.stamp_ns)
+
+    def stand_for(self, count: int, value: float) -> None:
+        """Count as so many readings like the first one, of which only the average is known."""
+        self.count, self.value = count, value
+        self._weight *= count
+        self._weight_squares *= count
+
+    @property
+    def worth(self) -> float:
+        """So many readings of equal weight would be as many; 1 or more."""
+        return max(1.0, self._weight**2 / self._weight_squares)
+
+    @property
+    def sample_variance(self) -> float:
+        """Variance of one of its readings by how they differ; 0 where nothing tells."""
+        freedom = self._weight - self._weight_squares / self._weight
+        return max(0.0, self._squares / freedom) if freedom > 0.0 else 0.0
+
+
+def noise_of(count: float, sample: float, noise: float) -> float:
+    r"""Return the noise variance of the average of `count` readings of one stay.
+
+    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`
+
+    .. math:: v = c + \frac{\sigma^2 - c}{n} + e
+
+    - c, what is left of :math:`\sigma^2` beyond :math:`s^2`: an error that all of them have in
+      common (a slow drift, a coarse scale), which no average removes;
+    - e, what is left of :math:`s^2` beyond :math:`\sigma^2`: the field itself, which varies along
+      the way; no number of readings removes that either.
+
+    A sample variance of n readings is itself uncertain by :math:`\sqrt{2/(n-1)}`; it counts as
+    different from :math:`\sigma^2` beyond three times that. In six digits, so that it is the same
+    on every processor.
+
+    Args:
+        count: n, 1 or more.
+        sample: s².
+        noise: σ².
+    """
+    common = excess = 0.0
+    if count > 1.0:
+        room = 1.0 + _SURE * math.sqrt(2.0 / (count - 1.0))
+        common = max(0.0, noise - sample * room)
+        excess = max(0.0, sample - noise * room)
+    return float(f"{common + (noise - common) / count + excess:.6g}")
+
 
 GAP_SECONDS = 5.0
 """A place left for less than this is still being visited (poses jump to and fro at a border)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.clock_watch import ClockMonitor
+from gp_active_sensing.mission.clocks import ClockMonitor
 from gp_active_sensing.types import Budget
 from tests.unit.mission.missions import Drive
 from tests.unit.mission.worlds import SECOND, Rig, grid

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.command_words import DEACTIVATED, FINISHING, budget_words
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.live_parameters import adjust
+from gp_active_sensing.mission.log_messages import DEACTIVATED, FINISHING, budget_words
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.types import Budget
 from tests.unit.mission.test_blocked import under_way

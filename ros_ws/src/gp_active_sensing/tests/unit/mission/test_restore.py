@@ -12,7 +12,7 @@ import pytest
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.ingestion.duplicates import MOST_KNOWN
+from gp_active_sensing.mission.ingestion.backlog import MOST_KNOWN
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import JournalGap
 from gp_active_sensing.records.journal import seal

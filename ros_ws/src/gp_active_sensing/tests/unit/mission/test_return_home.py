@@ -10,10 +10,10 @@ import pytest
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import World
-from gp_active_sensing.sim.driving import way_to
 from gp_active_sensing.sim.robot import SimulatedRobot
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.world import way_to
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Budget
 from tests.unit.mission.worlds import Rig, chain, grid, place

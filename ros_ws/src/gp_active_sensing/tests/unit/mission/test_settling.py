@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.settling import SettlingTimer
+from gp_active_sensing.mission.ingestion.visits import SettlingTimer
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
 

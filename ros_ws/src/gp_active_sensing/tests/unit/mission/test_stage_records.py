@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.stage_records import FIGURES, StageRecords
+from gp_active_sensing.mission.stages import FIGURES, StageRecords
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
@@ -68,7 +68,7 @@ def test_records_for_which_there_was_no_room_are_written_when_there_is(run: RunD
 def test_of_too_many_records_without_room_the_newest_are_kept(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.mission.stage_records.MOST_UNWRITTEN", 2)
+    monkeypatch.setattr("gp_active_sensing.mission.stages.MOST_UNWRITTEN", 2)
     guard = Guard()
     guard.room = False
     records = StageRecords(run, guard)

@@ -13,7 +13,6 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.inbox import Inbox, RawReading
-from gp_active_sensing.mission.ingestion.config import IngestionConfig
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
@@ -21,6 +20,7 @@ from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, PlanAheadRequest
+from gp_active_sensing.mission.stream_config import IngestionConfig
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import Event

@@ -9,8 +9,8 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.sim import Scenario, World, build_world, scenario_from_mapping
-from gp_active_sensing.sim.fleet import build_players
 from gp_active_sensing.sim.robot import SimulatedRobot
+from gp_active_sensing.sim.runner import build_players
 
 TINY: dict[str, Any] = {
     "name": "tiny",

@@ -12,8 +12,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experiments.metrics import stages_until
 from gp_active_sensing.experiments.run import run_trial
 from gp_active_sensing.sim import build_world, run_scenario, scenario_from_mapping
-from gp_active_sensing.sim.fleet import build_players
-from gp_active_sensing.sim.runner import SimulationRunner
+from gp_active_sensing.sim.runner import SimulationRunner, build_players
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 CLOCK = {"kind": "formula", "formula": "t"}

@@ -142,12 +142,12 @@ def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from gp_active_sensing.mission import factory
-    from gp_active_sensing.sim import known
+    from gp_active_sensing.sim import world
 
     scenario: dict[str, Any] = {"field": {"kind": "sumo"}}
     assert factory._is_live(scenario)
     assert not factory._is_live(None)
     assert not factory._is_live({"field": {"kind": "gp"}})
-    monkeypatch.setattr(known, "build_world", pytest.fail)
-    found = known.known_of(ring().to_mapping())
+    monkeypatch.setattr(world, "build_world", pytest.fail)
+    found = world.known_of(ring().to_mapping())
     assert (found.truth, found.sensor, found.unit) == (None, None, "km/h")

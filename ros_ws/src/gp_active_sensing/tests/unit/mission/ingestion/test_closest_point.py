@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.mission.ingestion.closest_point import ClosestPoint
-from gp_active_sensing.mission.ingestion.coverage import PendingReading
+from gp_active_sensing.mission.ingestion.visits import ClosestPoint, PendingReading
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import SECOND, Rig, grid
 

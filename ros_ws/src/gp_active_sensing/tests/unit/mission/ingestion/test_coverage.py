@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gp_active_sensing.mission.ingestion import coverage as visits_module
-from gp_active_sensing.mission.ingestion.coverage import SegmentCoverage
+from gp_active_sensing.mission.ingestion import visits as visits_module
+from gp_active_sensing.mission.ingestion.visits import SegmentCoverage
 from gp_active_sensing.types import Reading
 from tests.unit.mission.worlds import Rig, chain
 

@@ -14,13 +14,12 @@ from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.inbox import RawReading
-from gp_active_sensing.mission.ingestion.stay_average import noise_of
-from gp_active_sensing.mission.ingestion.stays import Stays
+from gp_active_sensing.mission.ingestion.stays import NoiseLevel, Stays, noise_of
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
-from gp_active_sensing.types import Reading
+from gp_active_sensing.types import FloatArray, Reading
 from tests.unit.mission.teams import Team
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid, place
 
@@ -428,3 +427,52 @@ def test_a_bent_road_that_is_driven_whole_is_known_on_average(part: float, off: 
     stays = [event["stay"] for event in rig.events if "stay" in event]
     assert stays[-1]["count"] == round(200 * part) + 1
     assert stays[-1]["off"] == pytest.approx(off, abs=1.0)
+
+
+def spread_of(values: FloatArray) -> float:
+    spread = NoiseLevel()
+    for difference in np.diff(values).tolist():
+        spread.add(difference)
+    return spread.variance
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_the_variance_of_white_noise(seed: int) -> None:
+    values = 20.0 + 0.3 * np.random.default_rng(seed).standard_normal(2001)
+    assert spread_of(values) == pytest.approx(0.09, rel=0.15)
+
+
+@pytest.mark.parametrize("at", [5, 100, 995])
+def test_no_data_as_a_number_is_of_no_consequence(at: int) -> None:
+    values = 20.0 + 0.3 * np.random.default_rng(1).standard_normal(1001)
+    values[at] = -999.0
+    assert spread_of(values) == pytest.approx(0.09, rel=0.2)
+
+
+def test_two_readings_of_a_hundred_may_be_glitches() -> None:
+    rng = np.random.default_rng(2)
+    values = 20.0 + 0.3 * rng.standard_normal(1001)
+    values[rng.random(1001) < 0.02] = -999.0
+    assert 0.07 < spread_of(values) < 0.18  # a plain mean says 20 000
+
+
+def test_a_glitch_at_the_very_start_is_over_after_two_blocks() -> None:
+    values = 20.0 + 0.3 * np.random.default_rng(3).standard_normal(22)
+    values[3] = -999.0
+    assert spread_of(values[:6]) > 1e4
+    assert spread_of(values) < 0.5
+
+
+def test_readings_of_a_coarse_scale_vary_by_steps() -> None:
+    values = np.round(20.5 + 0.3 * np.random.default_rng(4).standard_normal(2001))
+    assert spread_of(values) == pytest.approx(0.25, rel=0.3)  # one of two values each time
+
+
+def test_a_sensor_that_becomes_noisier_is_found_so() -> None:
+    rng = np.random.default_rng(5)
+    quiet, noisy = 0.1 * rng.standard_normal(5000), 0.5 * rng.standard_normal(1100)
+    assert spread_of(np.append(quiet, noisy)) == pytest.approx(0.25, rel=0.2)
+
+
+def test_nothing_is_known_of_one_reading() -> None:
+    assert NoiseLevel().variance == 0.0

@@ -8,7 +8,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.messages.conversions import FieldPath
-from gp_active_sensing.replay.types import BagTypes
+from gp_active_sensing.replay.topics import BagTypes
 
 
 @pytest.fixture(name="types")

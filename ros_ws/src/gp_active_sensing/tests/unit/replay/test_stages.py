@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
-from gp_active_sensing.replay.information_gain import information
+from gp_active_sensing.replay.stages import information
 
 PLACES = np.array([[float(x), 0.0] for x in range(0, 60, 10)])
 

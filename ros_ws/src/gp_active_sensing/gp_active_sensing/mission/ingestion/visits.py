@@ -1,0 +1,326 @@
+"""Hold readings until the probe has visited their place: a road, the point of a cell.
+
+A pose near a crossing may be matched to the wrong road for a moment; a reading taken there must not
+mark that road as observed. So readings of a segment are held until the probe has driven the
+configured part of it (`SegmentCoverage`), and counted as ``partial_visit`` when it leaves without
+having done so.
+
+A place on a plane stands for the cell about its point. A probe that comes into the cell on its way
+to the point gives its first reading at the border, farther off than any other. If that one ended
+the stage, the probe would be sent on before it has been at any place, and each of its readings
+would be half a cell off on the side that it comes from. So the first readings of a place wait until
+the probe is near its point, comes no nearer, or has left the cell (`ClosestPoint`). Only poses say
+how near it is, each as of the time for which its readings have come: behind its stamp by what these
+are late. A reading is nowhere else than a pose, and its stamp lies between two.
+
+A slow sensor settles at a place before its readings count (`SettlingTimer`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gp_active_sensing.types import Reading
+
+__all__ = ["ClosestPoint", "PendingReading", "SegmentCoverage", "SettlingTimer"]
+
+
+_TOLERANCE = 0.01
+"""Part of a segment by which a visit may fall short (poses come at intervals)."""
+GAP_SECONDS = 5.0
+"""A segment left for less than this is still being visited (a pose was matched elsewhere)."""
+MOST_HELD = 10_000
+"""Most readings held for one segment (a probe may stand on it for hours); the oldest go."""
+
+
+@dataclass
+class PendingReading:
+    """A reading with its place, and when the last message it waited for came.
+
+    Args:
+        reading: with its place, once that is known.
+        received: monotonic seconds.
+        count: how many readings it is the average of.
+        first_ns: stamp of the first of these; None = its own.
+        taken_back: why it counts after all, although it was gated; "" = it never was.
+    """
+
+    reading: Reading
+    received: float
+    count: int = 1
+    first_ns: int | None = None
+    taken_back: str = ""
+
+
+@dataclass
+class _Visit:
+    low: float
+    high: float
+    last_ns: int
+    held: list[PendingReading] = field(default_factory=list)
+
+
+class SegmentCoverage:
+    """What was driven of which segment, and the readings that wait for more.
+
+    Args:
+        coverage: part of a segment that must be driven.
+        follows: says whether a legal move leads from the first place to the second.
+    """
+
+    def __init__(self, coverage: float, follows: Callable[[int, int], bool]) -> None:
+        self._needed = max(0.0, coverage - _TOLERANCE)
+        self._follows = follows
+        self._visits: dict[int, _Visit] = {}
+        self._current: int | None = None
+        self.left: list[PendingReading] = []
+        """Readings of visits that were too short, to be counted by anyone who takes them."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of readings held."""
+        return sum(len(visit.held) for visit in self._visits.values())
+
+    def clear(self) -> None:
+        """End all visits; the readings they hold are left over."""
+        for visit in self._visits.values():
+            self.left.extend(visit.held)
+        self._visits.clear()
+        self._current = None
+
+    def drive(
+        self, place: int, fraction: float, stamp_ns: int, received: float
+    ) -> list[PendingReading]:
+        """Record that the probe is somewhere; return the readings that count now."""
+        ready: list[PendingReading] = []
+        before = self._current
+        if before is not None and before != place:
+            old = self._visits.get(before)
+            if old is not None and self._follows(before, place):
+                old.high = 1.0  # between two poses it drove on to the end
+                ready += self._release(old, received)
+        self._current = place
+        visit = self._visits.get(place)
+        if visit is not None and stamp_ns - visit.last_ns > GAP_SECONDS * 1e9:
+            self.left.extend(visit.held)
+            visit = None
+        if visit is None or visit.low > visit.high:
+            entered = before is not None and before != place and self._follows(before, place)
+            held = [] if visit is None else visit.held
+            visit = _Visit(0.0 if entered else fraction, fraction, stamp_ns, held)
+            self._visits[place] = visit
+        visit.low, visit.high = min(visit.low, fraction), max(visit.high, fraction)
+        visit.last_ns = max(visit.last_ns, stamp_ns)
+        ready += self._release(visit, received)
+        self._forget(stamp_ns)
+        return ready
+
+    def hold(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
+        """Take a reading; return it (and those before it) if the visit is long enough."""
+        held = PendingReading(reading, received)
+        visit = self._visits.get(place)
+        if visit is None:  # no pose was matched to this place: a reading in between
+            visit = self._visits[place] = _Visit(1.0, 0.0, reading.stamp_ns)
+        visit.held.append(held)
+        if len(visit.held) > MOST_HELD:
+            self.left.append(visit.held.pop(0))
+        return self._release(visit, received)
+
+    def _release(self, visit: _Visit, received: float) -> list[PendingReading]:
+        if visit.high - visit.low < self._needed or not visit.held:
+            return []
+        ready = visit.held
+        visit.held = []
+        for held in ready:
+            held.received = max(held.received, received)
+        return ready
+
+    def _forget(self, now_ns: int) -> None:
+        for place, visit in list(self._visits.items()):
+            if place != self._current and now_ns - visit.last_ns > GAP_SECONDS * 1e9:
+                self.left.extend(visit.held)
+                del self._visits[place]
+
+
+_NEAR = 0.1
+"""So near is near enough, in distances between neighbouring places."""
+_STEP = 0.02
+"""A probe comes nearer if it does by so much, in the same unit."""
+_PATIENCE = 1.0
+"""How long a probe may come no nearer before its readings count [s]."""
+_SILENCE = 3.0
+"""How long after the newest pose a reading takes the probe to stand where that was [s]: some
+publishers say nothing more of one that does."""
+
+
+_LONGEST = 60.0
+"""A reading stamped later than that after the newest pose is taken for one of a wrong clock [s]."""
+
+
+@dataclass
+class _Approach:
+    held: list[PendingReading]
+    since_ns: int
+    """When it was nearest first."""
+    until_ns: int
+    """Stamp of the newest reading."""
+    nearest: float = math.inf
+
+
+class ClosestPoint:
+    """Readings of points that wait for the probe to come nearer.
+
+    Args:
+        spacing: distance between neighbouring places [m].
+    """
+
+    def __init__(self, spacing: float) -> None:
+        self._near = _NEAR * spacing
+        self._step = _STEP * spacing
+        self._approaches: dict[int, _Approach] = {}
+        self._here: tuple[int | None, float, int] | None = None
+        """Place, distance from its point and stamp of the newest pose."""
+
+    def __len__(self) -> int:
+        return sum(len(approach.held) for approach in self._approaches.values())
+
+    def hold(self, place: int, held: PendingReading) -> list[PendingReading]:
+        """Take a reading; return it (and those before it) if it counts now.
+
+        Args:
+            place: a point.
+            held: the reading.
+        """
+        stamp_ns = held.reading.stamp_ns
+        approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
+        approach.held.append(held)
+        approach.until_ns = max(approach.until_ns, stamp_ns)
+        if len(approach.held) > MOST_HELD:
+            return self._release(place, held.received)
+        return [] if self._here is None else self._look(place, held.received)
+
+    def drive(
+        self, place: int | None, distance: float, stamp_ns: int, received: float
+    ) -> list[PendingReading]:
+        """Set where the probe is now; return the readings that count now.
+
+        Args:
+            place: whose cell it is in; None = no place's.
+            distance: to that place's point [m].
+            stamp_ns: when; not before the last one.
+            received: when the pose came (monotonic seconds).
+        """
+        self._here = place, distance, stamp_ns
+        return [held for each in list(self._approaches) for held in self._look(each, received)]
+
+    def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
+        """Use a reading that has no pose as a sign that time has passed since the newest one.
+
+        Args:
+            stamp_ns: of the reading; one far ahead of the poses says nothing.
+            received: when it came (monotonic seconds).
+
+        Returns:
+            The readings of the place where the probe seems to stand, if it has for long enough.
+        """
+        if self._here is None:
+            return []
+        place, _, here_ns = self._here
+        if place is None or place not in self._approaches:
+            return []
+        since = 1e-9 * (stamp_ns - here_ns)
+        return self._release(place, received) if _SILENCE <= since <= _LONGEST else []
+
+    def restart(self) -> None:
+        """Forget where the probe was: the stamps of what follows are others. Readings wait on."""
+        self._here = None
+        for approach in self._approaches.values():
+            approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
+
+    def take_all(self) -> list[PendingReading]:
+        """Return everything that waits, and let nothing wait."""
+        self._here = None
+        waiting = [held for approach in self._approaches.values() for held in approach.held]
+        self._approaches.clear()
+        return waiting
+
+    def _look(self, place: int, received: float) -> list[PendingReading]:
+        """Return the readings of a place if the probe has done what they wait for."""
+        assert self._here is not None
+        approach = self._approaches[place]
+        here, distance, stamp_ns = self._here
+        if approach.until_ns - stamp_ns >= 1e9 * _SILENCE:
+            return self._release(place, received)
+        if here != place:
+            # Else it was not there yet: a reading may be newer than the pose.
+            return self._release(place, received) if stamp_ns >= approach.until_ns else []
+        if distance < approach.nearest - self._step:
+            approach.nearest, approach.since_ns = distance, max(approach.since_ns, stamp_ns)
+        stands = stamp_ns - approach.since_ns >= 1e9 * _PATIENCE
+        leaves = distance > approach.nearest + self._step
+        if distance <= self._near or stands or leaves:
+            return self._release(place, received)
+        return []
+
+    def _release(self, place: int, received: float) -> list[PendingReading]:
+        ready = self._approaches.pop(place).held
+        for held in ready:
+            held.received = max(held.received, received)
+        return ready
+
+
+_KEPT = 64
+"""Most times at places that are remembered, for readings that come late."""
+
+
+class SettlingTimer:
+    """Takes note of when the probe was where.
+
+    At a point it is within a radius of it, at a road segment while it is on it.
+
+    Args:
+        seconds: how long it has to have been there; 0 = not at all.
+        radius: of a point [m].
+    """
+
+    def __init__(self, seconds: float = 0.0, radius: float = math.inf) -> None:
+        self.seconds = seconds
+        self.radius = radius
+        self._times: deque[tuple[int, int, int]] = deque(maxlen=_KEPT)
+        """Place, first and last stamp there [ns]."""
+        self._there = False
+
+    def drive(self, place: int | None, apart: float, stamp_ns: int) -> None:
+        """Add a pose.
+
+        Args:
+            place: that it belongs to; None = none.
+            apart: distance from the place's point [m], 0 on a road.
+            stamp_ns: when.
+        """
+        if place is None or apart > self.radius:
+            self._there = False
+        elif self._there and self._times[-1][0] == place:
+            self._times[-1] = (place, self._times[-1][1], stamp_ns)
+        else:
+            self._times.append((place, stamp_ns, stamp_ns))
+            self._there = True
+
+    def has_settled(self, place: int, stamp_ns: int) -> bool:
+        """Whether the probe had been at a place for long enough at some time."""
+        if self.seconds <= 0.0:
+            return True
+        for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
+            if there != place or stamp_ns < first_ns:
+                continue
+            now = number == 0 and self._there  # and no pose says that it has left since
+            return (now or stamp_ns <= last_ns) and stamp_ns - first_ns >= 1e9 * self.seconds
+        return False
+
+    def clear(self) -> None:
+        """Forget everything (the clock went back)."""
+        self._times.clear()
+        self._there = False
