@@ -20,7 +20,7 @@ from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.sumo.truth import RecordedTruth
+from gp_active_sensing.sim.sumo.live import RecordedTruth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 
 __all__ = ["RunData", "load_run"]

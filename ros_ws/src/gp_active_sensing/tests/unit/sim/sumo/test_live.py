@@ -22,8 +22,7 @@ from gp_active_sensing.sim import build_world, load_scenario, run_scenario, scen
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.sumo import session
 from gp_active_sensing.sim.sumo.config import TrafficConfig
-from gp_active_sensing.sim.sumo.live import LiveTraffic
-from gp_active_sensing.sim.sumo.truth import RecordedTruth
+from gp_active_sensing.sim.sumo.live import LiveTraffic, RecordedTruth
 from tests.journals import write_events
 from tests.sumo import RING, flow, parked_at, ring, write_cars
 from tests.unit.sim.scenarios import LINE, mapping
