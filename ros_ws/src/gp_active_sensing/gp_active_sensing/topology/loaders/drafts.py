@@ -28,7 +28,6 @@ __all__ = [
     "SHOWN_PROBLEMS",
     "Draft",
     "Drafts",
-    "Values",
     "crowded",
     "fail",
     "is_number",
@@ -41,24 +40,168 @@ MOST_NUMBER = 1e9
 """Of a length, a limit, a number of lanes or a coordinate [m, m/s, 1, m]."""
 MOST_TURNS = 10_000
 """Segments that end at a junction, times those that begin there."""
+SHORTEST = 1e-3
+"""Segments shorter than this [m] are taken for zero-length ones."""
+KMH = 1.0 / 3.6
+"""[m/s]"""
+MPH = 1609.344 / 3600.0
+"""[m/s]"""
+
+_SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
+
 SHOWN_PROBLEMS = 10
 """The others are counted."""
 RESERVED = frozenset({*FEATURES, RELATIONAL, ROAD_DISTANCE})
 """Names of features that every map has: none of `Segment.extra` may be called so."""
 
 
-class Values:
-    """Problems and notes of a file while it is read.
+def fail(path: Path, problems: Sequence[str]) -> None:
+    """Raise an error with the problems, if there are any."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        msg = f"{path}: {problems[0]}"
+    else:
+        lines = [f"  - {problem}" for problem in problems[:SHOWN_PROBLEMS]]
+        rest = len(problems) - SHOWN_PROBLEMS
+        if rest > 0:
+            lines.append(f"  … and {rest} more")
+        msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
+    raise MapError(msg)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number that float can hold (NaN is one)."""
+    if isinstance(value, int) and abs(value) > 1 << 1000:
+        return False
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number (NaN is one), also of a text; None where it is none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_text(value: str) -> bool:
+    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def crowded(segments: Iterable[Segment]) -> list[str]:
+    """Return what is wrong with junctions at which too many segments meet."""
+    ends: Counter[str] = Counter()
+    starts: Counter[str] = Counter()
+    for segment in segments:
+        ends[segment.end] += 1
+        starts[segment.start] += 1
+    return [
+        f"junction {junction!r}: {count} segments end and {starts[junction]} begin there; expected "
+        f"at most {MOST_TURNS} ways from one to another"
+        for junction, count in ends.items()
+        if count * starts[junction] > MOST_TURNS
+    ]
+
+
+@dataclass
+class Draft:
+    """A segment as its file gives it; as in `Segment`, but in the coordinates of the file.
+
+    Args:
+        where: in the file, for messages.
+        length: as stated [m]; None = as drawn, once in metres.
+        two_way: the reverse twin is wanted as well.
+    """
+
+    where: str
+    id: str
+    start: str
+    end: str
+    line: tuple[Point, ...]
+    _: KW_ONLY
+    length: float | None = None
+    lanes: float | None = None
+    speed_limit: float | None = None
+    successors: tuple[str, ...] | None = None
+    name: str = ""
+    road_class: str = ""
+    extra: dict[str, float] = field(default_factory=dict)
+    two_way: bool = False
+
+    def segment(self, line: tuple[Point, ...]) -> Segment:
+        """Return it in local metres."""
+        values = {field.name: getattr(self, field.name) for field in fields(Segment)}
+        length = length_of(line) if self.length is None else self.length
+        return Segment(**values | {"line": line, "length": length})
+
+
+class Drafts:
+    """The segments of one file while it is read, its problems and notes.
 
     Args:
         path: of the file.
+        join_zero_length: drop segments without length and make one junction of their ends, where
+            the file was not written by hand; otherwise they are problems.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
         self.path = path
         self.problems: list[str] = []
         self.notes: list[str] = []
         self._counts: Counter[str] = Counter()
+        self._drafts: list[Draft] = []
+        self._where: dict[str, str] = {}
+        self._join = join_zero_length
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    def __iter__(self) -> Iterator[Draft]:
+        return iter(self._drafts)
+
+    def add(self, draft: Draft) -> None:
+        """Add a segment; an id that is taken is a problem."""
+        texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
+        if not all(map(is_text, texts)):
+            self.problems.append(
+                f"{draft.where}: {shown(next(t for t in texts if not is_text(t)))} holds half a "
+                "character (a lone surrogate)"
+            )
+            return
+        if any(abs(c) > MOST_NUMBER for point in draft.line for c in point):
+            self.problems.append(
+                f"{draft.where}: a coordinate is beyond {MOST_NUMBER:g}, where no road is"
+            )
+            return
+        taken = self._taken(draft.id, draft.where)
+        if draft.two_way:
+            taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
+        if not taken:
+            self._drafts.append(draft)
+
+    def _taken(self, identity: str, where: str) -> bool:
+        other = self._where.get(identity)
+        if other is None:
+            self._where[identity] = where
+            return False
+        self.problems.append(f"{where}: id {identity!r} is taken by {other}")
+        return True
+
+    # -- values of the file ----------------------------------------------------------------------
 
     def ignore(self, what: str) -> None:
         """Count something of the file that is not used, for a note."""
@@ -149,160 +292,6 @@ class Values:
             return ()
         found = shapely.get_coordinates(shape, include_z=bool(shape.has_z))
         return self.line(found.tolist(), where)
-
-
-def fail(path: Path, problems: Sequence[str]) -> None:
-    """Raise an error with the problems, if there are any."""
-    if not problems:
-        return
-    if len(problems) == 1:
-        msg = f"{path}: {problems[0]}"
-    else:
-        lines = [f"  - {problem}" for problem in problems[:SHOWN_PROBLEMS]]
-        rest = len(problems) - SHOWN_PROBLEMS
-        if rest > 0:
-            lines.append(f"  … and {rest} more")
-        msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
-    raise MapError(msg)
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is a number that float can hold (NaN is one)."""
-    if isinstance(value, int) and abs(value) > 1 << 1000:
-        return False
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def number_of(value: Any) -> float | None:
-    """Return a number (NaN is one), also of a text; None where it is none."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def shown(value: Any) -> str:
-    """Return a value for a message, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def is_text(value: str) -> bool:
-    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def crowded(segments: Iterable[Segment]) -> list[str]:
-    """Return what is wrong with junctions at which too many segments meet."""
-    ends: Counter[str] = Counter()
-    starts: Counter[str] = Counter()
-    for segment in segments:
-        ends[segment.end] += 1
-        starts[segment.start] += 1
-    return [
-        f"junction {junction!r}: {count} segments end and {starts[junction]} begin there; expected "
-        f"at most {MOST_TURNS} ways from one to another"
-        for junction, count in ends.items()
-        if count * starts[junction] > MOST_TURNS
-    ]
-
-
-SHORTEST = 1e-3
-"""Segments shorter than this [m] are taken for zero-length ones."""
-KMH = 1.0 / 3.6
-"""[m/s]"""
-MPH = 1609.344 / 3600.0
-"""[m/s]"""
-
-_SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
-
-
-@dataclass
-class Draft:
-    """A segment as its file gives it; as in `Segment`, but in the coordinates of the file.
-
-    Args:
-        where: in the file, for messages.
-        length: as stated [m]; None = as drawn, once in metres.
-        two_way: the reverse twin is wanted as well.
-    """
-
-    where: str
-    id: str
-    start: str
-    end: str
-    line: tuple[Point, ...]
-    _: KW_ONLY
-    length: float | None = None
-    lanes: float | None = None
-    speed_limit: float | None = None
-    successors: tuple[str, ...] | None = None
-    name: str = ""
-    road_class: str = ""
-    extra: dict[str, float] = field(default_factory=dict)
-    two_way: bool = False
-
-    def segment(self, line: tuple[Point, ...]) -> Segment:
-        """Return it in local metres."""
-        values = {field.name: getattr(self, field.name) for field in fields(Segment)}
-        length = length_of(line) if self.length is None else self.length
-        return Segment(**values | {"line": line, "length": length})
-
-
-class Drafts(Values):
-    """The segments of one file while it is read.
-
-    Args:
-        path: of the file.
-        join_zero_length: drop segments without length and make one junction of their ends, where
-            the file was not written by hand; otherwise they are problems.
-    """
-
-    def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
-        super().__init__(path)
-        self._drafts: list[Draft] = []
-        self._where: dict[str, str] = {}
-        self._join = join_zero_length
-
-    def __len__(self) -> int:
-        return len(self._drafts)
-
-    def __iter__(self) -> Iterator[Draft]:
-        return iter(self._drafts)
-
-    def add(self, draft: Draft) -> None:
-        """Add a segment; an id that is taken is a problem."""
-        texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
-        if not all(map(is_text, texts)):
-            self.problems.append(
-                f"{draft.where}: {shown(next(t for t in texts if not is_text(t)))} holds half a "
-                "character (a lone surrogate)"
-            )
-            return
-        if any(abs(c) > MOST_NUMBER for point in draft.line for c in point):
-            self.problems.append(
-                f"{draft.where}: a coordinate is beyond {MOST_NUMBER:g}, where no road is"
-            )
-            return
-        taken = self._taken(draft.id, draft.where)
-        if draft.two_way:
-            taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
-        if not taken:
-            self._drafts.append(draft)
-
-    def _taken(self, identity: str, where: str) -> bool:
-        other = self._where.get(identity)
-        if other is None:
-            self._where[identity] = where
-            return False
-        self.problems.append(f"{where}: id {identity!r} is taken by {other}")
-        return True
 
     # -- the map ---------------------------------------------------------------------------------
 
