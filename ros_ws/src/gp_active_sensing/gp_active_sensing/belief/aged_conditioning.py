@@ -13,7 +13,7 @@ from gp_active_sensing.belief.conditioning import Conditioning
 from gp_active_sensing.belief.dated_readings import DatedReadings
 from gp_active_sensing.belief.drift import Ageing
 from gp_active_sensing.belief.factor import Factor, PredictionCache
-from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance, PriorMean
+from gp_active_sensing.belief.prior import LocationCovariance, PriorMean
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -261,6 +261,7 @@ class SlotCovariance:
         self, space: LocationCovariance, history: DatedReadings, time_scale: float
     ) -> None:
         self.space = space
+        self.hyperparameters = space.hyperparameters
         self.history = history
         self.time_scale = time_scale
 
@@ -268,11 +269,6 @@ class SlotCovariance:
     def n(self) -> int:
         """Number of slots."""
         return self.history.slots
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self.space.hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the field at the places and times of slots."""

@@ -205,18 +205,9 @@ class GivenCovariance:
             raise ValueError(msg)
         K = 0.5 * (K + K.T)
         self._unit = K / float(np.diagonal(K).mean())
-        self._hyperparameters = tuple(hyperparameters)
+        self.n = len(K)
+        self.hyperparameters = tuple(hyperparameters)
         self._signal = np.array([h.signal_std**2 for h in hyperparameters])
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return len(self._unit)
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self._hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
@@ -231,5 +222,5 @@ class GivenCovariance:
         """Return the same under some of the candidates only."""
         other = copy(self)
         other._signal = self._signal[list(which)]
-        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
         return other

@@ -81,9 +81,9 @@ class KernelCovariance:
         if Z.ndim != 2 or widths != {Z.shape[1]} or not np.isfinite(Z).all():
             msg = f"expected finite inputs (n, {widths.pop()}), got shape {Z.shape}"
             raise ValueError(msg)
-        self._n = len(Z)
+        self.n = len(Z)
         self._kernels: list[_Prepared] = []
-        self._hyperparameters = tuple(h for group in groups for h in group.hyperparameters)
+        self.hyperparameters = tuple(h for group in groups for h in group.hyperparameters)
         # Candidates of the same θ have their covariance in common.
         which: list[int] = []
         distinct = 0
@@ -95,19 +95,9 @@ class KernelCovariance:
         self._which: IntArray = np.array(which)
         self._variance: FloatArray = np.concatenate([part.variance() for part in self._kernels])
         self._table: FloatArray | None = None
-        if distinct * self._n**2 <= _TABLE:
-            everywhere = np.arange(self._n)
+        if distinct * self.n**2 <= _TABLE:
+            everywhere = np.arange(self.n)
             self._table = self._computed(everywhere, everywhere)
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return self._n
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self._hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
@@ -125,7 +115,7 @@ class KernelCovariance:
         """Return the same under some of the candidates only."""
         other = copy(self)
         other._which = self._which[list(which)]
-        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
         return other
 
     def _computed(self, rows: IntArray, columns: IntArray) -> FloatArray:

@@ -184,7 +184,8 @@ class GraphCovariance:
                 raise ValueError(msg)
         self.kernel = kernel
         self.spectrum = spectrum
-        self._hyperparameters = tuple(hyperparameters)
+        self.n = spectrum.n
+        self.hyperparameters = tuple(hyperparameters)
         self._signal = np.array([h.signal_std**2 for h in hyperparameters])
         scales = [h.length_scales[0] for h in hyperparameters]
         distinct = list(dict.fromkeys(scales))
@@ -195,16 +196,6 @@ class GraphCovariance:
         self._tables = {} if tables is None else tables
         for ell in set(self._tables) - set(distinct):
             del self._tables[ell]
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return self.spectrum.n
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self._hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field.
@@ -233,7 +224,7 @@ class GraphCovariance:
         other._spectra = [self._spectra[s] for s in used.tolist()]
         other._distinct = [self._distinct[s] for s in used.tolist()]
         other._signal = self._signal[list(which)]
-        other._hyperparameters = tuple(self._hyperparameters[i] for i in which)
+        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
         return other
 
     def times_root(self, white: FloatArray) -> FloatArray:

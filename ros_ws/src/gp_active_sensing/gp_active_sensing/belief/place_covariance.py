@@ -42,18 +42,10 @@ class AttributeCovariance:
             msg = f"expected attributes of {rest.n} places, got {len(columns)}"
             raise ValueError(msg)
         self.rest = rest
+        self.n = rest.n
+        self.hyperparameters = rest.hyperparameters
         self.columns = columns
         self._size = np.array([h.attribute_std**2 for h in rest.hyperparameters])
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return self.rest.n
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self.rest.hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
@@ -101,17 +93,9 @@ class PlaceCovariance:
 
     def __init__(self, smooth: LocationCovariance) -> None:
         self.smooth = smooth
+        self.n = smooth.n
+        self.hyperparameters = smooth.hyperparameters
         self._own = np.array([h.place_std**2 for h in smooth.hyperparameters])
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return self.smooth.n
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self.smooth.hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""

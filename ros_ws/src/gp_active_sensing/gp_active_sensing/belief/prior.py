@@ -303,23 +303,14 @@ class FeatureCovariance:
             raise ValueError(msg)
         self.kernel = kernel
         self.features = features
-        self._hyperparameters = tuple(hyperparameters)
+        self.n = int(features.shape[0])
+        self.hyperparameters = tuple(hyperparameters)
         # Candidates that differ in signal or noise only have their correlations in common.
         self._length_scales, which = np.unique(
             np.array([h.length_scales for h in hyperparameters]), axis=0, return_inverse=True
         )
         self._which = which.reshape(-1)
         self._signal = np.array([h.signal_std**2 for h in hyperparameters])
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return int(self.features.shape[0])
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self._hyperparameters
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
@@ -334,7 +325,7 @@ class FeatureCovariance:
 
     def only(self, which: Sequence[int]) -> FeatureCovariance:
         """Return the same under some of the candidates only."""
-        some = [self._hyperparameters[i] for i in which]
+        some = [self.hyperparameters[i] for i in which]
         return FeatureCovariance(self.kernel, self.features, some)
 
 
@@ -353,17 +344,8 @@ class JoinedCovariance:
             msg = f"expected covariances of as many places, got {[part.n for part in parts]}"
             raise ValueError(msg)
         self.parts = tuple(parts)
-        self._hyperparameters = tuple(h for part in parts for h in part.hyperparameters)
-
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        return self.parts[0].n
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        return self._hyperparameters
+        self.n = self.parts[0].n
+        self.hyperparameters = tuple(h for part in parts for h in part.hyperparameters)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
