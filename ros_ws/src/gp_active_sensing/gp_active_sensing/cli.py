@@ -7,26 +7,45 @@ inside the command that needs it, so that ``--help`` answers at once.
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from typing import Any
 
 import click
 
 from gp_active_sensing import __version__
-from gp_active_sensing.commands.doctor import doctor
-from gp_active_sensing.commands.experiment import experiment
-from gp_active_sensing.commands.learn import learn
-from gp_active_sensing.commands.maps import maps
-from gp_active_sensing.commands.model import model
-from gp_active_sensing.commands.reference import policies
-from gp_active_sensing.commands.run import delay, replay, report, run
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.util.process import one_blas_thread
 
 __all__ = ["cli", "main"]
 
 
+_MODULES = {
+    "delay": "run",
+    "doctor": "doctor",
+    "experiment": "experiment",
+    "learn": "learn",
+    "maps": "maps",
+    "model": "model",
+    "policies": "reference",
+    "replay": "run",
+    "report": "run",
+    "run": "run",
+}
+"""Command -> its module in `commands`, which is loaded when the command is asked for."""
+
+
 class _Group(click.Group):
     """Turns errors into one message and exit code 1; ``--debug`` shows where they came from."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        module = import_module(f"gp_active_sensing.commands.{_MODULES[cmd_name]}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -63,21 +82,6 @@ def cli(debug: bool, verbose: bool) -> None:
     root = logging.getLogger("gp_active_sensing")
     root.handlers = [_ClickHandler()]
     root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
-
-
-for _command in (
-    delay,
-    doctor,
-    experiment,
-    learn,
-    maps,
-    model,
-    policies,
-    replay,
-    report,
-    run,
-):
-    cli.add_command(_command)
 
 
 def main() -> None:

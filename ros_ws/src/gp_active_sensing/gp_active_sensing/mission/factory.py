@@ -15,7 +15,6 @@ from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.experts import station_places
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
 from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
@@ -252,7 +251,11 @@ def _consulting(
     config: ActiveSensingConfig, loop: SensingLoop, recorder: Recorder
 ) -> ExpertQueries | None:
     """Return what asks an expert, None where nobody wants to."""
-    places = station_places(config.expert, loop.topology)
+    if not (config.expert.ask or config.expert.stations):
+        return None
+    from gp_active_sensing.experts import station_places
+
+    places = station_places(config.expert, loop.topology)  # which checks their names, too
     if not config.expert.ask or not isinstance(loop.policy, QueriesExpert):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)

@@ -16,7 +16,6 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
 from gp_active_sensing.planning.base import Seeks, StepsToward
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import Cost, FloatArray
@@ -131,6 +130,8 @@ def regret_of(
     if not (bounded and _any_place_next(loop)):
         return Regret(truth, objective)
     prior: Belief = loop.belief.copy()
+    from gp_active_sensing.planning.bandits.gp_ucb import regret_bound
+
     return Regret(truth, objective, lambda decisions: regret_bound(loop.policy, prior, decisions))
 
 

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError, RunError
@@ -43,7 +43,6 @@ from gp_active_sensing.sim.robot import (
     SimulatedRobot,
 )
 from gp_active_sensing.sim.scenario import Scenario
-from gp_active_sensing.sim.traffic_robot import TrafficRobot
 from gp_active_sensing.sim.world import (
     RANDOM,
     World,
@@ -54,6 +53,9 @@ from gp_active_sensing.sim.world import (
 )
 from gp_active_sensing.types import Clock, Plan, Route
 from gp_active_sensing.util.files import json_ready
+
+if TYPE_CHECKING:
+    from gp_active_sensing.sim.traffic_robot import TrafficRobot
 
 __all__ = ["SimulationRunner", "asking_of", "build_players", "parameters_of", "visits_of"]
 
@@ -90,6 +92,8 @@ def build_players(
                 "probes and starts of their own need a field that is known (a table or a draw)"
             )
             raise ConfigError(msg)
+        from gp_active_sensing.sim.traffic_robot import TrafficRobot
+
         return {names[0]: TrafficRobot(world, readings=readings, on_the_way=on_the_way)}
     traces = SharedWorld.on(world.topology)
     players: dict[str, SimulatedRobot | TrafficRobot] = {}

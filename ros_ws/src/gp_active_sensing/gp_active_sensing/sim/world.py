@@ -14,7 +14,6 @@ import numpy as np
 from gp_active_sensing.belief import belief_on
 from gp_active_sensing.engine.config import START
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, PlanningError
-from gp_active_sensing.experts import SimulatedExpert, build_expert
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
 from gp_active_sensing.planning.base import drift_of, revisits
@@ -29,6 +28,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
+    from gp_active_sensing.experts import SimulatedExpert
     from gp_active_sensing.sim.sumo.live import LiveTraffic
 
 __all__ = [
@@ -196,6 +196,9 @@ def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
     Raises:
         ConfigError: stations or a start that are no places of the map.
     """
+    if scenario.expert.kind == "none":
+        return None
+    from gp_active_sensing.experts import build_expert
 
     def field(places: IntArray, seconds: float) -> FloatArray:
         return world.truth.at(seconds)[places]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -103,7 +104,7 @@ def test_commands_in_the_text_exist(page: Path) -> None:
         match words:
             case ["gp-active-sensing", name, *rest] if name != "…":
                 words = shlex.split(span)
-                group = cli.cli.commands.get(name)
+                group = cli.cli.get_command(click.Context(cli.cli), name)
                 inner = [w for w in rest[:1] if w in getattr(group, "commands", {})]
                 shown = CliRunner().invoke(cli.cli, [name, *inner, "--help"])
                 assert shown.exit_code == 0, f"{page.name}: {span}"
