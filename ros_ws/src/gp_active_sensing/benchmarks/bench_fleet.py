@@ -83,14 +83,14 @@ def drive(seed: int, probes: int) -> Curve:
     """Play one mission and look at the belief after each new reading."""
     start = [f"seed={seed}", "probe.start=random", f"budget.readings={MOST}"]
     scenario = load_scenario("town", overrides=[*STATED["town"], *start])
-    rehearsal = SimulationRunner(scenario, numbered(str(probes)), period=1.0)
-    mission = rehearsal.mission
-    belief, truth = mission.loop.belief, rehearsal.truth.at(0.0)
+    runner = SimulationRunner(scenario, numbered(str(probes)), period=1.0)
+    mission = runner.mission
+    belief, truth = mission.loop.belief, runner.truth.at(0.0)
     curve = Curve([], [], 0.0, 0)
     metres, shared = math.nan, 0
     before: dict[str, int] = {}
     while mission.state != "ended":
-        rehearsal.step()
+        runner.step()
         goals = {p.name: p.plan.waypoints[0] for p in mission.fleet.present if p.plan is not None}
         if goals != before:
             shared += len(goals) - len(set(goals.values()))
@@ -103,7 +103,7 @@ def drive(seed: int, probes: int) -> Curve:
         assert error is not None
         while len(curve.rmspe) < count:  # several within the same second
             curve.rmspe.append(error)
-            curve.seconds.append(rehearsal.seconds)
+            curve.seconds.append(runner.seconds)
         if count >= READINGS and math.isnan(metres):
             metres = mission.driven.metres
     return curve._replace(metres=metres, shared=shared)

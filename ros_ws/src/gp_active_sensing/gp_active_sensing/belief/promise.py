@@ -64,8 +64,8 @@ __all__ = [
     "FEWEST",
     "MOST_PLACES",
     "SURE",
+    "AimForecast",
     "Floor",
-    "Foresight",
     "Promise",
     "assurance",
     "floor_of",
@@ -188,22 +188,22 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
     """
     found = belief.mixture()
     every = np.arange(len(found.weights))
-    foresight = Foresight(Aim(error, of), belief, weights, every, found.weights, found)
-    return foresight.assurance(np.ones(len(every)))
+    forecast = AimForecast(Aim(error, of), belief, weights, every, found.weights, found)
+    return forecast.assurance(np.ones(len(every)))
 
 
-class Foresight:
+class AimForecast:
     """Predicts whether a map is good enough once a share of its variance is gone.
 
-    What is expected of the error under each λ and factor c, see `assurance`, is reckoned to fall as
+    What is expected of the error under each λ and factor c, see `assurance`, is taken to fall as
     the mean variance of the map does under that λ: its square in the same proportion, what the
-    means under different λ are apart included. What readings tell about λ and c is not foreseen.
+    means under different λ are apart included. What readings will tell about λ and c is left out.
 
     Args:
         aim: what is asked for.
         belief: what is known.
         weights: (n,) of the places.
-        which: (L',) numbers of the candidates that are reckoned with,
+        which: (L',) numbers of the candidates that are counted,
         shares: (L',) and how probable they are; sum to one.
         found: what the belief says of every place, where that was asked already.
     """

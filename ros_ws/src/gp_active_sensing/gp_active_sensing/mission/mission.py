@@ -561,10 +561,10 @@ class Mission:
                 self.consulting.ask(job, places, self.now_ns)
             self.inbox.wake()
 
-    def foreseen(self, job: PlanAheadRequest, foresight: ContingentPlans) -> None:
+    def foreseen(self, job: PlanAheadRequest, contingent: ContingentPlans) -> None:
         """Record what has been foreseen so far."""
         with self.lock:
-            self.probes[job.probe].ahead.offer(job, foresight)
+            self.probes[job.probe].ahead.offer(job, contingent)
 
     def failed(self, job: DecisionRequest, error: BaseException) -> None:
         """Record that a job could not be done."""

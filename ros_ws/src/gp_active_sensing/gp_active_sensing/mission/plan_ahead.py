@@ -187,7 +187,7 @@ def foresee_by_cell(
 
 def take(
     loop: SensingLoop,
-    foresight: ContingentPlans,
+    contingent: ContingentPlans,
     value: float,
     *,
     rest: Cost = Cost(0.0, 0.0),
@@ -198,7 +198,7 @@ def take(
 
     Args:
         loop: the engine; it has been told the reading and what else was read on the way.
-        foresight: made on the way to where the probe stands.
+        contingent: made on the way to where the probe stands.
         value: what was read there.
         rest: what is still to be driven before the plan's way begins.
         remaining: what is left for its probe; None = the loop's own.
@@ -210,14 +210,14 @@ def take(
         more than is left): then ask.
     """
     observed = loop.belief.observed
-    if loop.decisions != foresight.decisions or not observed[foresight.goal]:
+    if loop.decisions != contingent.decisions or not observed[contingent.goal]:
         return None
-    if int(observed.sum()) != foresight.observed + 1:
+    if int(observed.sum()) != contingent.observed + 1:
         return None
-    low, high = foresight.expected
+    low, high = contingent.expected
     if not low <= value <= high:  # NaN is not
         return None
-    cell = foresight.cells[foresight.cell(value)]
+    cell = contingent.cells[contingent.cell(value)]
     if cell is None or cell.plan.waypoint is None:
         return None
     waypoint = cell.plan.waypoint
@@ -232,7 +232,7 @@ def take(
 
 
 def _cells(loop: SensingLoop, goal: int, samples: int) -> ContingentPlans:
-    """Return a foresight without plans: cells of the next reading at the goal, by their medians.
+    """Return empty contingent plans: cells of the next reading at the goal, by their medians.
 
     In the sensor's unit; a transform keeps the order, so cells stay cells.
     """
@@ -301,17 +301,17 @@ class PlannedAhead:
 
     def __init__(self, samples: int = 0) -> None:
         self.samples = samples
-        self.foresight: ContingentPlans | None = None
+        self.contingent: ContingentPlans | None = None
         self._number = 0
         self._made_for: tuple[int, int] | None = None
 
     @property
     def progress(self) -> str:
         """How many cells are planned for, "" when nothing is planned ahead now."""
-        foresight = self.foresight  # once: another thread may change it in between
+        contingent = self.contingent  # once: another thread may change it in between
         if self._made_for is None:
             return ""
-        return f"{0 if foresight is None else foresight.ready} of {self.samples}"
+        return f"{0 if contingent is None else contingent.ready} of {self.samples}"
 
     def job(
         self,
@@ -358,12 +358,12 @@ class PlannedAhead:
         """Forget what was foreseen, and cancel what is being planned."""
         self._number += 1
         self._made_for = None
-        self.foresight = None
+        self.contingent = None
 
-    def offer(self, job: PlanAheadRequest, foresight: ContingentPlans) -> None:
+    def offer(self, job: PlanAheadRequest, contingent: ContingentPlans) -> None:
         """Record what has been foreseen so far, if it is still wanted."""
         if job.number == self._number:
-            self.foresight = foresight
+            self.contingent = contingent
 
     def take(
         self,
@@ -385,9 +385,9 @@ class PlannedAhead:
         Returns:
             The plan and the reading that it was made for; None when it has to be computed.
         """
-        foresight = self.foresight
+        contingent = self.contingent
         self.drop()
-        if foresight is None or value is None:
+        if contingent is None or value is None:
             return None
-        plan = take(loop, foresight, value, rest=rest, remaining=left, probe=probe)
-        return None if plan is None else (plan, foresight.medians[foresight.cell(value)])
+        plan = take(loop, contingent, value, rest=rest, remaining=left, probe=probe)
+        return None if plan is None else (plan, contingent.medians[contingent.cell(value)])

@@ -234,12 +234,12 @@ class Worker:
 
     def _look_ahead(self, job: PlanAheadRequest, grown: Iterator[ContingentPlans]) -> bool:
         """Plan ahead for one more cell, while there is nothing else to do; say whether to go on."""
-        foresight = None
+        contingent = None
         with self._noting("ahead"):  # the decision is then computed on arrival
-            foresight = next(grown, None)
-        if foresight is None:
+            contingent = next(grown, None)
+        if contingent is None:
             return False
-        self._mission.foreseen(job, foresight)
+        self._mission.foreseen(job, contingent)
         return True
 
     @contextlib.contextmanager

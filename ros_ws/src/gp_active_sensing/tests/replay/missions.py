@@ -125,7 +125,7 @@ class Recorder:
         self._time = 100.0
         self._coming: list[tuple[float, int, str, Any]] = []
         self._answers: list[tuple[float, DecisionRequest]] = []
-        self._foresight: list[tuple[float, PlanAheadRequest, Any]] = []
+        self._contingent: list[tuple[float, PlanAheadRequest, Any]] = []
         self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
         self.settings = from_mapping(ActiveSensingConfig, self.whole)
         self.parts = build_parts(self.settings, None, clock=self._clock)
@@ -202,7 +202,7 @@ class Recorder:
                     noise_variance=step.job.noise_variance,
                     cancelled=step.job.cancelled,
                 )
-                self._foresight.append((self._time + self._some(0.3), step.job, grown))
+                self._contingent.append((self._time + self._some(0.3), step.job, grown))
             elif step.job is not None and step.job.decide:
                 self._answers.append((self._time + self._some(0.6), step.job))
             elif step.job is not None:
@@ -218,15 +218,15 @@ class Recorder:
                 plan = job.ask()
                 if self.mission.decided(job, plan) and plan.path:
                     self._send(job.probe, plan.path[-1])
-        for entry in list(self._foresight):
+        for entry in list(self._contingent):
             at, ahead, grown = entry
             if at > self._time:
                 continue
-            self._foresight.remove(entry)
+            self._contingent.remove(entry)
             found = next(grown, None)
             if found is not None:
                 self.mission.foreseen(ahead, found)
-                self._foresight.append((self._time + self._some(0.4), ahead, grown))
+                self._contingent.append((self._time + self._some(0.4), ahead, grown))
 
     def _send(self, probe: str, place: int) -> None:
         x, y, _ = self.mission.loop.topology.goals[place]

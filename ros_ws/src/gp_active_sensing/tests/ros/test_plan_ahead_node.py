@@ -72,7 +72,7 @@ def test_the_next_waypoint_is_there_on_arrival(ros: Ros, tmp_path: Path) -> None
         wait_until(lambda n=number: len(probe.waypoints) == n, "the waypoint")
         wait_until(lambda: ahead.progress == "2 of 2", "the plans for what comes next")
         place = probe.waypoints[-1].pose.position
-        calls, value = policy.calls, ahead.foresight.medians[number % 2]
+        calls, value = policy.calls, ahead.contingent.medians[number % 2]
         t, policy.held = probe.now_ns(), True
         probe.pose(place.x, place.y, t=t)
         probe.reading(value, t=t)

@@ -190,7 +190,7 @@ def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start
     else:
         rig.mission.stop("asked to finish")
     assert worker.settle(), "the planner is free"
-    assert rig.mission.probe.ahead.foresight is None
+    assert rig.mission.probe.ahead.contingent is None
     assert not worker.errors
 
 

@@ -213,15 +213,15 @@ def test_nothing_that_was_foreseen_is_done_when_it_is_reached() -> None:
     given = aimed(budget={"readings": 12, "error": 1e-3})
     loop = build_loop(given, build_world(given).topology)
     plan = loop.ask(0)
-    foresight = foresee(loop, plan.waypoints[0], cost=plan.cost)
-    assert foresight is not None
-    value = foresight.medians[2]
+    contingent = foresee(loop, plan.waypoints[0], cost=plan.cost)
+    assert contingent is not None
+    value = contingent.medians[2]
     loop.moved(plan.cost)
     loop.tell([Reading(0, plan.waypoints[0], value)])
     ready = loop.snapshot()
-    assert take(ready, foresight, value) is not None
+    assert take(ready, contingent, value) is not None
     loop.aim = Aim(1e6)
-    assert take(loop, foresight, value) is None
+    assert take(loop, contingent, value) is None
 
 
 def nodes(run_dir: Path | None, **more: Any) -> Drive:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.promise import FEWEST, Foresight, not_seen
+from gp_active_sensing.belief.promise import FEWEST, AimForecast, not_seen
 from gp_active_sensing.planning.base import PlanRequest, PolicyState, check_fit
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
@@ -107,7 +107,7 @@ def next_pass(
 
     Tours go through one place of each part of the map where nothing was read (see `not_seen`), and
     then through the first places of a greedy design. The pass takes as much as the one with the
-    fewest places after which the map is expected to be good enough (see `Foresight`), found by
+    fewest places after which the map is expected to be good enough (see `AimForecast`), found by
     doubling and bisection. What n readings tell of a field is not relied on for more than n further
     ones: the tour has at most as many places as were read, and another pass follows. All that is
     left is taken where it does not last for that. While fewer than `FEWEST` places were read, or
@@ -129,19 +129,19 @@ def next_pass(
     read = int(np.count_nonzero(belief.readings))
     unknown = not belief.settled or read < FEWEST
     which, shares = representatives(belief, candidates)
-    foresight = Foresight(aim, belief, driver.topology.weights, which, shares)
+    forecast = AimForecast(aim, belief, driver.topology.weights, which, shares)
     parts = _middles(driver, not_seen(belief, driver.topology))[:most]
     order = parts if parts else _design(driver, parts, FEWEST)
 
     def enough(route: Driven) -> bool:
         left = field.total - field.values(driver.which(route.reads))
-        return foresight.met(np.clip(left / np.maximum(foresight.total, _TINY), 0.0, 1.0))
+        return forecast.met(np.clip(left / np.maximum(forecast.total, _TINY), 0.0, 1.0))
 
     first = in_short_order(driver, order)
     if unknown or not first.whole:
         return Pass(driver.needs(first) if first.whole else whole)
     if enough(first):
-        only = bool(parts) and foresight.met(np.ones(len(shares)))
+        only = bool(parts) and forecast.met(np.ones(len(shares)))
         return Pass(driver.needs(first), first.stops if only else ())
     most = min(most, max(read, len(order)))
     low, high, count = len(order), most, min(2 * len(order), most)

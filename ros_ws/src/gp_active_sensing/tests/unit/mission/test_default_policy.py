@@ -90,19 +90,19 @@ def test_it_drives_any_mission(sections: dict[str, Any], tmp_path: Path) -> None
 @pytest.mark.parametrize("budget", [{"readings": 11}, {"metres": 90.0}], ids=str)
 def test_several_probes_share_the_map(probes: int, together: bool, budget: dict[str, Any]) -> None:
     built = scenario({"budget": budget, "probes": probes})
-    rehearsal = SimulationRunner(built, parameters={"mission": {"together": together}})
-    assert rehearsal.run(3000.0)
-    observed = int(rehearsal.mission.loop.belief.observed.sum())
+    runner = SimulationRunner(built, parameters={"mission": {"together": together}})
+    assert runner.run(3000.0)
+    observed = int(runner.mission.loop.belief.observed.sum())
     assert 2 * probes <= observed <= budget.get("readings", 24)
-    for probe in rehearsal.mission.probes.values():
+    for probe in runner.mission.probes.values():
         assert probe.left.metres is None or probe.left.metres >= -1e-6
 
 
 def test_a_probe_that_is_driven_for_ever_is_always_sent_on() -> None:
     sections = {"budget": {}, "belief": FORGETS}
-    rehearsal = SimulationRunner(scenario(sections))
-    assert not rehearsal.run(400.0)
-    goals = [place for _, place in rehearsal.sent]
+    runner = SimulationRunner(scenario(sections))
+    assert not runner.run(400.0)
+    goals = [place for _, place in runner.sent]
     assert len(goals) > 100
     assert len(set(goals)) >= 20, "of 24 places"
 

@@ -37,7 +37,7 @@ def _registered() -> Iterator[None]:
         yield
 
 
-def rehearsal(run_dir: Path | None = None, **sections: Any) -> SimulationRunner:
+def runner(run_dir: Path | None = None, **sections: Any) -> SimulationRunner:
     what = scenario(GRID, **{"policy": ASKING, "expert": MODEL, **sections})
     parameters = {"run_dir": "" if run_dir is None else str(run_dir)}
     return SimulationRunner(what, period=0.5, parameters=parameters)
@@ -45,7 +45,7 @@ def rehearsal(run_dir: Path | None = None, **sections: Any) -> SimulationRunner:
 
 def played(run_dir: Path, **sections: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Play a mission to its end; return its events and what its summary says of the expert."""
-    one = rehearsal(run_dir, **sections)
+    one = runner(run_dir, **sections)
     assert one.run(3600.0)
     summary = one.parts.recorder.summary(one.mission, "finished")
     one.close()
@@ -140,7 +140,7 @@ def test_other_policies_and_no_expert(tmp_path: Path) -> None:
 def test_fresh_values_make_the_map_better(tmp_path: Path) -> None:
     errors = []
     for kind in ("model", "none"):
-        one = rehearsal(expert={**MODEL, "kind": kind})
+        one = runner(expert={**MODEL, "kind": kind})
         assert one.run(3600.0)
         mean, _ = one.mission.loop.belief.predict()
         errors.append(float(np.sqrt(np.mean((mean - one.truth.at(0.0)) ** 2))))
@@ -165,7 +165,7 @@ class Waiting:
     """A mission that has just asked, and whose expert is the test."""
 
     def __init__(self, **expert: Any) -> None:
-        self.one = rehearsal(expert={**MODEL, "timeout": 60.0, **expert})
+        self.one = runner(expert={**MODEL, "timeout": 60.0, **expert})
         self.one.expert = None
         self.steps: list[MissionOutput] = []
         while not self.places:
@@ -319,7 +319,7 @@ def test_an_answer_when_the_mission_is_over_is_counted() -> None:
 
 
 def test_answers_where_nobody_asks() -> None:
-    one = rehearsal(policy={"name": "ie"})
+    one = runner(policy={"name": "ie"})
     one.mission.inbox.put(RawAnswer(SECOND, "map", 0.0, 0.0, 1.0, 1.0), 0.0)
     one.step()
     assert one.mission.rejected == {"unknown_probe": 1}

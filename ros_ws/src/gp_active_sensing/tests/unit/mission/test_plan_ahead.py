@@ -104,7 +104,7 @@ def test_it_can_be_cancelled_and_works_in_other_units() -> None:
 def test_it_grows_cell_by_cell() -> None:
     _, loop, plan = under_way()
     grown = list(foresee_by_cell(loop, plan.waypoint, samples=3, limit=LIMIT))
-    assert [foresight.ready for foresight in grown] == [1, 2, 3]
+    assert [contingent.ready for contingent in grown] == [1, 2, 3]
     first = grown[0]
     assert [p is None for p in first.plans] == [False, True, True]
     for number, value in enumerate(first.medians):

@@ -33,9 +33,9 @@ def arrive(rig: Rig, t: float, value: float, *, plan: bool = True) -> None:
 
 
 def median(rig: Rig, cell: int = 1) -> float:
-    foresight = rig.mission.probe.ahead.foresight
-    assert foresight is not None
-    return foresight.medians[cell]
+    contingent = rig.mission.probe.ahead.contingent
+    assert contingent is not None
+    return contingent.medians[cell]
 
 
 def decisions(rig: Rig) -> list[dict]:
@@ -173,7 +173,7 @@ def test_it_is_cancelled_when_the_mission_does_not_go_on(how: str) -> None:
         rig.step(0.5)
     assert job.cancelled()
     rig.foresee()
-    assert rig.mission.probe.ahead.foresight is None, "an answer that comes late is not used"
+    assert rig.mission.probe.ahead.contingent is None, "an answer that comes late is not used"
     assert rig.mission.probe.ahead.progress == ""
 
 
@@ -181,7 +181,7 @@ def test_after_a_pause_it_is_begun_anew() -> None:
     rig = under_way()
     value = median(rig)
     rig.mission.pause()
-    assert rig.mission.probe.ahead.foresight is None
+    assert rig.mission.probe.ahead.contingent is None
     rig.mission.resume()
     rig.step(2.5)
     rig.foresee()

@@ -90,7 +90,7 @@ def test_only_the_stages_that_the_journal_knows_are_kept(run: RunDirectory) -> N
     assert records.stages == {1, 3}
 
 
-def rehearsed(tmp_path: Path) -> SimulationRunner:
+def played(tmp_path: Path) -> SimulationRunner:
     scenario = scenario_from_mapping(
         {
             "name": "four",
@@ -101,16 +101,16 @@ def rehearsed(tmp_path: Path) -> SimulationRunner:
             "budget": {"readings": 6},
         }
     )
-    rehearsal = SimulationRunner(scenario, parameters={"run_dir": str(tmp_path / "run")})
-    rehearsal.mission.start()
-    return rehearsal
+    runner = SimulationRunner(scenario, parameters={"run_dir": str(tmp_path / "run")})
+    runner.mission.start()
+    return runner
 
 
 def test_a_mission_remembers_no_candidates(tmp_path: Path) -> None:
-    rehearsal = rehearsed(tmp_path)
-    assert rehearsal.run(1e4)
-    remembered = rehearsal.parts.recorder.stages.figures
-    rehearsal.close()
+    runner = played(tmp_path)
+    assert runner.run(1e4)
+    remembered = runner.parts.recorder.stages.figures
+    runner.close()
     on_disk = RunDirectory.open(tmp_path / "run").records()
     assert len(remembered) == len(on_disk) > 3
     assert all("candidates" in line for line in on_disk)
@@ -118,15 +118,15 @@ def test_a_mission_remembers_no_candidates(tmp_path: Path) -> None:
 
 
 def test_what_is_promised_is_known_after_every_stage_and_at_the_end(tmp_path: Path) -> None:
-    rehearsal = rehearsed(tmp_path)
-    recorder, mission = rehearsal.parts.recorder, rehearsal.mission
+    runner = played(tmp_path)
+    recorder, mission = runner.parts.recorder, runner.mission
     assert recorder.promised_so_far is None
-    assert rehearsal.run(1e4)
+    assert runner.run(1e4)
     assert recorder.promised_so_far == recorder.stages.newest["promised_error"]
     told = recorder.told(mission)
     assert told.promised_error == pytest.approx(recorder.promised_so_far)
     assert told.least_places == 6
-    rehearsal.close()
+    runner.close()
 
 
 def test_a_mission_ends_with_every_record_after_a_disk_was_full(
@@ -136,15 +136,15 @@ def test_a_mission_ends_with_every_record_after_a_disk_was_full(
         msg = "no space"
         raise RunError(msg)
 
-    rehearsal = rehearsed(tmp_path)
-    recorder = rehearsal.parts.recorder
+    runner = played(tmp_path)
+    recorder = runner.parts.recorder
     with monkeypatch.context() as patch:
         patch.setattr("gp_active_sensing.records.run_directory.RunDirectory.append_record", full)
-        assert rehearsal.run(1e4)
+        assert runner.run(1e4)
         assert recorder.stages.unwritten > 3
         assert f"{recorder.stages.unwritten} records could not be written" in recorder.problem
-    assert recorder.conclude(rehearsal.mission) == ""
-    rehearsal.close()
+    assert recorder.conclude(runner.mission) == ""
+    runner.close()
     numbers = [line["stage"] for line in RunDirectory.open(tmp_path / "run").records()]
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) == len(recorder.stages.figures)

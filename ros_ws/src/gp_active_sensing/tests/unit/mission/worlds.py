@@ -179,8 +179,8 @@ class Rig:
             noise_variance=job.noise_variance,
             cancelled=job.cancelled,
         )
-        for foresight in itertools.islice(grown, cells):
-            self.mission.foreseen(job, foresight)
+        for contingent in itertools.islice(grown, cells):
+            self.mission.foreseen(job, contingent)
 
     @property
     def accepted(self) -> int:

@@ -228,9 +228,9 @@ def test_words_that_name_a_file_beside_the_scenario_mean_that_file(tmp_path: Pat
     )
     read = load_scenario(scenario)
     assert read.policy["command"] == [sys.executable, "-S", str(tmp_path / "mine.py")]
-    rehearsal = SimulationRunner(read)
-    assert rehearsal.run(600.0)
-    loop = rehearsal.mission.loop
+    runner = SimulationRunner(read)
+    assert runner.run(600.0)
+    loop = runner.mission.loop
     assert loop.belief.observed.sum() == 6
     assert loop.policy_state["failed"] == 0
     assert loop.policy_state["asked"] >= 5

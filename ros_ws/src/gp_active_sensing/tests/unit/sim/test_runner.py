@@ -63,9 +63,9 @@ def some_scenario(seed: int, policies: tuple[str, ...] = ("random", "max_entropy
     )
 
 
-def check(rehearsal: SimulationRunner, readings: int) -> None:
+def check(runner: SimulationRunner, readings: int) -> None:
     """Nobody is sent where another one goes, and no reading is taken that is not left."""
-    mission = rehearsal.mission
+    mission = runner.mission
     goals = [p.plan.waypoints[0] for p in mission.fleet.present if p.plan is not None]
     assert len(goals) == len(set(goals)), "two probes are sent to one place"
     left = mission.loop.remaining.readings
@@ -92,33 +92,31 @@ def trouble(scenario: Scenario, seed: int, **mission: Any) -> None:
     assert readings is not None
     rng = np.random.default_rng([seed, 0xD1E])
     quick = {"lost_after": 5.0, "reading_timeout": 3.0, "block_seconds": 20.0, "retries": 1}
-    rehearsal = SimulationRunner(
-        scenario, NAMES, parameters={"mission": quick | mission}, period=1.0
-    )
-    while not rehearsal.mission.state == "ended":
-        assert rehearsal.seconds < 3000.0, "it does not end"
+    runner = SimulationRunner(scenario, NAMES, parameters={"mission": quick | mission}, period=1.0)
+    while not runner.mission.state == "ended":
+        assert runner.seconds < 3000.0, "it does not end"
         dice = rng.random(3)
         name = str(rng.choice(NAMES))
         if dice[0] < 0.02:
-            rehearsal.silent ^= {name}
+            runner.silent ^= {name}
         elif dice[0] < 0.03:
-            changes.leave(rehearsal.mission, name)
+            changes.leave(runner.mission, name)
         elif dice[0] < 0.06:
-            changes.join(rehearsal.mission, name)
+            changes.join(runner.mission, name)
         elif dice[0] < 0.07:
-            rehearsal.mission.unreachable(name)
+            runner.mission.unreachable(name)
         elif dice[0] < 0.08:
-            rehearsal.mission.pause()
-            rehearsal.step()
-            rehearsal.mission.resume()
-        if rehearsal.seconds > 500.0:  # after all the trouble, somebody finishes it
-            rehearsal.silent.clear()
+            runner.mission.pause()
+            runner.step()
+            runner.mission.resume()
+        if runner.seconds > 500.0:  # after all the trouble, somebody finishes it
+            runner.silent.clear()
             for other in NAMES:
-                changes.join(rehearsal.mission, other)
-        rehearsal.step()
-        check(rehearsal, readings)
-    loop = rehearsal.mission.loop
-    if rehearsal.mission.reason == "the budget of readings is spent":
+                changes.join(runner.mission, other)
+        runner.step()
+        check(runner, readings)
+    loop = runner.mission.loop
+    if runner.mission.reason == "the budget of readings is spent":
         assert loop.remaining.readings == 0
         assert loop.revisits or int(loop.belief.observed.sum()) == readings
 
@@ -140,30 +138,30 @@ def test_several_need_less_time_for_as_many_readings() -> None:
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=12", "limit.expansions=50"])
     seconds = []
     for names in ((), NAMES):
-        rehearsal = SimulationRunner(scenario, names, period=1.0)
-        assert rehearsal.run(3000.0)
-        assert int(rehearsal.mission.loop.belief.observed.sum()) == 12
-        assert rehearsal.mission.rejected.total() == 0
-        seconds.append(rehearsal.seconds)
+        runner = SimulationRunner(scenario, names, period=1.0)
+        assert runner.run(3000.0)
+        assert int(runner.mission.loop.belief.observed.sum()) == 12
+        assert runner.mission.rejected.total() == 0
+        seconds.append(runner.seconds)
     assert seconds[1] < 0.6 * seconds[0]
 
 
 def test_one_probe_goes_where_a_run_without_nodes_goes(tmp_path: Path) -> None:
-    """The rehearsal is another driver of the same engine; only stamps differ."""
+    """The runner is another driver of the same engine; only stamps differ."""
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=9", "limit.expansions=50"])
     run_scenario(scenario, tmp_path / "run")
     lines = (tmp_path / "run" / "records.jsonl").read_text(encoding="utf-8").splitlines()
-    rehearsal = SimulationRunner(scenario, period=1.0)
-    assert rehearsal.run(3000.0)
-    assert [place for _, place in rehearsal.sent] == [json.loads(x)["location"] for x in lines]
+    runner = SimulationRunner(scenario, period=1.0)
+    assert runner.run(3000.0)
+    assert [place for _, place in runner.sent] == [json.loads(x)["location"] for x in lines]
 
 
 def test_the_records_say_whose_stage_it_was(tmp_path: Path) -> None:
     scenario = load_scenario("town", overrides=[KNOWN, "budget.readings=6", "limit.expansions=50"])
     parameters = {"run_dir": str(tmp_path / "run")}
-    rehearsal = SimulationRunner(scenario, NAMES, period=1.0, parameters=parameters)
-    assert rehearsal.run(3000.0)
-    rehearsal.close()
+    runner = SimulationRunner(scenario, NAMES, period=1.0, parameters=parameters)
+    assert runner.run(3000.0)
+    runner.close()
     lines = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     decided = [event["probe"] for event in events if event["event"] == "decision"]
@@ -210,10 +208,10 @@ def grid(**sections: Any) -> Scenario:
 @pytest.mark.parametrize("sections", DRIFTING, ids=["window", "silent expert", "forget_after"])
 def test_a_mission_about_a_field_that_changes_comes_to_its_end(sections: dict[str, Any]) -> None:
     """What is forgotten between a reading and a decision is forgotten for the mission, too."""
-    rehearsal = SimulationRunner(grid(**sections), period=2.0)
-    assert rehearsal.run(6000.0)
-    assert rehearsal.mission.reason == "the budget of readings is spent"
-    assert rehearsal.mission.loop.decisions <= 31
+    runner = SimulationRunner(grid(**sections), period=2.0)
+    assert runner.run(6000.0)
+    assert runner.mission.reason == "the budget of readings is spent"
+    assert runner.mission.loop.decisions <= 31
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -226,23 +224,23 @@ def test_policies_that_choose_among_all_places_keep_their_metres(seed: int) -> N
         budget={"readings": 60, "metres": 300.0},
         probe={"start": 0, "end": "start"},
     )
-    rehearsal = SimulationRunner(built)
-    assert rehearsal.run(3000.0)
-    assert rehearsal.mission.probe.left.metres >= -1e-6
+    runner = SimulationRunner(built)
+    assert runner.run(3000.0)
+    assert runner.mission.probe.left.metres >= -1e-6
 
 
 def test_one_wrong_stamp_does_not_make_all_else_out_of_date() -> None:
     lenient = {"pose": {"max_ahead": 1e6}}
-    rehearsal = SimulationRunner(
+    runner = SimulationRunner(
         grid(policy={"name": "sw_gp_ucb", "window": 60.0}), parameters=lenient
     )
-    rehearsal.run(30.0)
-    mission = rehearsal.mission
-    late = rehearsal.now_ns + 86_400 * 10**9
+    runner.run(30.0)
+    mission = runner.mission
+    late = runner.now_ns + 86_400 * 10**9
     x, y = mission.loop.topology.positions[5].tolist()
-    mission.inbox.put(Pose(late, "map", x, y, 0.0), rehearsal.clock())
-    mission.inbox.put(RawReading(late, 1.0, None), rehearsal.clock())
-    assert rehearsal.run(3000.0)
+    mission.inbox.put(Pose(late, "map", x, y, 0.0), runner.clock())
+    mission.inbox.put(RawReading(late, 1.0, None), runner.clock())
+    assert runner.run(3000.0)
     assert mission.rejected["stamp_ahead"] == 1
     assert mission.loop.belief.seconds < 1e-9 * late - 3600.0
 

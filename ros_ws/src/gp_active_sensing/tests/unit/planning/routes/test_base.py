@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.belief.promise import FEWEST, Foresight, assurance, met, not_seen
+from gp_active_sensing.belief.promise import FEWEST, AimForecast, assurance, met, not_seen
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import PlanRequest
@@ -108,12 +108,12 @@ def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not
     count = next_pass(driver, belief, aim, 4, lambda: True).budget.readings
     assert count is not None
     assert FEWEST < count < 34
-    foresight = Foresight(aim, belief, topology.weights, *representatives(belief, 4))
+    forecast = AimForecast(aim, belief, topology.weights, *representatives(belief, 4))
     for number, enough in ((count, True), (count - 1, False)):
         places = driver.field.places[greedy_design(driver.field, number)]
         route = in_short_order(driver, places.tolist())
         left = driver.field.total - driver.field.values(driver.which(route.reads))
-        assert foresight.met(left / foresight.total) is enough
+        assert forecast.met(left / forecast.total) is enough
 
 
 @pytest.mark.parametrize("of", OF)
@@ -131,12 +131,12 @@ def test_foreseen_with_nothing_taken_off_is_what_is_believed_now(known: bool, of
     before = 0.0
     for error in np.geomspace(0.3, 3.0, 12) * (promise.error if of == MEAN else promise.worst):
         aim = Aim(float(error), of)
-        foresight = Foresight(aim, belief, topology.weights, every, weights)
-        assert foresight.met(ones) == bool(met(aim, belief, topology))
+        forecast = AimForecast(aim, belief, topology.weights, every, weights)
+        assert forecast.met(ones) == bool(met(aim, belief, topology))
         sure = assurance(belief, topology.weights, float(error), of)
-        assert foresight.assurance(ones) == pytest.approx(sure)
+        assert forecast.assurance(ones) == pytest.approx(sure)
         # A quarter of the variance is half of the error.
-        assert foresight.assurance(0.25 * ones) == pytest.approx(
+        assert forecast.assurance(0.25 * ones) == pytest.approx(
             assurance(belief, topology.weights, 2.0 * float(error), of)
         )
         assert before <= sure
