@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -82,6 +82,10 @@ def cli(debug: bool, verbose: bool) -> None:
     root = logging.getLogger("gp_active_sensing")
     root.handlers = [_ClickHandler()]
     root.setLevel(logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING)
+
+
+# The names are for click's suggestions; `get_command` loads the commands themselves.
+cli.commands = cast("dict[str, click.Command]", dict.fromkeys(_MODULES))
 
 
 def main() -> None:

@@ -215,7 +215,8 @@ class MissionRestorer:
 
     def _ask(self, event: DecisionAsked) -> None:
         probe = self._probe(event)
-        self._whereabouts(probe, event.where)
+        if event.where is not None:  # not in journals of version 0.1
+            self._whereabouts(probe, event.where)
         probe.at = event.at
         probe.homeward.note_start(probe.at)
         self._mission.decisions.round = set(event.waiting)
@@ -301,6 +302,9 @@ class MissionRestorer:
         if not 0 <= place < self._mission.loop.topology.n:
             msg = "no such place"
             raise ValueError(msg)
+        if event.stamp_ns is None:  # as in simulated missions of version 0.1
+            msg = "it does not say when"
+            raise ValueError(msg)
         # As it was: how often a visit is repeated may be changed while a mission runs.
         self._mission.loop.replay_miss(place, again=event.again)
         probe.sent_ns = event.stamp_ns
@@ -349,8 +353,9 @@ class MissionRestorer:
 
     def _whereabouts(self, probe: ProbeState, where: Whereabouts | None) -> None:
         """Record how far a probe has come; what it drives from there on is counted."""
-        if where is None:  # in journals of version 0.1
-            return
+        if where is None:  # as in simulated missions of version 0.1
+            msg = "it does not say where the probe is"
+            raise ValueError(msg)
         probe.ingestion.metres = where.odometer
         if where.pose is not None:
             stamp_ns, x, y = where.pose

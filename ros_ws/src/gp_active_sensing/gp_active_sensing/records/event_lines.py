@@ -72,7 +72,7 @@ def to_line(event: Event) -> dict[str, Any]:
         return {**line, **event.details}
     for name, codec, default in _layout(event.KIND):
         value = getattr(event, name)
-        if value == default and name not in event.ALWAYS:
+        if default is not MISSING and value == default and name not in event.ALWAYS:
             continue
         if codec.mark:
             line.update(codec.write(value))
@@ -89,7 +89,8 @@ def parse_event(line: Line) -> Event:
     """
     kind = str(line.get("event"))
     if (found := _TYPES.get(kind)) is None:
-        return UnknownEvent(line=dict(line))
+        stamp_ns = line.get("stamp_ns")
+        return UnknownEvent(line=dict(line), stamp_ns=stamp_ns if type(stamp_ns) is int else None)
     if issubclass(found, MissionStarted):
         return found(details={key: value for key, value in line.items() if key != "event"})
     try:

@@ -377,7 +377,6 @@ class VisitMissed(Event):
     """A visit without any reading; `again`: the place is tried again."""
 
     KIND = "miss"
-    stamp_ns: int = field()
     location: int
     again: bool
 

@@ -57,11 +57,11 @@ def delays_in(run_dir: Path) -> Delays:
         RunError: there is no run, or its journal is damaged.
     """
     run = RunDirectory.open(run_dir)
-    events = tuple(parse_events(run.events()))
+    lines = run.events()
     reading = run.config.get("reading")
     delay = float(reading.get("delay", 0.0)) if isinstance(reading, Mapping) else 0.0
-    averages = sum(isinstance(e, ReadingUsed) and e.count > 1 for e in events)
-    return Delays(watches_of(events), delay, averages)
+    averages = sum(isinstance(e, ReadingUsed) and e.count > 1 for e in parse_events(lines))
+    return Delays(watches_of(parse_events(lines)), delay, averages)
 
 
 def watches_of(events: Iterable[Event]) -> dict[str, DelayMonitor]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -574,6 +575,14 @@ def test_version_and_help() -> None:
     built = ("run", "experiment", "policies", "doctor", "report", "maps", "learn", "replay")
     built += ("model",)
     assert all(command in text for command in built)
+
+
+def test_a_command_that_is_not_there_suggests_another() -> None:
+    done = CliRunner().invoke(group, ["rnu"])
+    assert done.exit_code == 2
+    assert "No such command 'rnu'" in done.output
+    if hasattr(click, "NoSuchCommand"):  # older versions of click suggest none
+        assert "Did you mean 'run'?" in done.output
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -632,3 +632,48 @@ def test_after_a_restart_no_more_is_known_than_may_be_sent_again(tmp_path: Path)
     assert known.holds(MOST_KNOWN - 1, reading["value"])
     assert not known.holds(reading["stamp_ns"], reading["value"])
     drive.kill()
+
+
+@pytest.mark.parametrize("kind", ["decision", "moved"])
+def test_a_journal_without_whereabouts_is_refused(tmp_path: Path, kind: str) -> None:
+    """As simulated missions of version 0.1 were written: only the nodes' can be gone on with."""
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    while drive.built.mission.decisions.stage < 2:
+        drive.step()
+    drive.kill()
+
+    def strip(events: list[dict[str, Any]]) -> None:
+        for event in events:
+            if event["event"] == kind:
+                del event["odometer"], event["pose"]
+
+    change_events(tmp_path / "run" / JOURNAL, strip)
+    with pytest.raises(RunError, match="it does not say where the probe is"):
+        drive.start()
+
+
+@pytest.mark.parametrize("after_a_gap", [False, True])
+def test_a_reading_of_the_wrong_shape_is_one_more_missing_event_after_a_gap(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, after_a_gap: bool
+) -> None:
+    drive = Drive(tmp_path / "run")
+    drive.start()
+    while drive.built.mission.decisions.stage < 2:
+        drive.step()
+    drive.kill()
+
+    def spoil(events: list[dict[str, Any]]) -> None:
+        if after_a_gap:
+            events.append({"event": "gap", "failures": 1})
+        events.append({"event": "reading", "location": 1})
+
+    change_events(tmp_path / "run" / JOURNAL, spoil)
+    if not after_a_gap:
+        with pytest.raises(RunError, match=r"expected an event 'reading'"):
+            drive.start()
+        return
+    drive.start()
+    assert "(reading) is not used: journal: expected an event 'reading'" in caplog.text
+    assert caplog.text.count("1 events are not in the journal") == 2
+    drive.kill()

@@ -113,6 +113,7 @@ EVENTS: list[Event] = [
     StatusNoted(probes={"": ProbeStatus(HERE, {"no_pose": 2})}, expert={"late": 1}, stamp_ns=4),
     StatusNoted(probes={"": ProbeStatus(NOWHERE, {})}),
     UnknownEvent(line={"event": "song", "verse": 3}),
+    UnknownEvent(line={"event": "song", "stamp_ns": 9}, stamp_ns=9),
 ]
 
 
@@ -167,9 +168,7 @@ def needed(event: Event) -> list[str]:
 
 def test_keys_without_which_a_line_is_refused() -> None:
     assert needed(ReadingUsed(reading=READING)) == ["stamp_ns", "value"]
-    assert needed(VisitMissed(location=0, again=False, stamp_ns=3)) == [
-        *("again", "location", "stamp_ns"),
-    ]
+    assert needed(VisitMissed(location=0, again=False, stamp_ns=3)) == ["again", "location"]
     assert needed(RosterChanged(why="", where=HERE, stamp_ns=3)) == [
         *("odometer", "pose", "stamp_ns", "why"),
     ]
@@ -205,6 +204,8 @@ def test_lines_of_version_0_1_lack_keys() -> None:
             **{"deadline_hit": False, "horizon": 1, "candidates": []},
         }
     )
+    missed = parse_event({"event": "miss", "location": 2, "again": True})
+    assert missed == VisitMissed(location=2, again=True)
     assert isinstance(event, DecisionTaken)
     assert (event.where, event.left, event.again) == (None, None, False)
 
