@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.log_messages import FINISHING
+from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.names import MOST_PROBES, probe_names, probe_topic
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.publishers import Publishers
@@ -185,18 +186,29 @@ class FleetServices:
         self._listed = frozenset(names)
 
     def _offer(self, name: str) -> None:
-        for command, done in (
-            ("join", "takes part from its next pose on"),
-            ("leave", "takes no part any more; its last waypoint stands"),
-            ("unreachable", "is sent to another place; this one is blocked for a while"),
+        for word, command, done in (
+            ("join", changes.join, "takes part from its next pose on"),
+            ("leave", changes.leave, "takes no part any more; its last waypoint stands"),
+            (
+                "unreachable",
+                Mission.unreachable,
+                "is sent to another place; this one is blocked for a while",
+            ),
         ):
-            service = probe_topic(name, command)
+            service = probe_topic(name, word)
             callback = partial(self._on_command, command, name, f"{name} {done}")
             made = self._node.own(self._node.create_service(Trigger, f"~/{service}", callback))
             self._services.setdefault(name, []).append(made)
 
-    def _on_command(self, command: str, name: str, done: str, request: Any, response: Any) -> Any:
-        problem = getattr(self._mission, command)(name)
+    def _on_command(
+        self,
+        command: Callable[[Mission, str], str],
+        name: str,
+        done: str,
+        request: Any,
+        response: Any,
+    ) -> Any:
+        problem = command(self._mission, name)
         response.success = not problem
         response.message = problem or done
         return response
