@@ -81,7 +81,8 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 def tile(figure: str, text: str) -> str:
     """Return one of the headline figures, as HTML."""
-    return f'<div class="tile"><b>{html.escape(figure)}</b><span>{html.escape(text)}</span></div>'
+    figure = html.escape(figure).replace("_", "_<wbr>")  # where a long name may be broken
+    return f'<div class="tile"><b>{figure}</b><span>{html.escape(text)}</span></div>'
 
 
 def _asset(name: str) -> str:
