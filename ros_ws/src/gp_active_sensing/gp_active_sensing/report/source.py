@@ -20,7 +20,6 @@ from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.scenario import SensorConfig
 from gp_active_sensing.sim.sensor import SimulatedSensor
-from gp_active_sensing.sim.sumo.live import RecordedTruth
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 
 __all__ = ["RunData", "load_run"]
@@ -156,6 +155,8 @@ def _truth(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, s
     try:
         field = from_mapping(FieldConfig, config["field"], path="field")
         if field.kind == "sumo":
+            from gp_active_sensing.sim.sumo.live import RecordedTruth
+
             return RecordedTruth(run.truth(), topology.n), ""
         return build_truth(field, topology, int(config.get("seed") or 0)), ""
     except ActiveSensingError as error:
