@@ -324,6 +324,19 @@ def digits_for(value: float) -> int:
     return max(0, 2 - math.floor(math.log10(value)))
 
 
+def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, int]]) -> str:
+    """Return where something is missing: the data sets of each mode and length."""
+    if len(cells) == len(of):
+        return "everywhere"
+    found = []
+    for mode, k in dict.fromkeys(cell[1:] for cell in cells):
+        mine = [name for name, *rest in cells if rest == [mode, k]]
+        whole = sum(cell[1:] == (mode, k) for cell in of)
+        names = f"all {whole} data sets" if len(mine) == whole else ", ".join(mine)
+        found.append(f"{mode}, {k} moves: {names}")
+    return "; ".join(found)
+
+
 def report(
     results: Results, skipped: Mapping[str, str], failed: Mapping[str, str], minutes: float
 ) -> Report:
@@ -341,13 +354,10 @@ def report(
         empty = [c for c in results.cells if not results.of(c, label)]
         silent = [c for c in empty if f"{label}, {c[0]} ({c[1]}), {c[2]} moves" not in failed]
         on_roads = [c for c in silent if results.arenas[c[0], c[1]].roads and label in ROWS]
-        places = {c: f"{c[0]} ({c[1]}), {c[2]} moves" for c in silent}
-        missing += [[label, places[c], "there are no rows on roads"] for c in on_roads]
-        rest = [places[c] for c in silent if c not in on_roads]
-        if len(rest) == len(results.cells) - len(on_roads):
-            missing.append([label, "everywhere", "not played"])
-        else:
-            missing += [[label, where, "not played"] for where in rest]
+        rest = [c for c in silent if c not in on_roads]
+        for cells, why in ((on_roads, "there are no rows on roads"), (rest, "not played")):
+            if cells:
+                missing.append([label, _listed(cells, results.cells), why])
     if missing:
         sections.append(
             Section("Mapping: what is missing", COMMAND, "", ("policy", "where", "why"), missing)
