@@ -61,8 +61,6 @@ STATUS_SECONDS = 1.0
 """Least real time between two events that say where the probes are."""
 SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
-
-
 AGAIN = "blocked places are tried again"
 """How the reason ends of a mission that waits for such places."""
 

@@ -17,33 +17,13 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.events import (
-    AnswerUnused,
-    BudgetChanged,
-    ClockStepped,
-    DecisionAsked,
-    DecisionTaken,
+    EVENT_TYPES,
     Event,
-    ExpertAnswered,
-    ExpertAsked,
-    ExpertConsulted,
-    JournalGap,
-    MissionEnded,
-    MissionResumed,
     MissionStarted,
-    MissionStopped,
-    Moved,
-    PlaceBlocked,
     ProbeStatus,
     ReadingEvent,
-    ReadingGated,
-    ReadingUsed,
-    ReturnBegun,
-    RosterChanged,
-    StateChanged,
-    StatusNoted,
     StayRecord,
     UnknownEvent,
-    VisitMissed,
     Whereabouts,
 )
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
@@ -51,16 +31,6 @@ from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
 __all__ = ["parse_event", "parse_events", "to_line"]
 
 Line = Mapping[str, Any]
-
-_TYPES: dict[str, type[Event]] = {
-    kind.KIND: kind
-    for kind in (
-        *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
-        *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
-        *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered, ExpertConsulted),
-        *(PlaceBlocked, BudgetChanged, RosterChanged, StatusNoted),
-    )
-}
 
 
 def to_line(event: Event) -> dict[str, Any]:
@@ -88,7 +58,7 @@ def parse_event(line: Line) -> Event:
         RunError: it lacks something, or has the wrong type.
     """
     kind = str(line.get("event"))
-    if (found := _TYPES.get(kind)) is None:
+    if (found := EVENT_TYPES.get(kind)) is None:
         stamp_ns = line.get("stamp_ns")
         return UnknownEvent(line=dict(line), stamp_ns=stamp_ns if type(stamp_ns) is int else None)
     if issubclass(found, MissionStarted):
@@ -127,7 +97,7 @@ class _Codec(NamedTuple):
 @cache
 def _layout(kind: str) -> tuple[tuple[str, _Codec, Any], ...]:
     """Return name, codec and default of each field of an event; MISSING = it is always there."""
-    event = _TYPES[kind]
+    event = EVENT_TYPES[kind]
     hints, found = get_type_hints(event), []
     for one in fields(event):
         default = one.default

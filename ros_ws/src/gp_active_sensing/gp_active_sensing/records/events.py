@@ -42,6 +42,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from gp_active_sensing.types import Aim, Budget, Cost, Plan, Reading
 
 __all__ = [
+    "EVENT_TYPES",
     "AnswerUnused",
     "BudgetChanged",
     "ClockStepped",
@@ -498,3 +499,15 @@ class UnknownEvent(Event):
     """An event of another version, from which nothing follows here."""
 
     line: Mapping[str, Any] = field(default_factory=dict)
+
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.KIND: kind
+    for kind in (
+        *(MissionStarted, MissionResumed, StateChanged, ClockStepped, JournalGap, MissionStopped),
+        *(MissionEnded, DecisionAsked, DecisionTaken, AnswerUnused, ReturnBegun, Moved),
+        *(ReadingUsed, ReadingGated, VisitMissed, ExpertAsked, ExpertAnswered, ExpertConsulted),
+        *(PlaceBlocked, BudgetChanged, RosterChanged, StatusNoted),
+    )
+}
+"""Each kind by the word ``event`` of its line."""

@@ -57,7 +57,7 @@ def delays_in(run_dir: Path) -> Delays:
         RunError: there is no run, or its journal is damaged.
     """
     run = RunDirectory.open(run_dir)
-    lines = run.events()
+    lines = run.journal()
     reading = run.config.get("reading")
     delay = float(reading.get("delay", 0.0)) if isinstance(reading, Mapping) else 0.0
     averages = sum(isinstance(e, ReadingUsed) and e.count > 1 for e in parse_events(lines))

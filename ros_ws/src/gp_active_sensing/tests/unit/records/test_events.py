@@ -122,9 +122,10 @@ def name_of(event: Event) -> str:
 
 
 def test_every_kind_is_here() -> None:
-    kinds = {getattr(module, name) for name in module.__all__}
-    kinds = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Event)}
+    found = (getattr(module, name) for name in module.__all__)
+    kinds = {kind for kind in found if isinstance(kind, type) and issubclass(kind, Event)}
     assert kinds - {Event, ReadingEvent} == {type(event) for event in EVENTS}
+    assert set(module.EVENT_TYPES.values()) == kinds - {Event, ReadingEvent, UnknownEvent}
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=name_of)
@@ -169,9 +170,8 @@ def needed(event: Event) -> list[str]:
 def test_keys_without_which_a_line_is_refused() -> None:
     assert needed(ReadingUsed(reading=READING)) == ["stamp_ns", "value"]
     assert needed(VisitMissed(location=0, again=False, stamp_ns=3)) == ["again", "location"]
-    assert needed(RosterChanged(why="", where=HERE, stamp_ns=3)) == [
-        *("odometer", "pose", "stamp_ns", "why"),
-    ]
+    roster = RosterChanged(why="", where=HERE, stamp_ns=3)
+    assert needed(roster) == ["odometer", "pose", "stamp_ns", "why"]
     assert "lower" in needed(DecisionTaken(stage=1, plan=PLAN))
 
 
@@ -219,7 +219,6 @@ def test_the_time_of_an_event() -> None:
 def test_the_average_that_the_belief_holds() -> None:
     assert ReadingUsed(reading=READING).average is READING
     event = ReadingUsed(reading=READING, stay=StayRecord(4, 1.5, None, 0.25))
-    assert (event.average.value, event.average.noise_variance, event.average.off) == (
-        *(1.5, None, 0.25),
-    )
+    held = event.average
+    assert (held.value, held.noise_variance, held.off) == (1.5, None, 0.25)
     assert event.average.stamp_ns == READING.stamp_ns
