@@ -49,7 +49,7 @@ ROS = re.compile(
     r"|\w+_(msgs|srvs|interfaces))(\.|$)"
 )
 HEAVY = ("rclpy", "torch", "gpytorch", "matplotlib", "plotly", "rosbags", "mcap", "osmium", "dask")
-HEAVY += ("pyproj", "shapely", "networkx", "libsumo", "traci")
+HEAVY += ("pyproj", "rasterio", "shapely", "networkx", "libsumo", "traci")
 
 
 TORCH = {ROOT / "learning" / "model.py"} | {
