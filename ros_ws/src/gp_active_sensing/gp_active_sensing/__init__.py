@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from gp_active_sensing.sim import load_scenario, run_scenario
     from gp_active_sensing.topology import (
         MapConfig,
+        OccupancyGrid,
         Roads,
         build_topology,
         load_roads,
         make_grid,
+        make_occupancy_map,
     )
     from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
@@ -29,6 +31,7 @@ __all__ = [
     "BeliefConfig",
     "Budget",
     "MapConfig",
+    "OccupancyGrid",
     "Plan",
     "PlanLimit",
     "Reading",
@@ -41,6 +44,7 @@ __all__ = [
     "load_roads",
     "load_scenario",
     "make_grid",
+    "make_occupancy_map",
     "run_scenario",
 ]
 
@@ -53,7 +57,15 @@ __getattr__, __dir__ = lazy_names(
         "loop": ("SensingLoop",),
         "planning": ("build_policy",),
         "sim": ("load_scenario", "run_scenario"),
-        "topology": ("MapConfig", "Roads", "build_topology", "load_roads", "make_grid"),
+        "topology": (
+            "MapConfig",
+            "Roads",
+            "build_topology",
+            "load_roads",
+            "make_grid",
+            "make_occupancy_map",
+            "OccupancyGrid",
+        ),
         "types": ("Budget", "Plan", "PlanLimit", "Reading"),
     },
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.graph import GraphTopology, Move
     from gp_active_sensing.topology.loaders import load_roads
     from gp_active_sensing.topology.lookup import check_start, place_index
+    from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
     from gp_active_sensing.topology.roads import Roads
     from gp_active_sensing.topology.segments import RoadMap, Segment
 
@@ -22,6 +23,7 @@ __all__ = [
     "GraphTopology",
     "MapConfig",
     "Move",
+    "OccupancyGrid",
     "RoadMap",
     "Roads",
     "Segment",
@@ -31,6 +33,7 @@ __all__ = [
     "load_roads",
     "make_grid",
     "make_line",
+    "make_occupancy_map",
     "place_index",
     "route_geometry",
     "whole_way",
@@ -56,6 +59,10 @@ __getattr__, __dir__ = lazy_names(
             "Move",
         ),
         "loaders": ("load_roads",),
+        "occupancy": (
+            "OccupancyGrid",
+            "make_occupancy_map",
+        ),
         "roads": ("Roads",),
         "segments": (
             "RoadMap",

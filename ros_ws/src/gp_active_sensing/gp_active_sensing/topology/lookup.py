@@ -81,7 +81,7 @@ def _number(value: object) -> float | None:
         return math.inf
 
 
-_CELL = re.compile(r"c\d+r\d+")
+_CELL = re.compile(r"c-?\d+r-?\d+")
 
 _FAR = 0.1
 """Share of a map's extent by which a position may lie off every place."""

@@ -1,0 +1,397 @@
+"""Occupancy grids as robots keep them (nav_msgs/OccupancyGrid), and the maps of places on them.
+
+Places lie on a lattice that is fixed in the map's frame, whatever piece of it the occupancy grid
+covers: a grid that grows, shifts or turns gives the same places again, and more of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology.generated import MOST_CELLS, FreeTopology
+from gp_active_sensing.topology.graph import GraphTopology, Move
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["OCCUPIED", "UNKNOWN", "OccupancyGrid", "make_occupancy_map"]
+
+UNKNOWN: tuple[str, ...] = ("blocked", "free")
+"""What unknown cells may count as."""
+OCCUPIED = 65
+"""Cells of this value and more are occupied, unless told otherwise: the 0.65 of map_server [%]."""
+
+_NAME = re.compile(r"c(-?\d+)r(-?\d+)")
+_HAIR = 1e-6
+"""What lies so near to the edge of a cell touches the cell beyond it as well [cells]."""
+_AT_ONCE = 1 << 21
+"""Cells that lines are looked up in at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyGrid:
+    """What is known of the ground, cell by cell, as in nav_msgs/OccupancyGrid.
+
+    Args:
+        values: (rows, columns) int8: 0 free … 100 occupied [%], -1 unknown. Row 0 is at the origin.
+        resolution: width of a cell [m].
+        origin: x and y of the outer corner of cell (0, 0) in the map's frame [m].
+        yaw: direction of the rows in the map's frame, counter-clockwise from x [rad].
+
+    Raises:
+        MapError: values that are no grid of -1 … 100, a resolution of 0 or less.
+    """
+
+    values: np.ndarray
+    resolution: float
+    origin: tuple[float, float] = (0.0, 0.0)
+    yaw: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.values)
+        if given.ndim != 2 or not given.size:
+            msg = f"occupancy grid: expected rows and columns of cells, got shape {given.shape}"
+            raise MapError(msg)
+        if given.dtype.kind not in "iu" or given.min() < -1 or given.max() > 100:
+            what = f"{given.min()} … {given.max()}" if given.dtype.kind in "iuf" else given.dtype
+            msg = f"occupancy grid: expected whole numbers from -1 to 100, got {what}"
+            raise MapError(msg)
+        if not (math.isfinite(self.resolution) and self.resolution > 0.0):
+            msg = (
+                "occupancy grid: the resolution must be above 0, the width of a cell in metres; "
+                f"got {self.resolution:g}"
+            )
+            raise MapError(msg)
+        if not all(map(math.isfinite, (*self.origin, self.yaw))):
+            msg = (
+                "occupancy grid: expected a finite origin (x, y, yaw), got "
+                f"({self.origin[0]:g}, {self.origin[1]:g}, {self.yaw:g})"
+            )
+            raise MapError(msg)
+        values = given.astype(np.int8)
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        rows, columns = self.values.shape
+        return rows, columns
+
+    @property
+    def corners(self) -> FloatArray:
+        """(4, 2) outer corners in the map's frame, counter-clockwise from the origin [m]."""
+        rows, columns = self.shape
+        at = np.array([(0, 0), (columns, 0), (columns, rows), (0, rows)], dtype=np.float64)
+        return self.position_of(at)
+
+    def position_of(self, cells: FloatArray) -> FloatArray:
+        """(m, 2) metres in the map's frame of (m, 2) columns and rows, counted from the corner."""
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        turned = cells @ np.array([(cos, sin), (-sin, cos)])
+        return np.asarray(np.asarray(self.origin) + self.resolution * turned)
+
+    def cells_of(self, points: FloatArray) -> FloatArray:
+        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        turned = (points - np.asarray(self.origin)) @ np.array([(cos, -sin), (sin, cos)])
+        return np.asarray(turned / self.resolution)
+
+    def counts(self, occupied: int = OCCUPIED) -> dict[str, int]:
+        """Return how many cells are free, occupied, unknown."""
+        taken = int(np.count_nonzero(self.values >= occupied))
+        unknown = int(np.count_nonzero(self.values < 0))
+        return {
+            "free": self.values.size - taken - unknown,
+            "occupied": taken,
+            "unknown": unknown,
+        }
+
+    def blocked(
+        self, *, inflation: float = 0.0, unknown: str = "blocked", occupied: int = OCCUPIED
+    ) -> BoolArray:
+        """(rows, columns) cells that a probe cannot be in.
+
+        Args:
+            inflation: nearer than this to an occupied cell a cell is blocked, too: the radius of
+                the probe [m]. It is measured from the middle of the cell to the edge of the
+                occupied one. Unknown cells are not inflated, as in Nav2.
+            unknown: "blocked" or "free", what unknown cells count as.
+            occupied: cells of this value and more are occupied [%].
+        """
+        taken = self.values >= occupied
+        found = taken.copy()
+        if inflation > 0.0 and taken.any():
+            from scipy.ndimage import distance_transform_edt
+
+            apart = distance_transform_edt(~taken)
+            found |= apart - 0.5 < inflation / self.resolution - _HAIR
+        if unknown == "blocked":
+            found |= self.values < 0
+        return np.asarray(found)
+
+
+def make_occupancy_map(
+    grid: OccupancyGrid,
+    spacing: float | tuple[float, float],
+    *,
+    inflation: float = 0.0,
+    unknown: str = "blocked",
+    occupied: int = OCCUPIED,
+    neighbours: int = 4,
+    moves: str = "adjacent",
+    anchor: tuple[float, float] = (0.0, 0.0),
+    at: tuple[float, float] | None = None,
+    keep: Sequence[str] = (),
+    speed: float = 1.0,
+    reach: float = 0.0,
+    name: str = "grid",
+    frame: str = "map",
+) -> FreeTopology | GraphTopology:
+    """Make a map of places on the free ground of an occupancy grid.
+
+    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) and called
+    "c{c}r{r}"; both may be below 0. Two neighbours are joined where the straight line between them
+    touches no blocked cell. Of what is not joined the largest part is kept.
+
+    Args:
+        grid: what is known of the ground.
+        spacing: between neighbouring places, along x and along y [m].
+        inflation: radius of the probe, by which occupied cells are widened [m].
+        unknown: "blocked" or "free", what unknown cells count as; beyond the grid all is blocked.
+        occupied: cells of this value and more are occupied [%].
+        neighbours: 4 or 8.
+        moves: "free" (any place next, straight distance) or "adjacent".
+        anchor: a point of the lattice [m].
+        at: a position: the part that its nearest place is in is kept, instead of the largest [m].
+        keep: names of earlier places: they come first, in this order, with the same indices, even
+            where they are blocked now (then no move leads there). New ones follow; without `at`
+            those of the part that most of the earlier ones are in.
+        speed: of the probe [m/s].
+        reach: places within so many metres may be next, too; 0 = adjacent ones only.
+        name: name of the map.
+        frame: metric frame of the positions.
+
+    Raises:
+        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells; names to keep
+            that are none of such a lattice.
+        MapError: no free cell, or no place on one.
+    """
+    step = _step(spacing)
+    blocked = grid.blocked(inflation=inflation, unknown=unknown, occupied=occupied)
+    if blocked.all() and not keep:
+        raise MapError(_nothing_free(grid, name, inflation, unknown, occupied))
+    earlier = _parsed(keep)
+    lattice = _lattice(grid, step, anchor, name)
+    points = anchor + lattice * step
+    lattice = lattice[_free_points(grid, blocked, points)]
+    if not len(lattice) and not keep:
+        msg = (
+            f"map {name!r}: no place of a lattice of {_metres(step)} lies on free ground; give a "
+            "smaller spacing, or shift the lattice with origin"
+        )
+        raise MapError(msg)
+    known = {cell: i for i, cell in enumerate(earlier)}
+    found = [(c, r) for c, r in lattice.tolist() if (c, r) not in known]
+    cells = np.array([*earlier, *found], dtype=np.int64).reshape(-1, 2)
+    positions = anchor + cells * step
+    standing = np.ones(len(cells), dtype=np.bool_)
+    standing[: len(earlier)] = _free_points(grid, blocked, positions[: len(earlier)])
+    pairs = _pairs(cells, standing, neighbours)
+    pairs = pairs[_free_lines(grid, blocked, positions, pairs)]
+    kept = _kept(positions, pairs, standing, len(earlier), at)
+    number = np.full(len(cells), -1, dtype=np.int64)
+    number[kept] = np.arange(len(kept))
+    names = [f"c{c}r{r}" for c, r in cells[kept].tolist()]
+    if moves == "free":
+        return FreeTopology(name, frame, names, positions[kept], speed=speed)
+    steps: list[list[Move]] = [[] for _ in names]
+    ends = number[pairs[(number[pairs] >= 0).all(axis=1)]]
+    apart = np.hypot(*(positions[kept][ends[:, 0]] - positions[kept][ends[:, 1]]).T)
+    for (i, j), metres in zip(ends.tolist(), apart.tolist(), strict=True):
+        seconds = metres / speed
+        steps[i].append(Move(j, metres, seconds))
+        steps[j].append(Move(i, metres, seconds))
+    return GraphTopology(name, frame, names, positions[kept], steps, reach=reach)
+
+
+def _step(spacing: float | tuple[float, float]) -> FloatArray:
+    step = np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,))
+    if not (np.isfinite(step).all() and (step > 0.0).all()):
+        msg = f"spacing: must be above 0 [m], got {spacing}"
+        raise ConfigError(msg)
+    return step
+
+
+def _metres(step: FloatArray) -> str:
+    across, up = step.tolist()
+    return f"{across:g} m" if across == up else f"{across:g} × {up:g} m"
+
+
+def _nothing_free(
+    grid: OccupancyGrid, name: str, inflation: float, unknown: str, occupied: int
+) -> str:
+    counts = grid.counts(occupied)
+    rows, columns = grid.shape
+    said = ", ".join(f"{count} {what}" for what, count in counts.items())
+    advice = "is it the right map, and in the right mode (negate, thresholds)?"
+    if counts["free"]:
+        advice = f"inflation {inflation:g} m blocks all that is free; make it smaller"
+    elif counts["unknown"] and unknown == "blocked":
+        advice = "drive a little so that it gets to know some, or set unknown: free"
+    return (
+        f"map {name!r}: the occupancy grid has no cell for a place: of {columns} × {rows} cells of "
+        f"{grid.resolution:g} m {said}; {advice}"
+    )
+
+
+def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the columns and rows of places by their names."""
+    found = [_NAME.fullmatch(name) for name in names]
+    for name, match in zip(names, found, strict=True):
+        if match is None:
+            msg = f"keep: expected names of cells, such as c12r-3, got {name!r}"
+            raise ConfigError(msg)
+    cells = [(int(match[1]), int(match[2])) for match in found if match is not None]
+    twice = [cell for cell, count in Counter(cells).items() if count > 1]
+    if twice:
+        msg = f"keep: c{twice[0][0]}r{twice[0][1]} is there more than once"
+        raise ConfigError(msg)
+    return cells
+
+
+def _lattice(
+    grid: OccupancyGrid, step: FloatArray, anchor: tuple[float, float], name: str
+) -> IntArray:
+    """(m, 2) columns and rows of the lattice in the box about the grid, row by row."""
+    corners = (grid.corners - np.asarray(anchor)) / step
+    low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
+    high = np.floor(corners.max(axis=0) + 1e-9).astype(np.int64)
+    across, up = np.maximum(high - low + 1, 0).tolist()
+    if across * up > MOST_CELLS:
+        msg = (
+            f"spacing: map {name!r} would have {across} × {up} cells of {_metres(step)}, more than "
+            f"{MOST_CELLS}; give a larger spacing"
+        )
+        raise ConfigError(msg)
+    rows, columns = np.divmod(np.arange(across * up), max(across, 1))
+    lattice: IntArray = np.column_stack([columns, rows]) + low
+    return lattice
+
+
+def _lookup(grid: OccupancyGrid, blocked: BoolArray, cells: FloatArray) -> BoolArray:
+    """Return whether the cells at (…, 2) columns and rows are blocked; beyond the grid they are."""
+    rows, columns = grid.shape
+    at = np.floor(cells).astype(np.int64)
+    column, row = at[..., 0], at[..., 1]
+    outside = (column < 0) | (row < 0) | (column >= columns) | (row >= rows)
+    column, row = np.clip(column, 0, columns - 1), np.clip(row, 0, rows - 1)
+    return np.asarray(outside | blocked[row, column])
+
+
+_SIDES = _HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
+"""To look on either side of an edge."""
+
+
+def _free_points(grid: OccupancyGrid, blocked: BoolArray, points: FloatArray) -> BoolArray:
+    """(m,) points that touch no blocked cell."""
+    cells = grid.cells_of(points)
+    hit = np.zeros(len(cells), dtype=np.bool_)
+    for side in _SIDES:
+        hit |= _lookup(grid, blocked, cells + side)
+    return ~hit
+
+
+def _pairs(cells: IntArray, standing: BoolArray, neighbours: int) -> IntArray:
+    """(m, 2) neighbours on the lattice that are both standing, each pair once, as indices."""
+    if not standing.any():
+        return np.zeros((0, 2), dtype=np.int64)
+    low = cells.min(axis=0) - 1
+    width, height = (cells.max(axis=0) - low + 2).tolist()
+    code = (cells[:, 1] - low[1]) * width + cells[:, 0] - low[0]
+    table = np.full(width * height, -1, dtype=np.int64)
+    index = np.flatnonzero(standing)
+    table[code[index]] = index
+    ahead = (1, width) if neighbours == 4 else (1, width, width + 1, width - 1)
+    found = []
+    for offset in ahead:
+        other = table[code[index] + offset]
+        joined = other >= 0
+        found.append(np.column_stack([index[joined], other[joined]]))
+    return np.concatenate(found)
+
+
+def _free_lines(
+    grid: OccupancyGrid, blocked: BoolArray, positions: FloatArray, pairs: IntArray
+) -> BoolArray:
+    """(len(pairs),) straight lines between two points that touch no blocked cell."""
+    if not len(pairs):
+        return np.zeros(0, dtype=np.bool_)
+    cells = grid.cells_of(positions)
+    starts, ways = cells[pairs[:, 0]], cells[pairs[:, 1]] - cells[pairs[:, 0]]
+    crossed = int(np.ceil(np.abs(ways)).max(axis=0).sum()) + 4
+    size = max(1, _AT_ONCE // crossed)
+    hit = np.zeros(len(pairs), dtype=np.bool_)
+    for first in range(0, len(pairs), size):
+        part = slice(first, first + size)
+        for side in _SIDES:
+            on_the_way = _cells_between(starts[part] + side, ways[part])
+            hit[part] |= _lookup(grid, blocked, on_the_way).any(axis=1)
+    return ~hit
+
+
+def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
+    """(m, k, 2) a point in each cell that lines cross, by where they cross edges of cells.
+
+    Args:
+        starts: (m, 2) where lines begin, in cells.
+        ways: (m, 2) where they end, from there.
+    """
+    shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
+    for axis in (0, 1):
+        begin, way = starts[:, axis, None], ways[:, axis, None]
+        longest = int(np.ceil(np.abs(way).max())) + 1
+        forward = way > 0.0
+        first = np.where(forward, np.floor(begin) + 1.0, np.ceil(begin) - 1.0)
+        edges = first + np.where(forward, 1.0, -1.0) * np.arange(longest)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (edges - begin) / way
+        shares.append(np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0))
+    at = np.sort(np.concatenate(shares, axis=1), axis=1)
+    middle = 0.5 * (at[:, 1:] + at[:, :-1])
+    return np.asarray(starts[:, None, :] + middle[:, :, None] * ways[:, None, :])
+
+
+def _kept(
+    positions: FloatArray,
+    pairs: IntArray,
+    standing: BoolArray,
+    earlier: int,
+    at: tuple[float, float] | None,
+) -> IntArray:
+    """Return the earlier places, in their order, then the others of the part that is kept."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(positions)
+    joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    _, part = connected_components(joined, directed=False)
+    first = np.arange(earlier)
+    if not standing.any():
+        return first
+    if at is not None:
+        free = np.flatnonzero(standing)
+        nearest = free[np.argmin(np.hypot(*(positions[free] - np.asarray(at)).T))]
+        chosen = part[nearest]
+    else:
+        counted = standing.copy()
+        if standing[:earlier].any():
+            counted[earlier:] = False
+        chosen = np.argmax(np.bincount(part[counted], minlength=part.max() + 1))
+    new = np.flatnonzero((part == chosen) & standing)
+    return np.concatenate([first, new[new >= earlier]])

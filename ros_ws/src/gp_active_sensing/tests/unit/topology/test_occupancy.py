@@ -1,0 +1,283 @@
+"""Maps of places on occupancy grids: what is free, what is joined, what stays when they grow."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology.graph import GraphTopology
+from gp_active_sensing.topology.occupancy import OccupancyGrid, make_occupancy_map
+
+
+def grid_of(picture: str, resolution: float = 1.0, **at: object) -> OccupancyGrid:
+    """Return the grid of a picture: "." free, "#" occupied, "?" unknown; north is at the top."""
+    lines = picture.split()
+    values = {".": 0, "#": 100, "?": -1}
+    rows = [[values[c] for c in line] for line in reversed(lines)]
+    return OccupancyGrid(np.array(rows, dtype=np.int8), resolution, **at)  # type: ignore[arg-type]
+
+
+def joined(places: object) -> set[tuple[str, str]]:
+    assert isinstance(places, GraphTopology)
+    return {
+        (places.names[i], places.names[move.to])
+        for i, out in enumerate(places.moves)
+        for move in out
+    }
+
+
+HOUSE = """
+    #########
+    #...#...#
+    #...#...#
+    #.......#
+    #...#...#
+    #########
+"""
+
+
+def test_places_lie_on_free_cells_and_are_joined_where_the_line_is_free() -> None:
+    places = make_occupancy_map(grid_of(HOUSE), 1.0, anchor=(0.5, 0.5))
+    assert places.n == 3 * 4 + 3 * 4 + 1
+    assert "c4r2" in places.names
+    assert ("c3r2", "c4r2") in joined(places)
+    assert ("c3r3", "c5r3") not in joined(places)
+    at = places.names.index("c4r2")
+    np.testing.assert_allclose(places.positions[at], (4.5, 2.5))
+    assert places.neighbours(at).tolist() == sorted(
+        places.names.index(name) for name in ("c3r2", "c5r2")
+    )
+    assert places.frame == "map"
+
+
+def test_a_line_is_looked_at_with_the_resolution_of_the_grid() -> None:
+    """A wall that is thinner than the spacing parts places, and a door in it joins them."""
+    values = np.zeros((40, 40), dtype=np.int8)
+    values[:, 20] = 100
+    walled = OccupancyGrid(values, 0.1)
+    places = make_occupancy_map(walled, 0.8, anchor=(0.2, 0.2))
+    assert places.positions[:, 0].max() < 2.0 or places.positions[:, 0].min() > 2.0
+    values[9:12, 20] = 0  # y 0.9 … 1.2 m, where the places have y = 1.0
+    places = make_occupancy_map(OccupancyGrid(values, 0.1), 0.8, anchor=(0.2, 0.2))
+    assert places.n == 5 * 5
+    across = {pair for pair in joined(places) if {name[:2] for name in pair} == {"c2", "c3"}}
+    assert across == {("c2r1", "c3r1"), ("c3r1", "c2r1")}
+
+
+def test_diagonals_cut_no_corner() -> None:
+    corner = grid_of("""
+        ..
+        .#
+    """)
+    places = make_occupancy_map(corner, 1.0, anchor=(0.5, 0.5), neighbours=8)
+    assert ("c0r0", "c1r1") not in joined(places)  # it would touch the corner of the wall
+    assert places.n == 3
+    kitty = grid_of("""
+        .#
+        #.
+    """)
+    assert make_occupancy_map(kitty, 1.0, anchor=(0.5, 0.5), neighbours=8).n == 1
+    field = grid_of("""
+        ..
+        ..
+    """)
+    places = make_occupancy_map(field, 1.0, anchor=(0.5, 0.5), neighbours=8)
+    assert ("c0r0", "c1r1") in joined(places)
+    assert ("c1r0", "c0r1") in joined(places)
+    diagonal = next(m for m in places.moves[0] if places.names[m.to] == "c1r1")  # type: ignore[union-attr]
+    assert diagonal.metres == pytest.approx(math.sqrt(2.0))
+
+
+def test_inflation_blocks_what_is_nearer_than_the_radius() -> None:
+    values = np.zeros((21, 21), dtype=np.int8)
+    values[10, 10] = 100
+    grid = OccupancyGrid(values, 0.1)
+    blocked = grid.blocked(inflation=0.3)
+    row, column = np.indices(blocked.shape)
+    apart = 0.1 * np.hypot(row - 10, column - 10) - 0.05
+    np.testing.assert_array_equal(blocked, apart < 0.3 - 1e-6)
+    assert not grid.blocked(inflation=0.0)[10, 9]
+
+
+def test_unknown_cells_are_blocked_or_free_and_not_inflated() -> None:
+    grid = grid_of("....??")
+    assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5)).n == 4
+    assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5), inflation=0.9).n == 4
+    assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5), unknown="free").n == 6
+    assert grid.counts() == {"free": 4, "occupied": 0, "unknown": 2}
+
+
+def test_the_threshold_says_what_is_occupied() -> None:
+    grid = OccupancyGrid(np.array([[0, 40, 64, 65, 100]], dtype=np.int8), 1.0)
+    assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5)).n == 3
+    assert make_occupancy_map(grid, 1.0, anchor=(0.5, 0.5), occupied=40).n == 1
+
+
+def test_the_largest_part_is_kept_or_the_one_a_position_is_in() -> None:
+    parts = grid_of("...#..")
+    largest = make_occupancy_map(parts, 1.0, anchor=(0.5, 0.5))
+    assert largest.names == ("c0r0", "c1r0", "c2r0")
+    there = make_occupancy_map(parts, 1.0, anchor=(0.5, 0.5), at=(5.2, 0.4))
+    assert there.names == ("c4r0", "c5r0")
+
+
+def test_the_lattice_is_fixed_in_the_frame() -> None:
+    """Names and positions do not depend on which piece of the ground the grid covers."""
+    whole = OccupancyGrid(np.zeros((30, 40), dtype=np.int8), 0.5, origin=(-7.3, -4.1))
+    piece = OccupancyGrid(np.zeros((10, 12), dtype=np.int8), 0.5, origin=(-2.3, 1.4))
+    places = make_occupancy_map(whole, 2.0)
+    part = make_occupancy_map(piece, 2.0)
+    assert 0 < part.n < places.n
+    assert any(name.startswith("c-") for name in places.names)
+    at = {name: places.positions[i].tolist() for i, name in enumerate(places.names)}
+    for name, position in zip(part.names, part.positions.tolist(), strict=True):
+        assert at[name] == position
+        c, r = (int(number) for number in name[1:].split("r"))
+        assert position == [2.0 * c, 2.0 * r]
+
+
+def test_places_stay_when_the_grid_grows() -> None:
+    early = grid_of("??...??")
+    first = make_occupancy_map(early, 1.0, anchor=(0.5, 0.5))
+    later = grid_of(
+        """
+        .......
+        ...#...
+    """,
+        origin=(0.0, -1.0),
+    )
+    grown = make_occupancy_map(later, 1.0, anchor=(0.5, 0.5), keep=first.names)
+    assert grown.names[:3] == first.names == ("c2r0", "c3r0", "c4r0")
+    assert grown.n == 13
+    assert "c0r-1" in grown.names
+
+
+def test_a_place_that_is_blocked_later_stays_without_moves() -> None:
+    first = make_occupancy_map(grid_of("..."), 1.0, anchor=(0.5, 0.5))
+    later = make_occupancy_map(grid_of(".#...."), 1.0, anchor=(0.5, 0.5), keep=first.names)
+    assert later.names[:3] == first.names
+    assert later.neighbours(1).tolist() == []
+    # Of the two parts, with one earlier place each, the first counts.
+    assert later.n == 3
+    there = make_occupancy_map(
+        grid_of(".#...."), 1.0, anchor=(0.5, 0.5), keep=first.names, at=(3.4, 0.5)
+    )
+    assert there.names == (*first.names, "c3r0", "c4r0", "c5r0")
+    assert ("c2r0", "c3r0") in joined(there)
+    all_gone = make_occupancy_map(grid_of("###"), 1.0, anchor=(0.5, 0.5), keep=first.names)
+    assert all_gone.names == first.names
+
+
+def test_a_turned_grid() -> None:
+    """The rows of the grid point north-east; places and lines are those of the frame."""
+    values = np.zeros((60, 60), dtype=np.int8)
+    values[:, 30] = 100  # a wall at an angle
+    grid = OccupancyGrid(values, 0.1, origin=(1.0, 2.0), yaw=math.radians(30.0))
+    places = make_occupancy_map(grid, 0.5, at=tuple(grid.position_of(np.array([[45.0, 30.0]]))[0]))
+    cells = grid.cells_of(places.positions)
+    np.testing.assert_allclose(grid.position_of(cells), places.positions, atol=1e-9)
+    assert cells.min() >= 0.0
+    assert cells.max() <= 60.0
+    assert cells[:, 0].min() > 31.0
+    np.testing.assert_allclose(places.positions % 0.5, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("yaw", [0.0, 0.4, -2.0])
+def test_lines_are_as_free_as_a_fine_walk_along_them_says(yaw: float) -> None:
+    rng = np.random.default_rng(5)
+    values = np.where(rng.random((40, 50)) < 0.06, 100, 0).astype(np.int8)
+    grid = OccupancyGrid(values, 0.25, origin=(-3.0, 1.0), yaw=yaw)
+    places = make_occupancy_map(grid, (0.9173, 0.7137), neighbours=8, anchor=(0.0317, 0.0123))
+    assert isinstance(places, GraphTopology)
+    cell = {name: i for i, name in enumerate(places.names)}
+    joined_pairs = joined(places)
+    compared = 0
+    for name, i in cell.items():
+        c, r = (int(number) for number in name[1:].split("r"))
+        for dc, dr in ((1, 0), (0, 1), (1, 1), (1, -1)):
+            other = f"c{c + dc}r{r + dr}"
+            if other not in cell:
+                continue
+            share = np.linspace(0.0, 1.0, 4001)[:, None]
+            a, b = places.positions[i], places.positions[cell[other]]
+            at = grid.cells_of(a + share * (b - a))
+            column, row = np.floor(at).astype(int).T
+            free = bool((values[row, column] == 0).all())
+            assert ((name, other) in joined_pairs) == free
+            compared += 1
+    assert compared > 300
+
+
+def test_free_moves() -> None:
+    places = make_occupancy_map(grid_of("...#..."), 1.0, anchor=(0.5, 0.5), moves="free")
+    assert places.free
+
+
+def test_a_large_grid_takes_a_moment() -> None:
+    rng = np.random.default_rng(1)
+    values = np.zeros((2000, 2000), dtype=np.int8)
+    for row, column in rng.integers(0, 1990, (4000, 2)):
+        values[row : row + 8, column : column + 8] = 100
+    grid = OccupancyGrid(values, 0.05, origin=(-50.0, -50.0))
+    begin = time.perf_counter()
+    places = make_occupancy_map(grid, 1.0, inflation=0.2, neighbours=8)
+    assert time.perf_counter() - begin < 10.0  # a second, on an idle machine
+    assert places.n > 5000
+
+
+CASES: list[tuple[npt.NDArray[np.generic], dict[str, float], str]] = [
+    (np.zeros(4, dtype=np.int8), {}, "expected rows and columns of cells, got shape"),
+    (np.zeros((0, 3), dtype=np.int8), {}, r"got shape \(0, 3\)"),
+    (np.full((2, 2), 101), {}, "whole numbers from -1 to 100, got 101"),
+    (np.full((2, 2), 0.5), {}, "whole numbers from -1 to 100"),
+    (np.zeros((2, 2), dtype=np.int8), {"resolution": 0.0}, "resolution must be above 0.*got 0"),
+    (np.zeros((2, 2), dtype=np.int8), {"resolution": -0.05}, "got -0.05"),
+    (np.zeros((2, 2), dtype=np.int8), {"resolution": math.nan}, "got nan"),
+    (np.zeros((2, 2), dtype=np.int8), {"yaw": math.inf}, "finite origin"),
+]
+
+
+@pytest.mark.parametrize(("values", "more", "message"), CASES)
+def test_no_occupancy_grid(
+    values: npt.NDArray[np.generic], more: dict[str, float], message: str
+) -> None:
+    with pytest.raises(MapError, match=message):
+        OccupancyGrid(values, **{"resolution": 1.0, **more})
+
+
+def test_no_cell_is_free() -> None:
+    with pytest.raises(MapError, match=r"4 unknown; drive a little.*set unknown: free"):
+        make_occupancy_map(grid_of("????"), 1.0)
+    with pytest.raises(MapError, match=r"0 free, 4 occupied.*is it the right map"):
+        make_occupancy_map(grid_of("####"), 1.0)
+    with pytest.raises(MapError, match="inflation 5 m blocks all that is free"):
+        make_occupancy_map(grid_of("#..."), 1.0, inflation=5.0)
+
+
+def test_no_place_on_free_ground() -> None:
+    with pytest.raises(MapError, match=r"no place of a lattice of 10 × 20 m.*smaller spacing"):
+        make_occupancy_map(grid_of("...", origin=(2.0, 2.0)), (10.0, 20.0))
+
+
+@pytest.mark.parametrize("spacing", [0.0, -1.0, math.nan, (1.0, 0.0)])
+def test_no_spacing(spacing: float | tuple[float, float]) -> None:
+    with pytest.raises(ConfigError, match="spacing: must be above 0"):
+        make_occupancy_map(grid_of("..."), spacing)
+
+
+def test_too_many_cells() -> None:
+    grid = OccupancyGrid(np.zeros((100, 100), dtype=np.int8), 1.0)
+    with pytest.raises(ConfigError, match=r"10001 × 10001 cells of 0.01 m.*larger spacing"):
+        make_occupancy_map(grid, 0.01)
+
+
+def test_names_that_cannot_be_kept() -> None:
+    with pytest.raises(ConfigError, match=r"keep: expected names of cells.*got 'dock'"):
+        make_occupancy_map(grid_of("..."), 1.0, keep=["c0r0", "dock"])
+    with pytest.raises(ConfigError, match="keep: c0r0 is there more than once"):
+        make_occupancy_map(grid_of("..."), 1.0, keep=["c0r0", "c0r0"])
