@@ -40,6 +40,8 @@ def _row(argument: dict[str, Any], hint: Any) -> str:
     kinds = {str: "text", int: "whole number", float: "number", bool: "true, false"}
     kind = next(kinds[option] for option in (hint, *typing.get_args(hint)) if option in kinds)
     values = ", ".join(argument.get("choices", [])[1:]) or kind
+    if argument["name"] == "policy":
+        values = "a [policy](choosing.md#the-policies)"
     given = argument.get("default_value")
     default = "required" if given is None else f"`{given}`" if given else ""
     # What ships is listed where it is described.

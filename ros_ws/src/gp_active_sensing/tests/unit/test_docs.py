@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -119,9 +120,27 @@ def test_commands_in_the_text_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=identify)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text("utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
+
+
+@functools.cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return the anchors of a page's headings, as GitHub and GitLab make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found: dict[str, int] = {}
+    names = []
+    for heading in re.findall(r"^#+ (.+?)\s*$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        found[name] = found.get(name, -1) + 1
+        names.append(f"{name}-{found[name]}" if found[name] else name)
+    return frozenset(names)
 
 
 def test_promised_files_exist() -> None:
@@ -222,23 +241,35 @@ def test_every_reason_of_a_refused_reading_is_explained() -> None:
     unusable = set(re.findall(r"[^.\w]refuse\(\s*\"(\w+)\"", text))
     assert unusable, "refuse finds nothing; the code has changed"
     found |= unusable | {f"pose_{word}" for word in unusable}
-    page = (REPOSITORY / "docs" / "troubleshooting.md").read_text("utf-8")
-    table = page.split("## Readings are not used")[1].split("\n## ")[0]
+    page = (REPOSITORY / "docs" / "reasons.md").read_text("utf-8")
+    table = page.split("## Readings and poses")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == found
 
 
-def test_messages_are_those_of_the_code() -> None:
-    """What the troubleshooting page quotes, in typographic quotes, is said somewhere."""
-    page = (REPOSITORY / "docs" / "troubleshooting.md").read_text("utf-8")
-    quotes = re.findall(r"“([^”]+)”", page)
-    assert len(quotes) > 15
+@pytest.mark.parametrize(
+    ("name", "section", "least"),
+    [
+        ("troubleshooting.md", "# Troubleshooting", 60),
+        ("reasons.md", "# Why", 2),
+        ("install.md", "## When it does not install", 6),
+        ("kernels.md", "## When learning does not work", 10),
+    ],
+)
+def test_messages_are_those_of_the_code(name: str, section: str, least: int) -> None:
+    """What these pages quote, in typographic quotes, is said somewhere."""
+    page = (REPOSITORY / "docs" / name).read_text("utf-8")
+    start = page.index(section)
+    end = page.find("\n## ", start + len(section)) if section.startswith("##") else len(page)
+    quotes = re.findall(r"“([^”]+)”", page[start:end])
+    assert len(quotes) >= least
     said = messages()
     for quote in quotes:
         for part in " ".join(quote.split()).split("…"):
             words = part.strip(" :;,.")
-            assert words in said, f"troubleshooting.md quotes {quote!r}: nobody says {words!r}"
+            assert words in said, f"{name} quotes {quote!r}: nobody says {words!r}"
 
 
+@functools.cache
 def messages() -> str:
     """Return every text in the sources, those in pieces joined, … for what is filled in."""
     found = [(REPOSITORY / "tools" / "make_env.sh").read_text("utf-8")]

@@ -32,8 +32,8 @@ def test_every_reason_is_explained() -> None:
     messages = set(re.findall(OF_WHOLE_MESSAGES, asking))
     assert len(found) > 10
     assert len(messages) == 4
-    page = (DOCS / "troubleshooting.md").read_text("utf-8")
-    table = page.split("## An expert's answers are not used")[1].split("\n## ")[0]
+    page = (DOCS / "reasons.md").read_text("utf-8")
+    table = page.split("## Answers of an expert")[1].split("\n## ")[0]
     first = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
     told = {word for cell in first for word in re.findall(r"`(\w+)`", cell)}
     assert told == found | {f"answer_{word}" for word in messages}
