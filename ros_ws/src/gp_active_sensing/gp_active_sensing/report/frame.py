@@ -52,7 +52,14 @@ DOUBT = colour_table(_DOUBT)
 PAGE = "report.html"
 
 
-def build_page(body: str, scripts: Sequence[str], data: Mapping[str, Any], **slots: str) -> str:
+def build_page(
+    body: str,
+    scripts: Sequence[str],
+    data: Mapping[str, Any],
+    *,
+    connect: str = "",
+    **slots: str,
+) -> str:
     """Return a page.
 
     Args:
@@ -60,13 +67,14 @@ def build_page(body: str, scripts: Sequence[str], data: Mapping[str, Any], **slo
             all pages, goes around it.
         scripts: names of the scripts, in the order in which they run.
         data: handed to the scripts as the JSON element ``#data``.
+        connect: where the scripts may connect to, as ``connect-src`` says it; "" = nowhere.
         slots: HTML for the other slots of both; what comes from a run is escaped by the caller.
     """
     texts = [f"\n{_asset(name)}" for name in scripts]
     whole = _asset("frame.html").replace("$body", _asset(body))
     return Template(whole).substitute(
         slots,
-        policy=_security(texts),
+        policy=html.escape(security_policy(texts, connect), quote=False),
         css=_asset("page.css"),
         scripts="\n".join(f"<script>{text}</script>" for text in texts),
         data=as_json(data),
@@ -89,10 +97,9 @@ def _asset(name: str) -> str:
     return (resources.files("gp_active_sensing.report") / "assets" / name).read_text("utf-8")
 
 
-def _security(scripts: Sequence[str]) -> str:
-    """Return a policy that lets run these scripts only, and lets load nothing at all."""
+def security_policy(scripts: Sequence[str], connect: str = "") -> str:
+    """Return a Content-Security-Policy that lets run these scripts only, and lets load nothing."""
     digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
-    return html.escape(
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'", quote=False
-    )
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'"
+    return f"{policy}; connect-src {connect}" if connect else policy

@@ -20,16 +20,17 @@ from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import tells
 
-__all__ = ["MOST_BYTES", "write_report"]
+__all__ = ["MOST_BYTES", "SCRIPTS", "slots", "write_report"]
 
 MOST_BYTES = 5_000_000
 """Largest page; a run that needs more shows fewer of its maps and candidates."""
 ROWS = 1000
 """Rows of the table of stages; of longer runs, evenly spread ones."""
-_SCRIPTS = (
+SCRIPTS = (
     "base.js", "decode.js", "chart.js", "map.js", "field.js", "panels.js", "profile.js", "bars.js",
     "page.js",
 )  # fmt: skip
+"""In the order in which they run."""
 
 
 def write_report(run_dir: Path | str) -> Path:
@@ -56,6 +57,17 @@ def write_report(run_dir: Path | str) -> Path:
 
 def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
     payload = build_payload(data, done, thin)
+    return build_page("run.html", SCRIPTS, payload, **slots(data, done, payload))
+
+
+def slots(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts around the maps and charts as HTML, all that comes from the run escaped.
+
+    Args:
+        data: the run.
+        done: its steps.
+        payload: as `build_payload`; of its maps only which steps have some (``steps``, ``all``).
+    """
     config = yaml.safe_dump(dict(data.config), sort_keys=False, allow_unicode=True)
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not said" if done.by_stage else "readings only"
@@ -66,22 +78,20 @@ def _fill(data: RunData, done: Reconstruction, thin: int) -> str:
     reason = data.summary.get("reason")
     said = f"Run {status}: {reason}" if reason else f"Run {status}"
     versions = ", ".join(f"{k} {v}" for k, v in data.versions.items())
-    return build_page(
-        "run.html",
-        _SCRIPTS,
-        payload,
-        title=html.escape(heading),
-        heading=html.escape(heading),
-        description=html.escape(str(data.config.get("description") or "")),
-        status=html.escape(f"{said}. {versions}"),
-        notes="".join(f'<p class="note">{html.escape(n)}</p>' for n in _notes(data, done, payload)),
-        tiles="".join(_tiles(data, done, payload)),
-        stages=_stages(data),
-        config=html.escape(config),
-    )
+    notes = (f'<p class="note">{html.escape(n)}</p>' for n in _notes(data, done, payload))
+    return {
+        "title": html.escape(heading),
+        "heading": html.escape(heading),
+        "description": html.escape(str(data.config.get("description") or "")),
+        "status": html.escape(f"{said}. {versions}"),
+        "notes": "".join(notes),
+        "tiles": "".join(_tiles(data, done, payload)),
+        "stages": _stages(data),
+        "config": html.escape(config),
+    }
 
 
-def _notes(data: RunData, done: Reconstruction, payload: dict[str, Any]) -> Iterator[str]:
+def _notes(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
     yield from data.notes
     if (share := _explained(data, done)) is not None:
         yield tells(share)
@@ -129,7 +139,7 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         )
 
 
-def _tiles(data: RunData, done: Reconstruction, payload: dict[str, Any]) -> Iterator[str]:
+def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
     unit = f" {data.unit}" if data.unit else ""
     last = done.steps[-1]
     if last.rmspe is not None and done.truth is not None:

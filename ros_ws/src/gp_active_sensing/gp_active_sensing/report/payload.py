@@ -21,9 +21,13 @@ __all__ = [
     "LEVELS",
     "MAP_BYTES",
     "build_payload",
+    "describe",
+    "describe_steps",
     "is_line",
     "pack",
     "pack_integers",
+    "places_of",
+    "ranges_of",
     "scale_labels",
     "scale_unit",
     "unpack",
@@ -95,21 +99,30 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
         done: its steps.
         thin: keep a map of every thin-th step only, and as much fewer candidates.
     """
-    groups = _groups(done)
-    kept = max(4, min(CANDIDATES, ALL_CANDIDATES // len(done.steps)) // thin)
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
         maps = _maps(done, thin)
+    return {
+        **describe(data, done),
+        "places": places_of(data.topology),
+        "steps": describe_steps(data, done, thin),
+        "readings": _readings(done.steps),
+        "maps": maps,
+    }
+
+
+def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
+    """Return what holds for all steps."""
+    groups = _groups(done)
     return {
         "kind": "stages" if done.by_stage else "readings",
         "unit": data.unit,
         "quantity": data.quantity,
         "valueUnit": value_unit(data.policy, data.worth),
         "objective": data.objective,
-        "probes": sorted({str(r["probe"]) for r in data.records if r.get("probe")}),
+        "probes": sorted({str(s.record["probe"]) for s in done.steps if s.record.get("probe")}),
         "regret": _regret(done.steps),
-        "places": _places(data.topology),
         "scales": {
             "labels": [_group_label(scale_unit(data), group) for group in groups],
             "prior": _shares(done.prior, groups),
@@ -118,11 +131,21 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
             "labels": list(done.prior_kernels),
             "prior": [round(weight, 4) for weight in done.prior_kernels.values()],
         },
-        "steps": [_step(data, step, groups, kept) for step in done.steps],
-        "readings": _readings(done.steps),
-        "maps": maps,
         "colours": {"values": VALUES, "doubt": DOUBT},
     }
+
+
+def describe_steps(data: RunData, done: Reconstruction, thin: int = 1) -> list[dict[str, Any]]:
+    """Return each step, without its readings and maps.
+
+    Args:
+        data: the run.
+        done: its steps.
+        thin: keep so many times fewer candidates.
+    """
+    groups = _groups(done)
+    kept = max(4, min(CANDIDATES, ALL_CANDIDATES // len(done.steps)) // thin)
+    return [_step(data, step, groups, kept) for step in done.steps]
 
 
 def is_line(topology: Topology) -> bool:
@@ -292,7 +315,8 @@ def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None
     return found | ({"bound": limits} if bounds else {})
 
 
-def _places(topology: Topology) -> dict[str, Any]:
+def places_of(topology: Topology) -> dict[str, Any]:
+    """Return names and shapes of the places of a map."""
     lines = [np.asarray(topology.geometry(i), dtype=np.float64) for i in range(topology.n)]
     points = np.vstack(lines)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -339,18 +363,14 @@ def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
     """Return the maps and the ranges of their colours, the same for all steps."""
     last = len(done.shown) - 1
     rows = sorted({*range(0, len(done.shown), thin), last})
-    final = done.mean[-1]
     truth = done.truth
-    shared = final if truth is None else np.concatenate([final, truth.ravel()])
-    low, high = _range(float(shared.min()), float(shared.max()))
-    # The first maps may be far off (a mean that is not known): they are drawn in the end colours.
-    most = float(np.median(done.std.max(axis=1)[min(1, last) :])) or 1.0
+    ranges = ranges_of(done)
+    (low, high), (_, most) = ranges["range"], ranges["doubt"]
     reach = 4.0 * (high - low)
     found: dict[str, Any] = {
         "steps": [done.shown[row] for row in rows],
         "all": len(done.steps),
-        "range": [low, high],
-        "doubt": [0.0, most],
+        **ranges,
         "mean": pack(done.mean[rows], low - reach, high + reach),
         "std": pack(done.std[rows], 0.0, min(float(done.std.max()), 20.0 * most)),
         "truth": None,
@@ -358,6 +378,18 @@ def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
     if truth is not None:
         found["truth"] = pack(truth if len(truth) == 1 else truth[rows], low, high)
     return found
+
+
+def ranges_of(done: Reconstruction) -> dict[str, list[float]]:
+    """Return the ranges of the colours of the field and of its doubt, the same for all steps."""
+    final, truth = done.mean[-1], done.truth
+    shared = final if truth is None else np.concatenate([final, truth.ravel()])
+    # The first maps may be far off (a mean that is not known): they are drawn in the end colours.
+    most = float(np.median(done.std.max(axis=1)[min(1, len(done.std) - 1) :])) or 1.0
+    return {
+        "range": list(_range(float(shared.min()), float(shared.max()))),
+        "doubt": [0.0, most],
+    }
 
 
 def _range(low: float, high: float) -> tuple[float, float]:

@@ -30,11 +30,15 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 __all__ = [
     "GROUPS",
+    "VALUES",
     "JournalTeller",
     "Reconstruction",
     "ReportStep",
+    "StepEvents",
+    "gathered",
     "kernel_masses",
     "masses",
+    "number_of",
     "replay",
 ]
 
@@ -186,7 +190,7 @@ class Reconstruction:
 
 
 @dataclass
-class _Chunk:
+class StepEvents:
     """What happened between two steps."""
 
     number: int
@@ -199,8 +203,16 @@ class _Chunk:
     metres: float = 0.0
     blocked: str = ""
     """Why the place could not be reached."""
+    probe: str = ""
+    """That was sent there; "" = the only one."""
+
+    @property
+    def so_far(self) -> Mapping[str, Any]:
+        """What stands for the record of a stage that has none, or none yet."""
+        return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:
+        """Add what an event says."""
         match event:
             case ReadingUsed():
                 self.readings.append(event)
@@ -236,7 +248,7 @@ def replay(data: RunData) -> Reconstruction:
     for index, chunk in enumerate(chunks):
         record: Mapping[str, Any] = {}
         if by_stage and index and chunk.plan is not None and chunk.plan.waypoints:
-            record = by_number.get(chunk.number, {"blocked": chunk.blocked})
+            record = by_number.get(chunk.number, chunk.so_far)
         steps.append(again.step(chunk, record, with_map=index in shown))
     return Reconstruction(
         by_stage=by_stage,
@@ -268,16 +280,16 @@ class _Again:
         """Driven by each probe."""
         self._teller = JournalTeller(self.belief, data.topology)
 
-    def step(self, chunk: _Chunk, record: Mapping[str, Any], *, with_map: bool) -> ReportStep:
+    def step(self, chunk: StepEvents, record: Mapping[str, Any], *, with_map: bool) -> ReportStep:
         went = record.get("went")
         expected = self._expected(chunk.plan, went if isinstance(went, int) else None)
         used = list(self._teller.tell(chunk.readings))
         told = list(self._teller.tell(chunk.answers, expert=True))
         self.unused += len(chunk.readings) + len(chunk.answers) - len(used) - len(told)
-        self._seconds = _number(record.get("driven_seconds"), self._seconds + chunk.driven)
+        self._seconds = number_of(record.get("driven_seconds"), self._seconds + chunk.driven)
         probe = str(record.get("probe") or "")
         planned = self._metres.get(probe, 0.0) + chunk.metres
-        self._metres[probe] = _number(record.get("driven_metres"), planned)
+        self._metres[probe] = number_of(record.get("driven_metres"), planned)
         lacks = self._scorer is not None and not (
             record.get("rmspe") is not None and all(key in record for key in SCORES)
         )
@@ -286,7 +298,7 @@ class _Again:
         if with_map or lacks:
             found = self.belief.mixture()
             promise = self.belief.promise(self._topology.weights, found)
-            at = _number(record.get("truth_seconds"), self._seconds)
+            at = number_of(record.get("truth_seconds"), self._seconds)
             if self._scorer is not None and lacks:
                 scores = self._scorer.of(self.belief, at, found)
             if with_map:
@@ -302,13 +314,13 @@ class _Again:
             plan=chunk.plan,
             at=chunk.at,
             record=record,
-            readings=_gathered(used),
+            readings=gathered(used),
             expected=expected,
             masses=masses(self.belief, self.belief.weights),
             kernels=kernel_masses(self.belief, self.belief.weights),
             observed=int(self.belief.observed.sum()),
-            scores={key: _number(record.get(key), scores[key]) for key in SCORES},
-            promised=_number(
+            scores={key: number_of(record.get(key), scores[key]) for key in SCORES},
+            promised=number_of(
                 record.get("promised_error"), None if promise is None else promise.error
             ),
         )
@@ -325,33 +337,34 @@ class _Again:
         return float(mean[0]), float(np.sqrt(variance[0]))
 
 
-def _stages(events: Sequence[Event]) -> Iterator[_Chunk]:
+def _stages(events: Sequence[Event]) -> Iterator[StepEvents]:
     """Yield what was before the first decision, then each decision with what came of it.
 
     The way to the end place is one of them, and mostly the last.
     """
-    chunk = _Chunk(0)
+    chunk = StepEvents(0)
     last: int | None = None
     for event in events:
         if isinstance(event, DecisionTaken | ReturnBegun):
             yield chunk
             number = event.stage if isinstance(event, DecisionTaken) else chunk.number + 1
-            chunk = _Chunk(number, event.plan, last if event.at is None else event.at)
+            at = last if event.at is None else event.at
+            chunk = StepEvents(number, event.plan, at, probe=event.probe)
             last = event.plan.waypoint
         else:
             chunk.apply(event)
     yield chunk
 
 
-def _groups(events: Sequence[Event]) -> Iterator[_Chunk]:
+def _groups(events: Sequence[Event]) -> Iterator[StepEvents]:
     """Yield the beginning, then groups of about equally many readings."""
     told = [event for event in events if isinstance(event, ReadingUsed)]
-    yield _Chunk(0)
+    yield StepEvents(0)
     ends = np.unique(np.linspace(0, len(told), min(len(told), GROUPS) + 1).round().astype(int))
     for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         before = told[first - 1] if first else told[0]
         elapsed = 1e-9 * (told[end - 1].reading.stamp_ns - before.reading.stamp_ns)
-        yield _Chunk(end, readings=told[first:end], driven=max(elapsed, 0.0))
+        yield StepEvents(end, readings=told[first:end], driven=max(elapsed, 0.0))
 
 
 def _shown(steps: int, n: int) -> set[int]:
@@ -382,14 +395,15 @@ def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
     return {} if set(total) == {""} else total
 
 
-def _gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
+def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
+    """Return (place, mean, count) of (place, value), in the order in which the places came."""
     by_place: dict[int, list[float]] = {}
     for place, value in used:
         by_place.setdefault(place, []).append(value)
     return tuple((p, float(np.mean(values)), len(values)) for p, values in by_place.items())
 
 
-def _number(value: Any, default: Any = None) -> Any:
+def number_of(value: Any, default: Any = None) -> Any:
     """Return a finite number of a record, or the default."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and np.isfinite(value) else default

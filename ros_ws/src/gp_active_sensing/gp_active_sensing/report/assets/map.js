@@ -21,6 +21,7 @@
     const found = { width, height, factor, stroke, side: places.side * factor };
     found.x = Float32Array.from(places.x, (x) => x0 + (x - low[0]) * factor);
     found.y = Float32Array.from(places.y, (y) => y0 - (y - low[1]) * factor);
+    found.at = (x, y) => [x0 + (x - low[0]) * factor, y0 - (y - low[1]) * factor];
     found.middle = new Float32Array(2 * places.n);
     for (let i = 0; i < places.n; i += 1) place(places, found, i);
     return found;

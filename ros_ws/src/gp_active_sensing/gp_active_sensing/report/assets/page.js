@@ -151,18 +151,40 @@
     });
   }
 
-  function start(run) {
-    const { steps, scales, kernels } = run;
-    const last = steps.length - 1;
+  /**
+   * Show a run. Returns what shows it again as it has become: at its newest step where that was
+   * shown, else at the step that was.
+   */
+  GPAS.start = (first) => {
     const slider = byId('slider');
-    const past = GPAS.history(run);
-    const field = GPAS.field(byId('field'), run, past);
-    const made = charts(run, (s) => go(s));
-    const shades = scaleColours(scales.labels.length, run.colours.values);
-    const tints = scaleColours(kernels.labels.length, run.colours.values);
-    const staged = run.kind === 'stages';
-    let now = last;
+    let run, steps, scales, kernels, staged, last, past, field, made, shades, tints;
+    let now = null;
     let timer = null;
+
+    function load(next) {
+      const stands = now === null || now === last ? null : steps[now].n;
+      const section = byId('run');
+      section.style.minHeight = `${section.offsetHeight}px`; // the window keeps its place
+      run = next;
+      ({ steps, scales, kernels } = run);
+      staged = run.kind === 'stages';
+      last = steps.length - 1;
+      themed.length = 0; // of what is replaced
+      byId('field').replaceChildren();
+      byId('charts').replaceChildren();
+      byId('charts-title').hidden = byId('charts').hidden = false;
+      past = GPAS.history(run);
+      field = GPAS.field(byId('field'), run, past);
+      made = charts(run, (s) => go(s));
+      shades = scaleColours(scales.labels.length, run.colours.values);
+      tints = scaleColours(kernels.labels.length, run.colours.values);
+      slider.max = last;
+      byId('larger').hidden = run.places.shape === 'line';
+      document.querySelector('.bar').hidden = last === 0;
+      now = stands === null ? last : Math.max(0, steps.findLastIndex((step) => step.n <= stands));
+      show();
+      section.style.minHeight = '';
+    }
 
     function show() {
       const step = steps[now];
@@ -233,10 +255,8 @@
       return found;
     }
 
-    slider.max = last;
     slider.addEventListener('input', () => go(Number(slider.value)));
     byId('play').addEventListener('click', play);
-    byId('larger').hidden = run.places.shape === 'line';
     byId('larger').addEventListener('click', () => {
       const large = byId('field').classList.toggle('large');
       byId('larger').setAttribute('aria-pressed', String(large));
@@ -256,19 +276,25 @@
       else return;
       event.preventDefault();
     });
-    now = asked() ?? last;
-    document.querySelector('.bar').hidden = last === 0;
-    show();
-  }
+    load(first);
+    const begin = asked();
+    if (begin !== null) go(begin, true);
+    return load;
+  };
 
-  GPAS.ready = (async () => {
-    const data = JSON.parse(byId('data').textContent);
-    start(await GPAS.decode(data));
-    document.documentElement.dataset.ready = 'yes';
-  })().catch((error) => {
+  GPAS.trouble = (error) => {
     byId('trouble').textContent = `The maps and charts cannot be shown: ${error.message}`;
     byId('trouble').hidden = false;
     document.documentElement.dataset.ready = 'no';
+  };
+
+  GPAS.ready = (async () => {
+    const data = JSON.parse(byId('data').textContent);
+    if (data.live) return; // another script gets it piece by piece
+    GPAS.start(await GPAS.decode(data));
+    document.documentElement.dataset.ready = 'yes';
+  })().catch((error) => {
+    GPAS.trouble(error);
     throw error;
   });
 })();

@@ -132,6 +132,24 @@
       }
     }
 
+    /** Where the robots of a mission under way are. */
+    function robots(pen, where) {
+      pen.font = '600 11px system-ui, "Liberation Sans", sans-serif';
+      for (const { name, x, y, quiet } of run.robots || []) {
+        const [px, py] = where.at(x, y);
+        diamond(pen, px, py, 7, GPAS.variable(quiet ? '--soft' : '--robot'), GPAS.variable('--card'));
+        if (!name) continue;
+        const left = px > 0.75 * where.width;
+        pen.textAlign = left ? 'right' : 'left';
+        const side = px + (left ? -11 : 11);
+        pen.lineWidth = 3;
+        pen.strokeStyle = GPAS.variable('--card');
+        pen.strokeText(name, side, py + 4);
+        pen.fillStyle = GPAS.variable('--ink');
+        pen.fillText(name, side, py + 4);
+      }
+    }
+
     const over = (what, peak) => (pen, where, trace) => {
       if (!at) return;
       pen.lineCap = 'round';
@@ -140,6 +158,7 @@
         const p = GPAS.peak(peak(at), run.objective);
         diamond(pen, where.middle[2 * p], where.middle[2 * p + 1], 5.5, GPAS.variable('--ink'), GPAS.variable('--card'));
       }
+      if (what && at.s === steps.length - 1) robots(pen, where);
       const here = past.here(at.s);
       for (const [p, radius] of [[what ? here : null, 6.5], [hover, 9]]) {
         if (p === null || p === undefined) continue;
@@ -182,6 +201,8 @@
 
     const some = (s) => s.others || (run.objective && (s.candidates || []).length > BEST);
     const next = steps.some(some) ? 'could have been next (the best ones)' : 'could have been next';
+    const moving = run.robots ? [{ name: 'robot', colour: 'var(--robot)', mark: 'diamond' }] : [];
+    GPAS.redraw = () => made.forEach(({ map }) => map.draw());
     const here = { name: 'here', colour: 'var(--ink)', mark: 'ring' };
     const end = run.objective === 'minimise' ? 'lowest' : 'highest';
     const sought = run.objective ? [{ name: end, colour: 'var(--ink)', mark: 'diamond' }] : [];
@@ -192,21 +213,24 @@
       { name: 'read', colour: 'var(--accent)', mark: 'dot' },
       ...(steps.some((s) => s.candidates && s.candidates.length) ? [{ name: next, colour: 'var(--second)', mark: 'ring' }] : []),
       ...(staged ? [here] : []),
+      ...moving,
       ...sought,
     ], (now) => now.mean);
     panel('Uncertainty', 'Map of the standard deviation, with the way driven', driven, colours.doubt, maps.doubt, doubt, staged ? [
       ...(team.length ? team : ['driven']).map((name) => ({ name, colour: colourOf(name), mark: 'stroke' })),
       ...(steps.some((s) => (s.plan || []).length) ? [{ name: PLANNED, colour: 'var(--accent)', mark: 'dashed' }] : []),
       here,
-    ] : []);
+      ...moving,
+    ] : moving);
     // The colours of the uncertainty are those of all stages, or of the one that is shown.
     const last = made[made.length - 1];
-    let own = false;
+    let own = host.dataset.own === 'yes'; // also of the panels before these
     const choice = GPAS.element('button', 'choice', `colours of this ${staged ? 'stage' : 'step'}`, last.figure);
     choice.type = 'button';
-    choice.setAttribute('aria-pressed', 'false');
+    choice.setAttribute('aria-pressed', String(own));
     choice.addEventListener('click', () => {
       own = !own;
+      host.dataset.own = own ? 'yes' : 'no';
       choice.setAttribute('aria-pressed', String(own));
       show(at);
     });

@@ -1,0 +1,290 @@
+"""Reconstruct a run that goes on: a step is added, or filled, as its events come.
+
+Each event is told to the belief once. What a stage's record says may come later than the next
+stages, so steps are put together anew whenever they are asked for, of what was kept of the belief.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gp_active_sensing.records.events import (
+    DecisionTaken,
+    Event,
+    ExpertAnswered,
+    ExpertConsulted,
+    ReadingUsed,
+    ReturnBegun,
+)
+from gp_active_sensing.records.metrics import NO_SCORES, SCORES, Scorer
+from gp_active_sensing.report.reconstruction import (
+    GROUPS,
+    VALUES,
+    JournalTeller,
+    Reconstruction,
+    ReportStep,
+    StepEvents,
+    gathered,
+    kernel_masses,
+    masses,
+    number_of,
+)
+from gp_active_sensing.report.source import RunData
+from gp_active_sensing.types import FloatArray
+
+__all__ = ["GrowingReconstruction", "GrowingStep"]
+
+
+@dataclass
+class GrowingStep:
+    """What is kept of a step: what happened, and the belief after it.
+
+    Args:
+        chunk: what happened.
+        expected: place -> mean and standard deviation of its next reading, before the step.
+        used: (place, value) of the readings of the step, in order.
+        length_scales, kernels: belief over them.
+        observed: number of places with a reading.
+        promised: error of the map that the belief promises; None = none.
+        scores: of the map, all None without a truth.
+        mean, std, truth: (n,) maps; None where this step has none.
+        version: grows with each look at the belief.
+    """
+
+    chunk: StepEvents
+    expected: dict[int, tuple[float, float]] = field(default_factory=dict)
+    used: list[tuple[int, float]] = field(default_factory=list)
+    length_scales: Mapping[tuple[float, ...], float] = field(default_factory=dict)
+    kernels: Mapping[str, float] = field(default_factory=dict)
+    observed: int = 0
+    promised: float | None = None
+    scores: Mapping[str, Any] = field(default_factory=lambda: NO_SCORES)
+    mean: FloatArray | None = None
+    std: FloatArray | None = None
+    truth: FloatArray | None = None
+    version: int = 0
+
+
+class GrowingReconstruction:
+    """The steps of a run so far, as `replay` would give them.
+
+    Args:
+        data: the run, whose events are ignored; `take` is given them.
+        most: values of a map kept over all steps; beyond, every other step loses its map.
+    """
+
+    def __init__(self, data: RunData, most: int = VALUES) -> None:
+        self.data = data
+        """May be replaced by the same run with newer records, summary and truth."""
+        self.belief = data.fresh_belief()
+        self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
+        """One a step; the last is open."""
+        self.by_stage = False
+        self.unused = 0
+        self._teller = JournalTeller(self.belief, data.topology)
+        self._prior = masses(self.belief, self.belief.prior_weights)
+        self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
+        self._records: dict[int, Mapping[str, Any]] = {}
+        self._changed = True
+        """The open step knows less than the belief does."""
+        self._last: int | None = None
+        """Where the last decision led."""
+        self._size = 1
+        """Readings of a group, where nothing is decided."""
+        self._count = 0
+        self._stamp_ns: int | None = None
+        """Of the last reading."""
+        self._most = max(2, most // max(data.topology.n, 1))
+        mission = data.config.get("mission")
+        self._follows = isinstance(mission, Mapping) and mission.get("follow") == "probe"
+        self._seconds = 0.0
+
+    # -- telling -------------------------------------------------------------------------------
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take in events, in their order."""
+        for event in events:
+            if isinstance(event, DecisionTaken | ReturnBegun):
+                self._decide(event)
+            else:
+                if not self.by_stage and isinstance(event, ReadingUsed):
+                    self._group(event)
+                self._apply(event)
+
+    def records(self, records: Iterable[Mapping[str, Any]], *, again: bool = False) -> None:
+        """Take in records of stages; `again`: those before were written anew."""
+        if again:
+            self._records.clear()
+        self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
+
+    def _apply(self, event: Event) -> None:
+        part = self.parts[-1]
+        before = len(part.chunk.readings), len(part.chunk.answers)
+        part.chunk.apply(event)
+        if isinstance(event, ReadingUsed | ExpertAnswered | ExpertConsulted):
+            readings = part.chunk.readings[before[0] :]
+            answers = part.chunk.answers[before[1] :]
+            used = list(self._teller.tell(readings))
+            told = list(self._teller.tell(answers, expert=True))
+            part.used += used
+            self.unused += len(readings) + len(answers) - len(used) - len(told)
+            part.chunk.readings, part.chunk.answers = [], []  # told; nobody asks for them again
+            self._changed = True
+
+    def _decide(self, event: DecisionTaken | ReturnBegun) -> None:
+        if not self.by_stage:
+            self._merge_all()
+            self.by_stage = True
+        self._look()
+        before = self.parts[-1].chunk.number
+        number = event.stage if isinstance(event, DecisionTaken) else before + 1
+        at = self._last if event.at is None else event.at
+        self._begin(StepEvents(number, event.plan, at, probe=event.probe))
+        self._last = event.plan.waypoint
+        if event.plan.waypoint is not None:
+            self.parts[-1].expected = self._expected(event.plan.waypoint)
+
+    def _expected(self, place: int) -> dict[int, tuple[float, float]]:
+        """Return what is expected of a reading at a place; anywhere, where the probe is free."""
+        places = np.arange(self.data.topology.n) if self._follows else np.array([place])
+        mean, variance = self.belief.predict(places, noisy=True)
+        found = zip(places.tolist(), mean.tolist(), np.sqrt(variance).tolist(), strict=True)
+        return {p: (m, s) for p, m, s in found}
+
+    def _group(self, event: ReadingUsed) -> None:
+        """Begin another group of readings where the last one is full."""
+        stamp = event.reading.stamp_ns
+        if self._count % self._size == 0:
+            self._look()
+            self._begin(StepEvents(self._count))
+            if len(self.parts) > 2 * GROUPS + 1:  # before any and the open one are not merged
+                self._merge_pairs()
+        self._count += 1
+        chunk = self.parts[-1].chunk
+        chunk.number = self._count
+        chunk.driven += 1e-9 * (stamp - (stamp if self._stamp_ns is None else self._stamp_ns))
+        self._stamp_ns = stamp
+
+    def _merge_pairs(self) -> None:
+        """Make one of each two full groups; the open one stays."""
+        first, *full, still_open = self.parts
+        self.parts = [first]
+        for a, b in zip(full[::2], full[1::2], strict=True):
+            self.parts.append(_merged(a, b))
+        self.parts.append(still_open)
+        self._size *= 2
+
+    def _merge_all(self) -> None:
+        """Make one step of all readings before the first decision."""
+        whole = self.parts[0]
+        for part in self.parts[1:]:
+            whole = _merged(whole, part)
+        whole.chunk.number = 0
+        self.parts = [whole]
+
+    def _begin(self, chunk: StepEvents) -> None:
+        self.parts.append(GrowingStep(chunk))
+        self._changed = True
+        with_map = [part for part in self.parts if part.mean is not None]
+        if len(with_map) > self._most:
+            for part in with_map[1:-1:2]:
+                part.mean = part.std = part.truth = None
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Keep of the open step what the belief says now."""
+        if not self._changed:
+            return
+        self._changed = False
+        part, belief, data = self.parts[-1], self.belief, self.data
+        found = belief.mixture()
+        promise = belief.promise(data.topology.weights, found)
+        record = self._record(part)
+        at = number_of(record.get("truth_seconds"), self._seconds + part.chunk.driven)
+        part.promised = None if promise is None else promise.error
+        if data.truth is not None:
+            if not all(key in record for key in SCORES):
+                part.scores = Scorer(data.truth, data.sensor).of(belief, at, found)
+            part.truth = data.truth.at(at)
+        mean, variance = found.moments()
+        part.mean, part.std = mean, np.sqrt(variance)
+        part.length_scales = masses(belief, belief.weights)
+        part.kernels = kernel_masses(belief, belief.weights)
+        part.observed = int(belief.observed.sum())
+        part.version += 1
+
+    def _record(self, part: GrowingStep) -> Mapping[str, Any]:
+        """Return the record of a step; {} where it has none."""
+        chunk = part.chunk
+        if chunk.plan is None or not chunk.plan.waypoints:
+            return {}
+        return self._records.get(chunk.number, chunk.so_far)
+
+    def now(self) -> Reconstruction:
+        """Return all steps as they are known now."""
+        self._look()
+        steps, seconds = [], 0.0
+        metres: dict[str, float] = {}
+        for part in self.parts:
+            self._seconds = seconds  # before the open step, in the end
+            record = self._record(part)
+            step = self._step(part, record, seconds, metres)
+            seconds = step.seconds
+            steps.append(step)
+        shown = [i for i, part in enumerate(self.parts) if part.mean is not None]
+        maps = [self.parts[i] for i in shown]
+        truths = [part.truth for part in maps if part.truth is not None]
+        if self.data.truth is not None and not self.data.truth.changes:
+            truths = truths[:1]
+        return Reconstruction(
+            by_stage=self.by_stage,
+            steps=tuple(steps),
+            shown=tuple(shown),
+            mean=np.array([part.mean for part in maps]),
+            std=np.array([part.std for part in maps]),
+            truth=np.array(truths) if truths else None,
+            belief=self.belief,
+            prior=self._prior,
+            prior_kernels=self._prior_kernels,
+            unused=self.unused,
+        )
+
+    def _step(
+        self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
+    ) -> ReportStep:
+        """Put a step together; `metres` driven by each probe are added to."""
+        chunk = part.chunk
+        driven = chunk.driven if self.by_stage else max(chunk.driven, 0.0)
+        probe = str(record.get("probe") or "")
+        planned = metres.get(probe, 0.0) + chunk.metres
+        metres[probe] = number_of(record.get("driven_metres"), planned)
+        went = record.get("went")
+        place = went if isinstance(went, int) else chunk.plan.waypoint if chunk.plan else None
+        return ReportStep(
+            number=chunk.number,
+            seconds=number_of(record.get("driven_seconds"), seconds + driven),
+            metres=sum(metres.values()),
+            plan=chunk.plan,
+            at=chunk.at,
+            record=record,
+            readings=gathered(part.used),
+            expected=None if place is None else part.expected.get(place),
+            masses=part.length_scales,
+            kernels=part.kernels,
+            observed=part.observed,
+            scores={key: number_of(record.get(key), part.scores[key]) for key in SCORES},
+            promised=number_of(record.get("promised_error"), part.promised),
+        )
+
+
+def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
+    """Return the second of two parts with what happened in the first as well."""
+    second.used = first.used + second.used
+    second.chunk.driven += first.chunk.driven
+    second.chunk.metres += first.chunk.metres
+    return second

@@ -1,0 +1,110 @@
+"""A run followed event by event is the run told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gp_active_sensing.records.event_lines import parse_events
+from gp_active_sensing.report.growing import GrowingReconstruction
+from gp_active_sensing.report.payload import build_payload
+from gp_active_sensing.report.reconstruction import Reconstruction, replay
+from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.sim import run_scenario
+from tests.unit.report.runs import bag_run, node_run
+from tests.unit.sim.scenarios import GRID, LINE, scenario
+
+
+def followed(data: RunData, *, look: int = 1, records_last: bool = False) -> Reconstruction:
+    """Take in the events one by one, look after every few, and get the records in between."""
+    growing = GrowingReconstruction(data)
+    waiting = list(data.records)
+    for number, event in enumerate(parse_events(data.events)):
+        growing.take([event])
+        if not records_last and waiting and number % 3 == 0:
+            growing.records([waiting.pop(0)])
+        if number % look == 0:
+            growing.now()
+    growing.records(waiting)
+    return growing.now()
+
+
+def assert_same(found: Reconstruction, wanted: Reconstruction) -> None:
+    assert found.by_stage == wanted.by_stage
+    assert found.shown == wanted.shown
+    assert found.unused == wanted.unused
+    assert found.mean == pytest.approx(wanted.mean)
+    assert found.std == pytest.approx(wanted.std)
+    assert (found.truth is None) == (wanted.truth is None)
+    assert len(found.steps) == len(wanted.steps)
+    for ours, theirs in zip(found.steps, wanted.steps, strict=True):
+        for name in ("number", "plan", "at", "record", "readings", "observed"):
+            assert getattr(ours, name) == getattr(theirs, name), name
+        for name in ("seconds", "metres", "expected", "promised"):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name)), name
+        for name in ("masses", "kernels", "scores"):
+            assert dict(getattr(ours, name)) == pytest.approx(dict(getattr(theirs, name))), name
+
+
+@pytest.mark.parametrize("look", [1, 4, 10**6])
+@pytest.mark.parametrize("base", [GRID, LINE])
+def test_a_simulated_run(base: dict[str, Any], look: int, tmp_path: Path) -> None:
+    run_scenario(scenario(base), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    assert_same(followed(data, look=look), replay(data))
+
+
+def test_several_probes_whose_records_come_late(tmp_path: Path) -> None:
+    run_scenario(scenario(GRID, probes=2, budget={"readings": 8}), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    found = followed(data, records_last=True)
+    assert_same(found, replay(data))
+    assert np.isfinite(found.mean).all()
+
+
+def test_a_truth_that_changes(tmp_path: Path) -> None:
+    field = {"kind": "gp", "length_scale": 20.0, "time_scale": 30.0, "signal_std": 5.0}
+    run_scenario(scenario(GRID, field=field), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    found = followed(data, look=10**6)
+    assert found.truth is not None
+    assert len(found.truth) == len(found.mean)
+
+
+def test_what_a_node_leaves(tmp_path: Path) -> None:
+    data = load_run(node_run(tmp_path / "run"))
+    assert_same(followed(data), replay(data))
+
+
+def test_readings_without_decisions(tmp_path: Path) -> None:
+    data = load_run(bag_run(tmp_path / "run"))
+    assert_same(followed(data), replay(data))
+
+
+def test_many_readings_without_decisions_are_gathered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gp_active_sensing.report.growing.GROUPS", 8)
+    data = load_run(bag_run(tmp_path / "run", readings=100))
+    found = followed(data)
+    assert 8 <= len(found.steps) <= 18
+    assert [step.number for step in found.steps][-1] == 100
+    assert sum(count for step in found.steps for _, _, count in step.readings) == 100
+    assert found.mean[-1] == pytest.approx(replay(data).mean[-1])
+    assert build_payload(data, found)["kind"] == "readings"
+
+
+def test_maps_are_thinned_where_there_are_too_many(tmp_path: Path) -> None:
+    run_scenario(scenario(GRID), tmp_path / "run")
+    data = load_run(tmp_path / "run")
+    growing = GrowingReconstruction(data, most=4 * data.topology.n)
+    growing.take(parse_events(data.events))
+    growing.records(data.records)
+    found = growing.now()
+    assert found.shown[0] == 0
+    assert found.shown[-1] == len(found.steps) - 1
+    assert len(found.shown) <= 5
+    assert build_payload(data, found)["maps"]["steps"] == list(found.shown)
