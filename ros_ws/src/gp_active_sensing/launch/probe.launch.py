@@ -24,7 +24,9 @@ class Arguments(MissionArguments, SensorArguments):
 
     map: str | None = param(None, help=f"road map: a path, {MAPS}; empty = that of params_file")
     waypoint_topic: str | None = param(
-        "next_waypoint", help="topic of the next waypoint; goal_pose for Nav2"
+        None,
+        help="topic of the next waypoint, goal_pose for Nav2; empty = that of params_file, or "
+        "next_waypoint",
     )
     query_topic: str | None = param("expert/query", help="topic of the questions to an expert")
     answer_topic: str | None = param("expert/answer", help="topic of its answers")
@@ -34,7 +36,9 @@ class Arguments(MissionArguments, SensorArguments):
         choices=("topic", "action"),
     )
     params_file: str | None = param("probe.yaml", help="ROS parameter file; arguments go before it")
-    use_sim_time: bool | None = param(False, help="take the time from /clock")
+    use_sim_time: bool | None = param(
+        None, help="take the time from /clock; empty = as params_file says, or false"
+    )
 
 
 def start(context: LaunchContext) -> list[Any]:
@@ -42,35 +46,33 @@ def start(context: LaunchContext) -> list[Any]:
     given = read_arguments(Arguments, context.launch_configurations)
     parameters = {
         "map.file": given.map,
+        "map.frame": given.map_frame,
         "policy.name": given.policy,
         "budget.readings": given.budget,
         "plan_ahead": given.plan_ahead,
         "probes": given.names,
         **given.sensor_parameters,
+        "waypoint.topic": given.waypoint_topic,
         "waypoint.navigate": given.navigate,
         "run_dir": given.run_dir,
         "use_sim_time": given.use_sim_time,
     }
-    of_each = {
-        "reading": given.reading_topic,
-        "pose": given.pose_topic,
-        "next_waypoint": given.waypoint_topic,
-    }
+    simulated = given.use_sim_time
+    if simulated is None:
+        simulated = bool(given.in_file.get("use_sim_time"))
     of_all = {"expert/query": given.query_topic, "expert/answer": given.answer_topic}
-    recorded = [name or topic for topic, name in {**of_each, **of_all}.items()]
+    recorded = [given.topic_of(stream) for stream in ("reading", "pose", "waypoint")]
+    recorded += [name or topic for topic, name in of_all.items()]
     return [
-        *given.recorder(recorded, use_sim_time=given.use_sim_time),
+        *given.recorder(recorded, use_sim_time=simulated),
         Node(
-            package="gp_active_sensing",
-            executable="active_sensing",
-            parameters=given.parameters(parameters),
             remappings=[
-                *remap({**of_each, "~/plan": given.plan_topic}, given.names),
+                *remap({"~/plan": given.plan_topic}, given.names),
                 *remap({**of_all, **given.view_topics}),
             ],
-            **given.process("active_sensing", respawn=bool(given.respawn)),
+            **given.node("active_sensing", parameters, respawn=bool(given.respawn)),
         ),
-        *given.viewer(use_sim_time=given.use_sim_time, next_waypoint=given.waypoint_topic),
+        *given.viewer(use_sim_time=simulated),
     ]
 
 

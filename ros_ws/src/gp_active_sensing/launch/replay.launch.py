@@ -46,6 +46,7 @@ def start(context: LaunchContext) -> list[Any]:
     parameters = {
         "scenario": given.scenario,
         "map.file": given.map,
+        "map.frame": given.map_frame,
         "policy.name": given.policy,
         "budget.readings": given.budget,
         "mission.begin": given.decisions,
@@ -53,9 +54,8 @@ def start(context: LaunchContext) -> list[Any]:
         "run_dir": given.run_dir,
         "use_sim_time": True,
     }
-    topics = {"reading": given.reading_topic, "pose": given.pose_topic, "~/plan": given.plan_topic}
     # Not what the node publishes itself, of which a recorded mission is full.
-    played = [name for name in (given.reading_topic, given.pose_topic) if name] or None
+    played = [given.topic_of("reading"), given.topic_of("pose")]
     player = {
         "bag": given.bag,
         "rate": given.rate,
@@ -67,18 +67,10 @@ def start(context: LaunchContext) -> list[Any]:
     }
     return [
         Node(
-            package="gp_active_sensing",
-            executable="active_sensing",
-            parameters=given.parameters(parameters),
-            remappings=remap({**topics, **given.view_topics}),
-            **given.process("active_sensing"),
+            remappings=remap({"~/plan": given.plan_topic, **given.view_topics}),
+            **given.node("active_sensing", parameters),
         ),
-        Node(
-            package="gp_active_sensing",
-            executable="bag_player",
-            parameters=given.parameters(player),
-            **given.process("bag_player"),
-        ),
+        Node(**given.node("bag_player", player)),
         *given.viewer(use_sim_time=True),
     ]
 

@@ -37,6 +37,7 @@ def start(context: LaunchContext) -> list[Any]:
         "scenario": given.scenario,
         "seed": given.seed,
         "policy_name": given.policy,
+        "map_frame": given.map_frame,
         "probes": given.names,
         "speed_factor": given.speed_factor,
         # active_sensing ends the launch, once its records are written.
@@ -44,6 +45,7 @@ def start(context: LaunchContext) -> list[Any]:
     }
     parameters = {
         "scenario": given.scenario,
+        "map.frame": given.map_frame,
         "policy.name": given.policy,
         "budget.readings": given.budget,
         "plan_ahead": given.plan_ahead,
@@ -56,21 +58,13 @@ def start(context: LaunchContext) -> list[Any]:
     recorded = ["reading", "pose", "next_waypoint", "expert/query", "expert/answer"]
     return [
         *given.recorder(recorded, use_sim_time=True),
+        Node(**given.node("simulator", simulated)),
         Node(
-            package="gp_active_sensing",
-            executable="simulator",
-            parameters=given.parameters(simulated),
-            **given.process("simulator"),
-        ),
-        Node(
-            package="gp_active_sensing",
-            executable="active_sensing",
-            parameters=given.parameters(parameters),
             remappings=[
                 *remap({"~/plan": given.plan_topic}, given.names),
                 *remap(given.view_topics),
             ],
-            **given.process("active_sensing", respawn=bool(given.respawn)),
+            **given.node("active_sensing", parameters, respawn=bool(given.respawn)),
         ),
         *given.viewer(use_sim_time=True),
     ]

@@ -10,7 +10,7 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import param
 from gp_active_sensing.engine.config import BudgetConfig, LimitConfig, TripConfig
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission.names import probe_names
+from gp_active_sensing.mission.names import probe_names, shared_topics
 from gp_active_sensing.mission.stream_config import (
     ExpertTopicsConfig,
     PoseConfig,
@@ -153,6 +153,11 @@ class MissionConfig:
 class WaypointConfig:
     """How a waypoint reaches the controller."""
 
+    topic: str = param(
+        "next_waypoint",
+        help="name of its topic; of several probes in the namespace of each, so without a / in "
+        "front",
+    )
     navigate: str = param(
         "topic",
         help="topic: topic next_waypoint only; action: as a goal of "
@@ -227,8 +232,15 @@ class ActiveSensingConfig:
     mission: MissionConfig = dataclasses.field(default_factory=MissionConfig)
     waypoint: WaypointConfig = dataclasses.field(default_factory=WaypointConfig)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that each probe has one of."""
+        return (self.reading.topic, self.pose.topic, self.waypoint.topic)
+
     def __post_init__(self) -> None:
         probe_names(self.probes)
+        if problem := shared_topics(self.topics, self.probes):
+            raise ConfigError(problem)
         if self.reading.delay >= self.pose.history:
             msg = (
                 f"reading.delay: must be less than pose.history ({self.pose.history:g} s), or the "

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gp_active_sensing.errors import ConfigError
 
-__all__ = ["LONGEST_NAME", "MOST_PROBES", "numbered", "probe_names", "probe_topic"]
+__all__ = [
+    "LONGEST_NAME",
+    "MOST_PROBES",
+    "numbered",
+    "probe_names",
+    "probe_topic",
+    "shared_topics",
+]
 
 MOST_PROBES = 128
 """Probes that may be named in a mission, those that have left it included."""
@@ -67,9 +74,28 @@ def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
     return probe_names(words, key)
 
 
+def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
+    """Return why several probes cannot have these topics, "" when they can.
+
+    Args:
+        topics: their names; one with a / in front is the same for all probes.
+        probes: names of the probes.
+    """
+    shared = sorted(topic for topic in topics if topic.startswith("/"))
+    if len(probes) < 2 or not shared:
+        return ""
+    return (
+        f"{', '.join(shared)}: several probes cannot share a topic; without the / in front it "
+        f"is {probe_topic(probes[0], shared[0].lstrip('/'))} and so on"
+    )
+
+
 def probe_topic(probe: str, topic: str) -> str:
-    """Return the name of a topic of a probe; of a private one (``~/plan``) it is below the node."""
-    if not probe:
+    """Return the name of a topic of a probe; of a private one (``~/plan``) it is below the node.
+
+    A name with a / in front is a whole one, and stays.
+    """
+    if not probe or topic.startswith("/"):
         return topic
     private = "~/" if topic.startswith("~/") else ""
     return f"{private}{probe}/{topic.removeprefix('~/')}"

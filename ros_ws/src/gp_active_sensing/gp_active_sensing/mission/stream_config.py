@@ -34,6 +34,10 @@ _FASTER = 10.0
 class ReadingConfig:
     """How to take a value out of the messages of topic ``reading``."""
 
+    topic: str = param(
+        "reading",
+        help="its name; of several probes in the namespace of each, so without a / in front",
+    )
     type: str = param("sensor_msgs/msg/Temperature", help="message type, package/msg/Name")
     field: str = param(
         "temperature", help="path of the value, such as twist.twist.linear.x or data[3]"
@@ -110,6 +114,10 @@ class ReadingConfig:
 class PoseConfig:
     """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
 
+    topic: str = param(
+        "pose",
+        help="its name; of several probes in the namespace of each, so without a / in front",
+    )
     type: str = param(
         "nav_msgs/msg/Odometry",
         help="message type; tf = no topic, the transform of child_frame in the map's frame",

@@ -120,6 +120,7 @@ def settled(
     scenario: dict[str, Any] | None = None
     named = given.scenario
     parameters = {} if given.params is None else parameters_of(given.params)
+    parameters.pop("use_sim_time", None)
     named = named or str(parameters.get("scenario") or "")
     if base is not None and not named and given.params is None and not given.map_file:
         mapping = dict(base.config)
@@ -190,19 +191,20 @@ def check_program(
 
 
 def topics_of(
-    given: ReplayOptions, base: ReplayDefaults | None, probes: tuple[str, ...]
+    given: ReplayOptions, base: ReplayDefaults | None, config: ActiveSensingConfig
 ) -> dict[str, Topics]:
     """Return the topics of each probe.
 
     Args:
         given: what was said; a relative name is in the probe's namespace.
         base: what the bag says of itself.
-        probes: names, () for one without a name.
+        config: of the mission: names of the probes, and of the topics that nobody names.
 
     Raises:
         ConfigError: one topic for several probes.
     """
-    names = probes or ("",)
+    names = config.probes or ("",)
+    usual = {"reading": config.reading.topic, "pose": config.pose.topic}
     found: dict[str, Topics] = {}
     for name in names:
         of_bag = None if base is None else base.topics.get(name)
@@ -211,7 +213,7 @@ def topics_of(
             if not said and of_bag is not None:
                 pair[kind] = getattr(of_bag, kind)
                 continue
-            topic = said or kind
+            topic = said or usual[kind]
             if topic.startswith("/") and len(names) > 1:
                 msg = (
                     f"--{kind}-topic: {topic} is one topic and there are {len(names)} probes; give "
@@ -246,7 +248,6 @@ def parameters_of(path: Path) -> dict[str, Any]:
     if not ours:
         msg = f"expected parameters of {NODE}, or of /**; found {', '.join(map(str, whole))}"
         raise ConfigError(msg, source=str(path))
-    found.pop("use_sim_time", None)
     return found
 
 

@@ -95,7 +95,7 @@ def replay_bag(
         if again and recording is not None:
             topics = dict(recording.topics)  # its journal has what they lack
         else:
-            topics = dict(find_topics(bag, topics_of(given, base, config.probes)))
+            topics = dict(find_topics(bag, topics_of(given, base, config)))
         count = sum(t.count for t in bag.topics if t.name in _names(topics))
         if not count and not again:
             msg = f"bag {bag.path}: no messages on {', '.join(sorted(_names(topics)))}"

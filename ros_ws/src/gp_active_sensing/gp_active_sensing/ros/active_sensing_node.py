@@ -181,7 +181,7 @@ class ActiveSensingNode(GuardedNode):
         self._commands = Services(self, parts, self._results)
         said = dataclasses.replace(config, belief=parts.belief)
         self._journal = JournalTopic(self, said, self._scenario, parts)
-        self._fleet = FleetServices(self, parts, inputs, self._results, config.probes)
+        self._fleet = FleetServices(self, parts, inputs, self._results, config)
         self.parameters.checks["probes"] = self._fleet.refusal
 
     def _check(self, mapping: dict[str, Any]) -> None:

@@ -167,12 +167,18 @@ class Diagnostics:
         node.own(node.create_timer(1.0, self.publish, clock=steady_clock()))
 
     def listen(
-        self, topic: str, kind: Any, callback: Callable[[Any, float], None], profile: QoSProfile
+        self,
+        topic: str,
+        name: str,
+        kind: Any,
+        callback: Callable[[Any, float], None],
+        profile: QoSProfile,
     ) -> None:
         """Subscribe to a stream and watch it.
 
         Args:
-            topic: its name.
+            topic: what it is to the probe, such as ``probe_1/pose``.
+            name: of its topic.
             kind: message class.
             callback: takes the messages as they were sent, serialised, and when each came.
             profile: quality of service to ask for.
@@ -187,7 +193,7 @@ class Diagnostics:
 
         stream.subscription = self._node.own(
             self._node.create_subscription(
-                kind, topic, hear, profile, event_callbacks=events, raw=True
+                kind, name, hear, profile, event_callbacks=events, raw=True
             )
         )
 

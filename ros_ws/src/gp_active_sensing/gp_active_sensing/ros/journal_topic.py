@@ -69,8 +69,8 @@ class JournalTopic:
         trace = InputLog(self._take, time.monotonic)
         topics = {
             name: {
-                kind: node.resolve_topic_name(probe_topic(name, kind))
-                for kind in ("reading", "pose")
+                kind: node.resolve_topic_name(probe_topic(name, topic))
+                for kind, topic in (("reading", config.reading.topic), ("pose", config.pose.topic))
             }
             for name in mission.probes
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 import re
@@ -20,10 +21,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gp_active_sensing.config import from_mapping, param, param_of
-from gp_active_sensing.errors import ConfigError, MissingDependencyError, RunError
+from gp_active_sensing.errors import (
+    ActiveSensingError,
+    ConfigError,
+    MissingDependencyError,
+    RunError,
+)
 from gp_active_sensing.mission.config import PoseConfig
-from gp_active_sensing.mission.names import numbered, probe_topic
+from gp_active_sensing.mission.names import numbered, probe_names, probe_topic, shared_topics
 from gp_active_sensing.planning import policies
+from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros.environment import crashed, ended_in_order, said
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.processes import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
@@ -46,6 +53,8 @@ __all__ = [
 ]
 
 A = TypeVar("A", bound="Arguments")
+PACKAGE = "gp_active_sensing"
+LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 _PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
 
@@ -86,7 +95,32 @@ class Arguments:
     )
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
     params_file: str | None = param(None, help="ROS parameter file; arguments go before it")
+    map_frame: str | None = param(
+        None, help="frame of the map, of poses and waypoints; empty = that of params_file or map"
+    )
+    namespace: str | None = param(
+        None, help="namespace of the nodes, and of the topics without a / in front"
+    )
+    log_level: str | None = param(None, help="what the nodes log", choices=LOG_LEVELS)
     _failures: list[str] = dataclasses.field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        if self.namespace is not None:
+            probe_names([self.namespace.strip("/")], "namespace")
+
+    @functools.cached_property
+    def in_file(self) -> Mapping[str, Any]:
+        """What the parameter file says for `active_sensing`, nested; {} when it cannot be read."""
+        with contextlib.suppress(ActiveSensingError):
+            if self.params_file:
+                return parameters_of(find_resource("config", self.params_file))
+        return {}
+
+    def topic_of(self, stream: str) -> str:
+        """Return the topic of a stream (reading, pose, waypoint): as given, or in the file."""
+        given = getattr(self, f"{stream}_topic", None)
+        usual = "next_waypoint" if stream == "waypoint" else stream
+        return given or str(self.in_file.get(stream, {}).get("topic") or usual)
 
     @property
     def view_topics(self) -> dict[str, str | None]:
@@ -110,7 +144,7 @@ class Arguments:
         found: list[Any] = []
         if self.params_file:
             file = find_resource("config", self.params_file).absolute()
-            check_parameter_file(file)
+            check_parameter_file(file, self.namespace or "")
             found.append(str(file))
         # Without a type, launch would read the text "5" as a number.
         typed = {
@@ -134,26 +168,58 @@ class Arguments:
             "on_exit": ended,
         }
 
-    def viewer(self, *, use_sim_time: bool | None, **topics: str | None) -> list[Any]:
+    def node(self, name: str, given: Mapping[str, Any], **on_exit: Any) -> dict[str, Any]:
+        """Return the keywords of a ``Node`` of ours.
+
+        Args:
+            name: of the node, and of its program.
+            given: parameters, those that are None left out.
+            on_exit: see `OnExit`.
+        """
+        return {
+            "package": PACKAGE,
+            "executable": name,
+            "parameters": self.parameters(given),
+            **self._of_nodes,
+            **self.process(name, **on_exit),
+        }
+
+    @property
+    def _of_nodes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"namespace": self.namespace} if self.namespace else {}
+        if self.log_level:
+            found["ros_arguments"] = ["--log-level", self.log_level]
+        return found
+
+    def viewer(self, *, use_sim_time: bool | None) -> list[Any]:
         """Return RViz with our view, where that is wanted.
 
         Args:
             use_sim_time: take the time from /clock.
-            topics: with their other names, besides those below the node.
         """
         from launch_ros.actions import Node
 
         if not self.rviz:
             return []
-        shown = remap({"~/plan": self.plan_topic, **self.view_topics, **topics})
+        shown = {"~/plan": self.plan_topic, **self.view_topics}
+        shown["next_waypoint"] = self.topic_of("waypoint")
         node = "active_sensing"  # whose ~ it is
+        # The view has whole names, which a namespace does not move: they are remapped to others.
+        moved = [
+            (f"/{topic}".replace("~", node), (other or topic).replace("~", node))
+            for topic, other in shown.items()
+            if self.namespace or (other and other != topic)
+        ]
+        frame = self.map_frame or str(self.in_file.get("map", {}).get("frame") or "")
+        view = ["-d", str(find_resource("rviz", "gp_active_sensing.rviz"))]
         return [
             Node(
                 package="rviz2",
                 executable="rviz2",
-                arguments=["-d", str(find_resource("rviz", "gp_active_sensing.rviz"))],
+                arguments=[*view, *(["-f", frame] if frame else [])],
                 parameters=[{"use_sim_time": bool(use_sim_time)}],
-                remappings=[(a.replace("~", node), b.replace("~", node)) for a, b in shown],
+                remappings=moved,
+                **self._of_nodes,
                 **self.process("rviz2", required=False),
             )
         ]
@@ -163,7 +229,9 @@ class Arguments:
 class SensorArguments(Arguments):
     """Arguments of a launch file that takes readings and poses of any type."""
 
-    reading_topic: str | None = param("reading", help="topic of the readings")
+    reading_topic: str | None = param(
+        None, help="topic of the readings; empty = that of params_file, or reading"
+    )
     reading_type: str | None = param(None, help="message type of the readings, package/msg/Name")
     reading_field: str | None = param(
         None, help="path of the value in the message, such as twist.twist.linear.x"
@@ -171,16 +239,20 @@ class SensorArguments(Arguments):
     reading_variance_field: str | None = param(
         None, help="path of the noise variance in the message"
     )
-    pose_topic: str | None = param("pose", help="topic of the pose")
+    pose_topic: str | None = param(
+        None, help="topic of the pose; empty = that of params_file, or pose"
+    )
     pose_type: str | None = param(None, help="message type of the pose", choices=_POSE_TYPES)
 
     @property
     def sensor_parameters(self) -> dict[str, str | None]:
         """Parameters of the node for readings and poses."""
         return {
+            "reading.topic": self.reading_topic,
             "reading.type": self.reading_type,
             "reading.field": self.reading_field,
             "reading.variance_field": self.reading_variance_field,
+            "pose.topic": self.pose_topic,
             "pose.type": self.pose_type,
         }
 
@@ -203,6 +275,7 @@ class MissionArguments(Arguments):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.names
 
     @property
@@ -304,14 +377,10 @@ def remap(
     named = [(topic, other) for topic, other in topics.items() if other and other != topic]
     if not each:
         return named
-    if len(each) > 1 and (shared := sorted(other for _, other in named if other[0] == "/")):
-        msg = (
-            f"{', '.join(shared)}: several probes cannot share a topic; without the / in front it "
-            f"is {probe_topic(each[0], shared[0].lstrip('/'))} and so on"
-        )
-        raise ConfigError(msg)
+    if problem := shared_topics([other for _, other in named], each):
+        raise ConfigError(problem)
     return [
-        (probe_topic(name, topic), other if other[0] == "/" else probe_topic(name, other))
+        (probe_topic(name, topic), probe_topic(name, other))
         for name in each
         for topic, other in named
     ]

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from rclpy.logging import LoggingSeverity
+
 from gp_active_sensing.mission.plan_ahead import DeferredLogs
 
 __all__ = ["Throttle", "forward_logs"]
@@ -61,7 +63,8 @@ def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Ca
     handler = _RosHandler(target, clock)
     level, propagate = source.level, source.propagate
     source.addHandler(handler)
-    source.setLevel(logging.INFO)
+    shown = target.is_enabled_for(LoggingSeverity.DEBUG)
+    source.setLevel(logging.DEBUG if shown else logging.INFO)
     source.propagate = False
 
     def undo() -> None:

@@ -27,8 +27,12 @@ _TRUTHS = frozenset("y Y n N".split())
 """True and false to rcl, text to Python's YAML."""
 
 
-def check_parameter_file(path: Path) -> None:
-    """Look for what rcl cannot read.
+def check_parameter_file(path: Path, namespace: str = "") -> None:
+    """Look for what rcl cannot read, or would not use.
+
+    Args:
+        path: the file.
+        namespace: of the nodes that are to read it.
 
     Raises:
         ConfigError: every such place, with line and key, and what to write instead.
@@ -36,6 +40,8 @@ def check_parameter_file(path: Path) -> None:
     found = set(_aliases(path))
     if not found:
         found = {problem for root in _documents(path) for problem in _wrong_in(root)}
+    if not found and namespace:
+        found = {problem for root in _documents(path) for problem in _elsewhere(root, namespace)}
     problems = [f"line {line}: {text}" for line, text in sorted(found)]
     if problems:
         raise ConfigError(problems, source=str(path))
@@ -120,6 +126,16 @@ def _outside(root: yaml.Node) -> Iterator[Problem]:
             yield from _outside(value)
         elif key != _PARAMETERS:
             yield _line(at), f"{key}: a value before {_PARAMETERS}: {_ORDER}"
+
+
+def _elsewhere(root: yaml.Node, namespace: str) -> Iterator[Problem]:
+    """Find sections of nodes at the root, which nodes of a namespace do not read."""
+    inside = f"/{namespace.strip('/')}"
+    for name, section in _sections(root):
+        if "*" not in name and not name.startswith(f"{inside}/"):
+            last = name.rsplit("/", maxsplit=1)[-1]
+            text = f"{name}: is not the name of a node in namespace {inside}; write {inside}/{last}"
+            yield _line(section), f"{text}, or /**/{last} for any"
 
 
 def _line(node: yaml.Node) -> int:

@@ -52,6 +52,7 @@ class SimulatorConfig:
 
     scenario: str = param(help="name or path of the scenario to play")
     seed: int | None = param(None, help="instead of the scenario's own seed", low=0)
+    map_frame: str = param("", help="frame of the poses and waypoints; empty = the map's own")
     policy_name: str = param(
         "",
         help="policy that sends the probe, which says what its ways cross; empty = the scenario's",

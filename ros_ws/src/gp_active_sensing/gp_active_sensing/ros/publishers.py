@@ -129,8 +129,11 @@ class Waypoints:
     def _offer(self, name: str) -> None:
         for topic, kind, profile in PROBE_TOPICS:
             full = probe_topic(name, topic)
+            other = self._config.topic if topic == "next_waypoint" else topic
             self._publishers[full] = self._node.own(
-                self._node.create_publisher(kind, full, profile, event_callbacks=self._events(full))
+                self._node.create_publisher(
+                    kind, probe_topic(name, other), profile, event_callbacks=self._events(full)
+                )
             )
 
     def _events(self, topic: str) -> PublisherEventCallbacks:

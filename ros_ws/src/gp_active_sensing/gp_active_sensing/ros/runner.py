@@ -81,7 +81,9 @@ class Process(SimpleNamespace):
                 "ROS 2 and source its setup file, or leave it out"
             )
             raise MissingDependencyError(msg)
-        ros = ["-r", f"__node:={self.name}"]
+        ros = ["-r", f"__node:={self.name}", *getattr(self, "ros_arguments", ())]
+        if namespace := getattr(self, "namespace", ""):
+            ros += ["-r", f"__ns:=/{namespace.strip('/')}"]
         for topic, other in getattr(self, "remappings", ()):
             ros += ["-r", f"{topic}:={other}"]
         for given in self.parameters:

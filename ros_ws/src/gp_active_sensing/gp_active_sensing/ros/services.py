@@ -10,11 +10,12 @@ from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import OFF_LIST
 from gp_active_sensing.mission.log_messages import FINISHING
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.names import MOST_PROBES, probe_names, probe_topic
+from gp_active_sensing.mission.names import MOST_PROBES, probe_names, probe_topic, shared_topics
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.publishers import Publishers
 from gp_active_sensing.ros.subscriptions import Subscriptions
@@ -118,7 +119,7 @@ class FleetServices:
         parts: the mission.
         inputs: subscribes for a new probe.
         results: publishes for a new probe.
-        listed: names in the parameter ``probes``.
+        config: names in the parameter ``probes``, and of the topics of each.
     """
 
     def __init__(
@@ -127,13 +128,14 @@ class FleetServices:
         parts: MissionComponents,
         inputs: Subscriptions,
         results: Publishers,
-        listed: Sequence[str],
+        config: ActiveSensingConfig,
     ) -> None:
         self._node = node
         self._mission = parts.mission
         self._inputs = inputs
         self._results = results
-        self._listed = frozenset(listed)
+        self._listed = frozenset(config.probes)
+        self._topics = config.topics
         self._services: dict[str, list[Any]] = {}
         """Of each probe on the list."""
         for name in self._mission.probes:
@@ -153,6 +155,8 @@ class FleetServices:
             )
         if not names:
             return "probes: one name at least must stay; ~/finish ends the mission"
+        if problem := shared_topics(self._topics, names):
+            return problem
         ever = len({*self._mission.probes, *names})
         if ever > MOST_PROBES:
             return (

@@ -110,6 +110,7 @@ class SimulatorNode(GuardedNode):
         """Build the world and the topics."""
         config: SimulatorConfig = self.parameters.config()
         overrides = [] if config.seed is None else [f"seed={config.seed}"]
+        overrides += [f"map.frame={config.map_frame}"] if config.map_frame else []
         policy = config.policy_name or None
         scenario = load_scenario(config.scenario, overrides=overrides, policy=policy)
         world = build_world(scenario)

@@ -119,7 +119,8 @@ class Subscriptions:
         limit = RateLimit(most_per_second(stream), time.monotonic)
         callback = partial(self._on_bytes, topic, probe, stream, kind, limit, take)
         profile = qos.sensor(stream.rate, reliable=stream.reliable, catch_up=stream.catch_up)
-        self._health.listen(probe_topic(probe, topic), kind, callback, profile)
+        name = probe_topic(probe, stream.topic)
+        self._health.listen(probe_topic(probe, topic), name, kind, callback, profile)
 
     def _on_bytes(
         self,
@@ -156,7 +157,8 @@ class Subscriptions:
         kind, word = ("poses", f"pose_{reason}") if topic == "pose" else ("readings", reason)
         count = self._inbox.refuse(kind, word, probe)
         if count in (1, 10, 100) or count % 1000 == 0:
-            name = probe_topic(probe, topic)
+            stream = self._pose if topic == "pose" else self._reading
+            name = probe_topic(probe, stream.topic)
             logger.warning(
                 "a message of topic %s %s: it is not used (%s, %d so far)", name, why, word, count
             )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.ros.runner import Process
 from tests.ros.launched import parameters
 from tests.ros.launched import processes as nodes
@@ -26,17 +28,14 @@ def test_without_it_there_is_one_without_a_namespace() -> None:
         assert all("probes" not in parameters(run) for run in nodes(launch).values())
 
 
-def test_topics_are_remapped_inside_each_namespace() -> None:
-    given = {"pose_topic": "odom", "waypoint_topic": "goal_pose"}
-    alone = remappings(nodes("probe", **given)["active_sensing"])
-    assert alone["pose"] == "odom"
-    found = remappings(nodes("probe", probes="a,b", **given)["active_sensing"])
-    assert found == {
-        "a/pose": "a/odom",
-        "a/next_waypoint": "a/goal_pose",
-        "b/pose": "b/odom",
-        "b/next_waypoint": "b/goal_pose",
-    }
+def test_the_topics_of_a_probe_are_parameters() -> None:
+    given = {"pose_topic": "odom", "waypoint_topic": "goal_pose", "reading_topic": "/t"}
+    found = nodes("probe", **given)["active_sensing"]
+    names = {key: parameters(found)[f"{key}.topic"] for key in ("pose", "waypoint", "reading")}
+    assert names == {"pose": "odom", "waypoint": "goal_pose", "reading": "/t"}
+    assert remappings(found) == {}
+    plain = parameters(nodes("probe")["active_sensing"])
+    assert not [name for name in plain if name.endswith(".topic")], "the file says"
 
 
 VIEWS = {
@@ -57,7 +56,7 @@ def test_what_is_looked_at_may_have_another_name(launch: str) -> None:
     found = nodes(launch, rviz="true", **needed, **given)
     seen = {topic: remappings(found["active_sensing"])[topic] for topic in VIEWS.values()}
     assert seen == {topic: f"/show/{topic[2:]}" for topic in VIEWS.values()}
-    shown = {topic: remappings(found["rviz2"])[f"active_sensing/{topic[2:]}"] for topic in seen}
+    shown = {topic: remappings(found["rviz2"])[f"/active_sensing/{topic[2:]}"] for topic in seen}
     shown.pop("~/length_scale_belief")
     assert shown.items() <= seen.items(), "RViz looks where the node publishes"
 
@@ -72,7 +71,7 @@ def test_plans_of_several_probes_are_below_the_node_or_in_each_namespace() -> No
         }
     alone = nodes("probe", plan_topic="~/way", rviz="true")
     assert remappings(alone["active_sensing"]) == {"~/plan": "~/way"}
-    assert remappings(alone["rviz2"]) == {"active_sensing/plan": "active_sensing/way"}
+    assert remappings(alone["rviz2"]) == {"/active_sensing/plan": "active_sensing/way"}
 
 
 def test_there_is_one_expert_for_all() -> None:
@@ -84,10 +83,17 @@ def test_there_is_one_expert_for_all() -> None:
 
 
 def test_one_topic_for_several_probes_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"/odom: several probes cannot share a topic; .*a/odom"):
-        nodes("probe", probes="a,b", pose_topic="/odom")
-    one = nodes("probe", probes="a", pose_topic="/odom")["active_sensing"]
-    assert remappings(one)["a/pose"] == "/odom"
+    problem = r"/(odom|way): several probes cannot share a topic; .*a/(odom|way)"
+    with pytest.raises(ConfigError, match=problem):
+        nodes("probe", probes="a,b", plan_topic="/way")
+    given = {"map": {"kind": "line", "count": 3}, "pose": {"topic": "/odom"}}
+    with pytest.raises(ConfigError, match=problem):
+        from_mapping(ActiveSensingConfig, {**given, "probes": ["a", "b"]})
+    assert from_mapping(ActiveSensingConfig, {**given, "probes": ["a"]}).topics == (
+        "reading",
+        "/odom",
+        "next_waypoint",
+    )
 
 
 @pytest.mark.parametrize(

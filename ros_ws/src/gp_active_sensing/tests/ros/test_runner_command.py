@@ -67,8 +67,8 @@ def test_traffic_sim_starts_both_nodes_with_the_interpreter_that_runs() -> None:
 def test_text_that_looks_like_a_number_stays_text() -> None:
     command = command_of("probe", "active_sensing", map="12", reading_topic="/car/temp")
     assert options(command, "-p")["map.file"] == '"12"'
-    assert options(command, "-r")["reading"] == "/car/temp"
-    assert "next_waypoint" not in options(command, "-r"), "it has its own name"
+    assert options(command, "-p")["reading.topic"] == '"/car/temp"'
+    assert "waypoint.topic" not in options(command, "-p"), "it has its own name"
 
 
 def test_replay_waits_for_the_subscriber_of_its_topics() -> None:

@@ -67,7 +67,7 @@ def read_bag(
         if config.pose.type == "tf":
             msg = "pose.type: tf cannot be read; name a pose topic of the bag: --pose-topic"
             raise ConfigError(msg)
-        topics = find_topics(bag, topics_of(given, base, config.probes))
+        topics = find_topics(bag, topics_of(given, base, config))
         feed = TopicReader(bag, config, topics, frame="map")
         tracks = _tracks(bag, feed, topics)
         with closing(MemmapWriter(len(inputs), how.folder)) as store:

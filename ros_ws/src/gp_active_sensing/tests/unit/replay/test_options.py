@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig, PoseConfig
 from gp_active_sensing.replay.options import (
     ReplayDefaults,
     ReplayOptions,
@@ -96,7 +97,9 @@ def test_the_bag_s_own_configuration_is_the_base() -> None:
     assert decided(ReplayOptions(scenario="town"), base).map.kind == "roads", (
         "a scenario is another base"
     )
-    assert topics_of(ReplayOptions(), base, ()) == {"": Topics("/r", "/p")}
+    assert topics_of(ReplayOptions(), base, decided(ReplayOptions(map_file="town"))) == {
+        "": Topics("/r", "/p")
+    }
 
 
 def test_all_problems_at_once() -> None:
@@ -132,9 +135,12 @@ def test_without_a_map_it_says_how_to_give_one() -> None:
 
 def test_topics_of_several_probes_are_in_their_namespaces() -> None:
     given = ReplayOptions(reading_topic="speed")
-    assert topics_of(given, None, ("a", "b")) == {
+    config = dataclasses.replace(decided(ReplayOptions(map_file="town")), probes=("a", "b"))
+    assert topics_of(given, None, config) == {
         "a": Topics("/a/speed", "/a/pose"),
         "b": Topics("/b/speed", "/b/pose"),
     }
+    named = dataclasses.replace(config, pose=PoseConfig(topic="odom"))
+    assert topics_of(given, None, named)["b"] == Topics("/b/speed", "/b/odom")
     with pytest.raises(ConfigError, match="is one topic and there are 2 probes"):
-        topics_of(ReplayOptions(pose_topic="/odom"), None, ("a", "b"))
+        topics_of(ReplayOptions(pose_topic="/odom"), None, config)
